@@ -30,7 +30,7 @@ use flushed::Flushed;
 pub(crate) use journal::Subject;
 pub(crate) use partial::{TakeUp, hold};
 pub(crate) use place::{Destination, Place, file_in_the_way};
-pub(crate) use remove::folds_case;
+pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.

@@ -4,6 +4,7 @@
 mod carry;
 mod compare;
 mod content;
+mod folded;
 mod merge;
 mod named;
 mod removals;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use crate::inventory::Place;
 use crate::listing::folder_prefix;
-use crate::names::{FOLDED, Names};
+use crate::names::FOLDED;
 use crate::names_from::NameList;
 use crate::pump::{Cancelled, Units, pumped};
 use crate::running::{FILTERED, Running};
@@ -26,6 +27,7 @@ use crate::{Error, Location, Op, SyncRequest, Warning, folder};
 use carry::Carrier;
 use compare::{Action, Rules};
 use content::Unknown;
+use folded::Folded;
 use merge::{InTheWay, Turn, turn};
 use removals::{Removal, Removals};
 use side::{At, Entry, Role, Side};
@@ -39,8 +41,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
             let subject = request.subject(&job.added_at(&request.destination));
-            if let Err(error) = job.keep_manifest(request.manifest.as_deref(), subject, request.dry_run).await
-            {
+            if let Err(error) = job.keep_manifest(request.manifest.as_deref(), subject, request.dry_run).await {
                 fail(&job, &request, error).await;
                 return job.finish().await;
             }
@@ -78,8 +79,8 @@ struct Merging<'a> {
     rules: Rules,
     carrier: Carrier<'a>,
     in_the_way: InTheWay,
-    /// Where a destination takes names that differ only in case for one: those that it has been given.
-    folded: Option<Names>,
+    /// Where a destination takes names that differ only in case for one.
+    folded: Option<Folded>,
     /// Whether names come from a file, in any order.
     is_named: bool,
     found: Found,
@@ -128,7 +129,7 @@ async fn merge(
         rules: request.rules(),
         carrier: Carrier::new(search, request, unknown)?,
         in_the_way: InTheWay::default(),
-        folded: folds.then(|| Names::new(true)),
+        folded: folds.then(Folded::new),
         is_named: request.files_from.is_some(),
         found: std::mem::take(found),
     };
@@ -154,7 +155,7 @@ async fn merge(
     let Merging { folded, found: merged_found, .. } = merging;
     *found = merged_found;
     if let Some(folded) = folded {
-        found.removals.keep(|name| !folded.is_taken(&name.to_lowercase())).map_err(spool)?;
+        found.removals.keep(|name| folded.may_go(name)).map_err(spool)?;
     }
     // What is sent no more belongs to a job that was cancelled.
     drop(sent);
@@ -199,10 +200,11 @@ impl Merging<'_> {
         let Some(name) = source.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
             return Ok(Ok(()));
         };
-        if let Some(source) = &source
-            && self.rules.filter.takes(&name, source.facts.size, source.facts.changed)
-        {
-            self.found.taken += 1;
+        if let Some(source) = &source {
+            self.spares(&name);
+            if self.rules.filter.takes(&name, source.facts.size, source.facts.changed) {
+                self.found.taken += 1;
+            }
         }
         let action =
             self.rules.action(&name, source.as_ref().map(|e| &e.facts), there.as_ref().map(|e| &e.facts));
@@ -212,6 +214,7 @@ impl Merging<'_> {
             && self.job.has_made(&self.carrier.begin(self.job, source), made.version.as_ref())
         {
             self.job.unchanged(1);
+            self.folds_into(&name);
             return Ok(Ok(()));
         }
         match (action, source, there) {
@@ -281,9 +284,16 @@ impl Merging<'_> {
         self.rules.delete && (is_below || at.is_dir())
     }
 
+    /// Sees to it that a name that the source has isn't removed under another that the destination takes for the same.
+    fn spares(&mut self, name: &str) {
+        if let Some(folded) = &mut self.folded {
+            folded.spare(name);
+        }
+    }
+
     /// Takes a name at a destination that may fold it into another; false where it does.
     fn folds_into(&mut self, name: &str) -> bool {
-        self.folded.as_mut().is_none_or(|folded| folded.is_new(&name.to_lowercase()))
+        self.folded.as_mut().is_none_or(|folded| folded.is_given(name))
     }
 }
 

@@ -57,6 +57,27 @@ pub(crate) fn folds_case(path: &Path) -> bool {
     inside().or_else(above).unwrap_or(false)
 }
 
+/// Whether something below a folder is called `name`, as its directories list it: where cases are folded it is found under other names too.
+/// Blocks.
+///
+/// # Errors
+/// For a directory that can't be read.
+pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
+    let mut at = root.to_owned();
+    for component in name.split('/') {
+        let failed = |e| Error::local(&at, "can't be read", e);
+        let mut is_there = false;
+        for entry in std::fs::read_dir(&at).map_err(failed)? {
+            is_there |= entry.map_err(failed)?.file_name() == component;
+        }
+        if !is_there {
+            return Ok(false);
+        }
+        at.push(component);
+    }
+    Ok(true)
+}
+
 /// Whether a path is found under its name in the other case too; `None` where it doesn't exist, or has no other case.
 fn is_folded(path: &Path) -> Option<bool> {
     let name = path.file_name()?.to_str()?;
@@ -107,6 +128,18 @@ mod tests {
         assert!(folder.remove("link/f").is_err());
         folder.remove("file").unwrap();
         assert!(outside.join("f").is_file() && !root.join("file").exists());
+    }
+
+    #[test]
+    fn a_name_is_what_its_directories_list() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("Dir")).unwrap();
+        std::fs::write(dir.path().join("Dir/File"), "").unwrap();
+        for (name, is_there) in [("Dir/File", true), ("Dir/file", false), ("dir/File", false), ("Dir", true)]
+        {
+            assert_eq!(has_exactly(dir.path(), name).unwrap(), is_there, "{name}");
+        }
+        assert!(has_exactly(&dir.path().join("gone"), "x").is_err());
     }
 
     #[test]

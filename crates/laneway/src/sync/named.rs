@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, Store};
 
-use super::side::Entry;
+use super::side::{At, Entry};
 use super::{Merging, links, op};
 use crate::listing::folder_prefix;
 use crate::location::url;
@@ -17,7 +17,7 @@ use crate::pump::Cancelled;
 use crate::relative::Relative;
 use crate::running::Running;
 use crate::walk::{FoundFile, Links};
-use crate::{Error, Location, SyncRequest, Warning};
+use crate::{Error, Location, SyncRequest, Warning, folder};
 
 /// Objects of a batch, which is 256 names at most, that are asked for at once.
 const HEADS_AT_ONCE: usize = 128;
@@ -95,17 +95,35 @@ impl Merging<'_> {
         let failed = match (source, there) {
             (Err(error), _) | (_, Err(error)) => error,
             (Ok(Seen::LeftOut(warning)), _) => {
+                self.spares(&name);
                 self.job.warn(warning).await;
                 return Ok(Ok(()));
             }
             (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => {
                 Error::not_found(&target, "is not there, and only --delete removes it from the destination")
             }
+            (Ok(Seen::Nothing), Ok(Seen::Entry(there))) if !self.is_called(&there).await? => {
+                // The file there is another name's.
+                return Ok(Ok(()));
+            }
             (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
         };
         let destination = Some(self.request.destination.to_string());
         self.job.fail(op(self.request), target, destination, failed.of_line(Some(line))).await;
         Ok(Ok(()))
+    }
+}
+
+impl Merging<'_> {
+    /// Whether what was found under a name has that very name, where the destination would also find it under others.
+    async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
+        let (Some(_), At::File(_), Location::Local(root)) =
+            (&self.folded, &there.at, &self.request.destination)
+        else {
+            return Ok(true);
+        };
+        let (root, name) = (root.clone(), there.name.clone());
+        self.job.engine.files.run(move || folder::has_exactly(&root, &name)).await?
     }
 }
 

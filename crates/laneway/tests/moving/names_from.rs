@@ -215,6 +215,25 @@ fn a_name_in_whose_way_another_one_stood_is_copied_after_that_is_gone() {
     assert_eq!(std::fs::read(stage.path("tree/c")).unwrap(), b"c");
 }
 
+/// Whatever is done about the name that the source has: copied, compared, or left alone.
+#[test]
+fn a_name_that_is_gone_takes_no_file_of_another_case_with_it() {
+    for kind in DIALECTS {
+        for (ignore_existing, text) in [(false, "kept\nKEPT\ngone\n"), (true, "KEPT\ngone\nkept\n")] {
+            let stage = Stage::new(kind);
+            stage.object("p/KEPT", b"x");
+            stage.file("d/gone", "gone");
+            // Two names of one file are what a file system shows that folds cases.
+            std::fs::hard_link(stage.file("d/kept", "kept"), stage.path("d/KEPT")).unwrap();
+            let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("d")));
+            let request = request.delete(true).ignore_existing(ignore_existing);
+            let report = Report::of(stage.client.sync(request.files_from(list(&stage, text))));
+            assert_eq!((report.summary.removed, report.summary.failed), (1, 0), "{kind:?}: {report:?}");
+            assert_eq!(names(&stage.path("d")), ["KEPT", "kept"]);
+        }
+    }
+}
+
 #[test]
 fn a_name_that_leads_out_of_a_folder_is_refused_and_nothing_removed() {
     let stage = Stage::new(DIALECTS[1]);

@@ -1,10 +1,11 @@
 //! What every verb is handed: the options, the program's start and its standard output.
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, ClientBuilder, Location, Summary};
+use laneway::{Client, ClientBuilder, Location, Manifest, RunCommand, Summary};
 
 use crate::arguments::{Addressing, Options};
 use crate::exit::Tally;
@@ -28,18 +29,25 @@ pub(crate) struct Context {
     pub(crate) together: Option<Arc<Together>>,
     /// Where a command stands that is one of many, as `FILE:LINE`.
     pub(crate) line: Option<String>,
+    /// The same in the manifest that they keep together.
+    pub(crate) command: Option<RunCommand>,
 }
 
 impl Context {
     pub(crate) fn new(options: Options, started: Instant) -> Self {
-        Self { options, started, output: Arc::new(Output::new()), together: None, line: None }
+        Self { options, started, output: Arc::new(Output::new()), together: None, line: None, command: None }
     }
 
     /// The same for one of many commands, whose statistics are told together.
     pub(crate) fn one_of(&self, together: Arc<Together>) -> Self {
         let options = Options { stats: false, ..self.options.clone() };
         let (started, output) = (self.started, Arc::clone(&self.output));
-        Self { options, started, output, together: Some(together), line: None }
+        Self { options, started, output, together: Some(together), line: None, command: None }
+    }
+
+    /// The manifest that a job keeps: the one that the command names, else that of all commands.
+    pub(crate) fn manifest(&self, own: Option<PathBuf>) -> Option<Manifest> {
+        own.map(Manifest::from).or_else(|| self.command.clone().map(Manifest::from))
     }
 
     /// Reports that one of several places failed, of which `url` is one, and counts it.

@@ -1,13 +1,15 @@
 //! The library's face.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use laneway_lanes::{Counters, Tally, Times};
-use laneway_store::{Listings, ObjectMeta, Provider, Requests};
+use laneway_store::{Listings, ObjectMeta, Provider, Requests, Store};
 
 use crate::fork::{OfProcess, PerProcess};
+use crate::manifest::Subject;
 use crate::running::{Purpose, Running};
 use crate::runtime::{Task, block_on, wait};
 use crate::settings::Settings;
@@ -15,8 +17,8 @@ use crate::shared::Common;
 use crate::state::State;
 use crate::worker::Worker;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, SetMetaRequest,
-    Stats, SyncRequest, VerifyRequest, copy, remove, set_meta, stat, sync,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RunManifest,
+    SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning, copy, remove, set_meta, stat, sync,
 };
 
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
@@ -227,6 +229,23 @@ impl Client {
     pub fn sync(&self, request: SyncRequest) -> Job {
         let about = (Purpose::Sync, Common::of_sync(&request));
         self.begin(Op::Copy, about, |running| sync::run(running, request))
+    }
+
+    /// Opens a manifest that several jobs keep together, in this folder and with this client: one that was begun in another folder, or by a
+    /// client of other endpoints, is another run's. With it comes what is to be said of it, if anything is. Blocks the thread.
+    ///
+    /// # Errors
+    /// `ErrorKind::Refused` for a file that is no such manifest, that has a broken line, or that is being written.
+    pub fn run_manifest(&self, file: impl Into<PathBuf>) -> Result<(RunManifest, Option<Warning>), Error> {
+        let state = self.state()?;
+        let folder = std::env::current_dir()
+            .map_err(|error| Error::local(".", "can't be asked for its name", error))?;
+        let of = |ask: fn(&Store) -> String| {
+            let state = Arc::clone(&state);
+            move |provider| state.store(provider).map(ask).unwrap_or_default()
+        };
+        let added = [Provider::Gcs, Provider::S3].map(of(Store::fingerprint)).concat();
+        RunManifest::open(file.into(), &Subject::run(&folder, added).at(of(Store::endpoint)))
     }
 
     /// Compares two places by their listings. What differs fails, as an item of its own.

@@ -38,7 +38,7 @@ pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
             job.fail(op, source, Some(request.destination.to_string()), error).await;
         }
         Ok(()) => {
-            let manifest = request.manifest.as_deref();
+            let manifest = request.manifest.as_ref();
             let subject = request.subject(&job.added_at(&request.destination));
             if let Err(error) = job.keep_manifest(manifest, subject, request.dry_run).await {
                 let target = error.url().unwrap_or_default().to_owned();

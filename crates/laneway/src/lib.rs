@@ -177,6 +177,7 @@ pub use laneway_store::{
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
+pub use manifest::{Manifest, RunCommand, RunManifest};
 pub use objects::{
     AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, CreateBucket, Delete, DeleteMany,
     Download, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart, ObjectRanges, Open,

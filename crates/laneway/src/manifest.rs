@@ -1,10 +1,12 @@
 //! The manifest of a job: a file to which each item's outcome is written as it comes, and by which the same job, begun again, leaves out
 //! what is done.
 
+mod commands;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod known;
 mod line;
+mod run;
 mod settings;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,13 +14,17 @@ use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use laneway_store::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::Error;
+use crate::files::Files;
 use crate::lines::{Line, Lines};
+use crate::{Error, Outcome};
+use commands::Commands;
+use known::{Known, Scope};
 
-pub(crate) use known::Known;
 pub(crate) use line::{Record, Subject};
+pub use run::{RunCommand, RunManifest};
 pub(crate) use settings::Settings;
 
 /// Outcomes that wait to be written before their items do.
@@ -26,13 +32,120 @@ const LINES_WAITING_MAX: usize = 1024;
 /// Most bytes that are written at once.
 const WRITE_MAX: usize = 256 << 10;
 
-/// A manifest in use.
+/// Where a job writes how each of its items ends, and looks for what earlier runs have done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Manifest {
+    /// A file of its own.
+    File(PathBuf),
+    /// A file that the commands of a run keep together, of which it is one.
+    Run(RunCommand),
+}
+
+impl From<PathBuf> for Manifest {
+    fn from(file: PathBuf) -> Self {
+        Self::File(file)
+    }
+}
+
+impl From<RunCommand> for Manifest {
+    fn from(command: RunCommand) -> Self {
+        Self::Run(command)
+    }
+}
+
+/// A manifest in use by a job.
 #[derive(Debug)]
-pub(crate) struct Manifest {
-    path: PathBuf,
-    known: Known,
+pub(crate) struct Kept {
+    opened: Arc<Opened>,
     /// Whether the destination was a folder when the job first began, where that is known.
     pub(crate) was_folder: Option<bool>,
+    /// Which command of a run the job is.
+    command: Option<RunCommand>,
+    is_dry: bool,
+}
+
+impl Kept {
+    /// Begins to keep the manifest of a job.
+    ///
+    /// # Errors
+    /// `ErrorKind::Refused` for a file that is another job's or none of ours, that has a broken line, or that another job is writing.
+    pub(crate) async fn begin(
+        manifest: Manifest,
+        subject: Subject,
+        is_dry: bool,
+        files: &Files,
+    ) -> Result<(Self, Option<String>), Error> {
+        match manifest {
+            Manifest::File(path) => {
+                let open = move || Opened::open(path, &subject, is_dry);
+                let (opened, was_folder, torn) = files.run(open).await??;
+                Ok((Self { opened: Arc::new(opened), was_folder, command: None, is_dry }, torn))
+            }
+            Manifest::Run(command) => {
+                let was_folder = match is_dry {
+                    true => command.look(),
+                    false => command.begin(subject.is_into_folder()).await?,
+                };
+                let opened = Arc::clone(&command.opened);
+                Ok((Self { opened, was_folder, command: Some(command), is_dry }, None))
+            }
+        }
+    }
+
+    fn scope(&self) -> Scope {
+        self.command.as_ref().map(|command| command.scope)
+    }
+
+    /// Whether this item was done, with its source in this state.
+    pub(crate) fn has_done(&self, ends: (&str, Option<&str>), state: (&str, u64)) -> bool {
+        self.opened.known.has_done(self.scope(), ends, state)
+    }
+
+    /// The same, where the destination still is what was made.
+    pub(crate) fn has_made(&self, ends: (&str, Option<&str>), state: (&str, u64), version: &Version) -> bool {
+        self.opened.known.has_made(self.scope(), ends, state, version)
+    }
+
+    /// Whether something was done with this source.
+    pub(crate) fn has(&self, source: &str) -> bool {
+        self.opened.known.has(self.scope(), source)
+    }
+
+    /// Writes an item's outcome.
+    ///
+    /// # Errors
+    /// When no more can be written.
+    pub(crate) async fn record(&self, record: Record<'_>) -> Result<(), Error> {
+        if self.is_dry {
+            return Ok(());
+        }
+        let number = self.command.as_ref().map(|command| command.number);
+        if let (Some(command), Outcome::Done { .. }) = (&self.command, record.outcome) {
+            command.did();
+        }
+        self.opened.write(Record { command: number, ..record }.line()).await
+    }
+
+    /// Returns when all is written.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) async fn end(&self) -> Result<(), Error> {
+        match (self.is_dry, &self.command) {
+            (true, _) => Ok(()),
+            (false, Some(_)) => self.opened.flushed().await,
+            (false, None) => self.opened.closed().await,
+        }
+    }
+}
+
+/// A manifest's file, and what stood in it.
+#[derive(Debug)]
+struct Opened {
+    path: PathBuf,
+    known: Known,
+    commands: Mutex<Commands>,
     /// `None` in a dry run, which writes none.
     lines: Option<mpsc::Sender<Write>>,
     failed: Arc<Mutex<Option<io::Error>>>,
@@ -42,19 +155,22 @@ pub(crate) struct Manifest {
 enum Write {
     Line(Vec<u8>),
     /// All that came before is to be written.
-    End(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
+    /// The same, and the file closed.
+    Close(oneshot::Sender<()>),
 }
 
-impl Manifest {
-    /// Reads what is there, and goes on with it. With it comes what is to be said of it, if anything is. Blocks.
+impl Opened {
+    /// Reads what is there, and goes on with it. With it comes whether the destination was a folder when the job first began, and what
+    /// is to be said of it, if anything is. Blocks.
     ///
     /// # Errors
-    /// `ErrorKind::Refused` for a file that is another job's or none of ours, that has a broken line, or that another job is writing.
-    pub(crate) fn open(
+    /// As [`Kept::begin`].
+    fn open(
         path: PathBuf,
         subject: &Subject,
         dry_run: bool,
-    ) -> Result<(Self, Option<String>), Error> {
+    ) -> Result<(Self, Option<bool>, Option<String>), Error> {
         let failed = |e| Error::local(&path, "can't be used as a manifest", e);
         let opened = match dry_run {
             true => OpenOptions::new().read(true).open(&path),
@@ -62,7 +178,7 @@ impl Manifest {
         };
         let mut file = match opened {
             Err(e) if dry_run && e.kind() == io::ErrorKind::NotFound => {
-                return Ok((Self::of(path, Found::default(), None)?, None));
+                return Ok((Self::of(path, Found::default(), None)?, None, None));
             }
             opened => opened.map_err(failed)?,
         };
@@ -70,6 +186,7 @@ impl Manifest {
             return Err(Error::refused(path.display().to_string(), "another job is writing this manifest"));
         }
         let mut found = read(&path, &file, subject)?;
+        let was_folder = found.was_folder;
         let mut warning = None;
         if let Some(torn) = found.torn.take() {
             warning = Some(format!(
@@ -81,13 +198,13 @@ impl Manifest {
             }
         }
         if dry_run {
-            return Ok((Self::of(path, found, None)?, warning));
+            return Ok((Self::of(path, found, None)?, was_folder, warning));
         }
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         if !found.is_begun {
             file.write_all(&subject.line()).map_err(failed)?;
         }
-        Ok((Self::of(path, found, Some(file))?, warning))
+        Ok((Self::of(path, found, Some(file))?, was_folder, warning))
     }
 
     fn of(path: PathBuf, found: Found, file: Option<File>) -> Result<Self, Error> {
@@ -99,34 +216,56 @@ impl Manifest {
             ),
             None => None,
         };
-        Ok(Self { path, known: found.known, was_folder: found.was_folder, lines, failed })
+        Ok(Self { path, known: found.known, commands: Mutex::new(found.commands), lines, failed })
     }
 
-    /// What is known of the items of earlier runs.
-    pub(crate) fn known(&self) -> &Known {
-        &self.known
-    }
-
-    /// Writes an item's outcome.
-    ///
-    /// # Errors
-    /// Once, when no more can be written.
-    pub(crate) async fn record(&self, record: Record<'_>) -> Result<(), Error> {
+    async fn write(&self, line: Vec<u8>) -> Result<(), Error> {
         let Some(lines) = &self.lines else { return Ok(()) };
-        match lines.send(Write::Line(record.line())).await {
+        match lines.send(Write::Line(line)).await {
             Ok(()) => Ok(()),
             Err(_) => self.result(),
         }
     }
 
-    /// Returns when all is written.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub(crate) async fn end(&self) -> Result<(), Error> {
+    /// Writes a line before it returns. Blocks.
+    fn write_now(&self, line: Vec<u8>) -> Result<(), Error> {
+        self.reached_now(Some(line), Write::Flush)
+    }
+
+    /// Closes the file before it returns. Blocks.
+    fn close_now(&self) -> Result<(), Error> {
+        self.reached_now(None, Write::Close)
+    }
+
+    fn reached_now(
+        &self,
+        line: Option<Vec<u8>>,
+        mark: impl FnOnce(oneshot::Sender<()>) -> Write,
+    ) -> Result<(), Error> {
         let Some(lines) = &self.lines else { return Ok(()) };
         let (end, ended) = oneshot::channel();
-        if lines.send(Write::End(end)).await.is_ok() {
+        let mut writes = line.map(Write::Line).into_iter().chain([mark(end)]);
+        if writes.all(|write| lines.blocking_send(write).is_ok()) {
+            // Dropped where writing has failed.
+            let _ = ended.blocking_recv();
+        }
+        self.result()
+    }
+
+    /// Returns when all is written that came before.
+    async fn flushed(&self) -> Result<(), Error> {
+        self.reached(Write::Flush).await
+    }
+
+    /// The same, when the file is closed.
+    async fn closed(&self) -> Result<(), Error> {
+        self.reached(Write::Close).await
+    }
+
+    async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> Result<(), Error> {
+        let Some(lines) = &self.lines else { return Ok(()) };
+        let (end, ended) = oneshot::channel();
+        if lines.send(mark(end)).await.is_ok() {
             // Dropped where writing has failed.
             let _ = ended.await;
         }
@@ -134,8 +273,11 @@ impl Manifest {
     }
 
     fn result(&self) -> Result<(), Error> {
-        match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(e) => Err(Error::local(&self.path, "can't be written", e)),
+        match &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Each command of a run is to hear of it.
+            Some(e) => {
+                Err(Error::local(&self.path, "can't be written", io::Error::new(e.kind(), e.to_string())))
+            }
             None => Ok(()),
         }
     }
@@ -145,6 +287,7 @@ impl Manifest {
 #[derive(Default)]
 struct Found {
     known: Known,
+    commands: Commands,
     was_folder: Option<bool>,
     /// Whether its first line stands.
     is_begun: bool,
@@ -173,8 +316,26 @@ fn read(path: &Path, file: &File, subject: &Subject) -> Result<Found, Error> {
                 return Err(refused(1, "this is no manifest".to_owned()));
             }
             (_, false) => found.torn = Some(line),
-            (true, true) => found.known.read(&line.bytes).map_err(|why| refused(line.number, why))?,
+            (true, true) => found.add(&line.bytes, subject).map_err(|why| refused(line.number, why))?,
         }
+    }
+}
+
+impl Found {
+    /// Takes up a line that isn't the first.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn add(&mut self, line: &[u8], subject: &Subject) -> Result<(), String> {
+        if !subject.is_run() {
+            self.known.add(None, &line::read_item(line)?);
+            return Ok(());
+        }
+        match line::read_item(line) {
+            Ok(item) => self.known.add(self.commands.scope_of(&item)?, &item),
+            Err(why) => self.commands.add(&line::read_command(line).ok_or(why)?)?,
+        }
+        Ok(())
     }
 }
 
@@ -183,18 +344,22 @@ fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<m
     let (lines, mut waiting) = mpsc::channel(LINES_WAITING_MAX);
     let write = move || {
         while let Some(first) = waiting.blocking_recv() {
-            let (mut bytes, mut end) = (Vec::new(), None);
+            let (mut bytes, mut flushed, mut end) = (Vec::new(), Vec::new(), None);
             let mut next = Some(first);
             while let Some(write) = next {
                 match write {
                     Write::Line(line) => bytes.extend(line),
-                    Write::End(ended) => end = Some(ended),
+                    Write::Flush(ended) => flushed.push(ended),
+                    Write::Close(ended) => end = Some(ended),
                 }
                 next = if bytes.len() < WRITE_MAX { waiting.try_recv().ok() } else { None };
             }
             if let Err(e) = file.write_all(&bytes) {
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
                 return;
+            }
+            for waiting in flushed {
+                let _ = waiting.send(());
             }
             if let Some(end) = end {
                 // The next job may use it as soon as it is told that this one has ended.

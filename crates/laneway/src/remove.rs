@@ -32,7 +32,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
             job.fail(Op::Remove, source, None, error).await;
         }
         Ok(()) => {
-            let manifest = request.manifest.as_deref();
+            let manifest = request.manifest.as_ref();
             if let Err(error) = job.keep_manifest(manifest, request.subject(), request.dry_run).await {
                 let target = error.url().unwrap_or_default().to_owned();
                 job.fail(Op::Remove, target, None, error).await;

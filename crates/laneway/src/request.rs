@@ -7,14 +7,12 @@ mod setters;
 mod sync;
 mod verify;
 
-use std::path::PathBuf;
-
 use laneway_store::{Provider, PutOptions};
 
 use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
-use crate::{Filter, Gzip, Location};
+use crate::{Filter, Gzip, Location, Manifest};
 use setters::setters;
 
 pub use byte_range::ByteRange;
@@ -72,10 +70,10 @@ pub struct CopyRequest {
     /// How many bytes a source will bring whose length can't be seen: standard input, a pipe. Only needed where they are
     /// more than 156 GiB and the store wants parts of one size, or more than 6 TiB.
     pub expect_size: Option<u64>,
-    /// A file to which each item's outcome is written as it comes, a line of JSON each. The same request with the same file leaves out what
+    /// A file ([`PathBuf`](std::path::PathBuf)) to which each item's outcome is written as it comes, a line of JSON each. The same request with the same file leaves out what
     /// is done, after a look at the source that costs no request where a listing or a walk has it anyway. A file of another job, or with a
     /// broken line, is refused.
-    pub manifest: Option<PathBuf>,
+    pub manifest: Option<Manifest>,
     /// What of the one source is copied, instead of all that lies below it: a file, or standard input, that has a name below the source in each
     /// line. Empty lines are passed over, and those that begin with `#` or `;`.
     pub files_from: Option<Location>,
@@ -126,7 +124,7 @@ impl CopyRequest {
         gzip: Gzip,
         files_from: some Location,
         inventory: into Location,
-        manifest: into PathBuf,
+        manifest: into Manifest,
         expect_size: some u64,
     }
 
@@ -174,7 +172,7 @@ pub struct RemoveRequest {
     /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
-    pub manifest: Option<PathBuf>,
+    pub manifest: Option<Manifest>,
     /// As [`CopyRequest::files_from`], below the one target; without a target the lines are whole URLs.
     pub files_from: Option<Location>,
     /// What stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
@@ -200,7 +198,7 @@ impl RemoveRequest {
     setters! {
         files_from: some Location,
         inventory: into Location,
-        manifest: into PathBuf,
+        manifest: into Manifest,
         recursive: bool,
         all_versions: bool,
         dry_run: bool,

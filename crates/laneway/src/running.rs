@@ -1,6 +1,5 @@
 //! A running job from inside: what its tasks share, and how it ends. [`Job`](crate::Job) is its owner's handle.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +9,7 @@ use laneway_store::{Checksums, ObjectMeta, Provider, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::job::{Cancel, Canceller, JobEnds};
-use crate::manifest::{Known, Manifest, Record, Subject};
+use crate::manifest::{Kept, Manifest, Record, Subject};
 use crate::remarks::Remarks;
 use crate::shared::Common;
 use crate::state::State as Engine;
@@ -44,7 +43,7 @@ pub(crate) struct Running {
     outcomes: Outcomes,
     started: Instant,
     /// Where each item's outcome is written, if anywhere.
-    manifest: OnceLock<Manifest>,
+    manifest: OnceLock<Kept>,
 }
 
 /// A slice that was asked for: nothing of it has come until this is dropped.
@@ -187,16 +186,19 @@ impl Running {
     /// For a file that is no manifest of this job.
     pub(crate) async fn keep_manifest(
         &self,
-        path: Option<&Path>,
+        manifest: Option<&Manifest>,
         subject: Subject,
         dry_run: bool,
     ) -> Result<(), Error> {
-        let Some(path) = path.map(Path::to_owned) else { return Ok(()) };
-        let target = path.display().to_string();
-        let open = move || Manifest::open(path, &subject, dry_run);
-        let (manifest, warning) = self.engine.files.run(open).await??;
+        let Some(manifest) = manifest.cloned() else { return Ok(()) };
+        let target = match &manifest {
+            Manifest::File(path) => path.display().to_string(),
+            Manifest::Run(_) => String::new(),
+        };
+        let subject = subject.at(|provider| self.store(provider).map(Store::endpoint).unwrap_or_default());
+        let (kept, warning) = Kept::begin(manifest, subject, dry_run, &self.engine.files).await?;
         // There is one for each job.
-        let _ = self.manifest.set(manifest);
+        let _ = self.manifest.set(kept);
         if let Some(message) = warning {
             self.warn(Warning { target, message }).await;
         }
@@ -213,19 +215,15 @@ impl Running {
         self.manifest.get()?.was_folder
     }
 
-    fn known(&self) -> Option<&Known> {
-        self.manifest.get().map(Manifest::known)
-    }
-
     /// The state of an object as a listing shows it, where a manifest asks for it.
     pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<State> {
-        self.known()?;
+        self.manifest.get()?;
         Some(State { text: version?.to_string(), size })
     }
 
     /// The state of a file as a walk finds it, where a manifest asks for it.
     pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<State> {
-        self.known()?;
+        self.manifest.get()?;
         // A file from before 1970 is sent again.
         let since = modified?.duration_since(UNIX_EPOCH).ok()?;
         Some(State { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
@@ -234,25 +232,26 @@ impl Running {
     /// An item that a manifest says is done, of the source as it is now. A sync looks at its destination instead, and what is to be
     /// moved and is there was put there anew.
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
-        let known = self.known().filter(|_| self.purpose == Purpose::Plain)?;
+        let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
         let State { text, size } = begun.state.as_ref()?;
-        let is_done = known.has_done(&begun.source, begun.destination.as_deref(), text, *size);
+        let is_done = manifest.has_done((&begun.source, begun.destination.as_deref()), (text, *size));
         is_done.then_some(begun)
     }
 
     /// Whether a manifest says that an object at a destination was made of the source as it is now.
     pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
-        let (Some(known), Some(state), Some(version)) = (self.known(), &begun.state, version) else {
+        let (Some(manifest), Some(state), Some(version)) = (self.manifest.get(), &begun.state, version)
+        else {
             return false;
         };
         let ends = (begun.source.as_str(), begun.destination.as_deref());
-        known.has_made(ends, (&state.text, state.size), version)
+        manifest.has_made(ends, (&state.text, state.size), version)
     }
 
     /// Whether a manifest knows of a source that was named: its state is asked for then, by one request.
     pub(crate) fn is_known(&self, source: &str) -> bool {
-        self.purpose == Purpose::Plain && self.known().is_some_and(|known| known.has(source))
+        self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
     }
 
     /// Tells that an item was left alone because a manifest says that it is done.
@@ -266,7 +265,7 @@ impl Running {
         removes
             && error.is_not_found()
             && error.url().is_none_or(|about| about == begun.source)
-            && self.known().is_some_and(|known| known.has(&begun.source))
+            && self.manifest.get().is_some_and(|manifest| manifest.has(&begun.source))
     }
 
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
@@ -413,6 +412,7 @@ impl Running {
     ) {
         let Some(manifest) = self.manifest.get() else { return };
         let record = Record {
+            command: None,
             op: begun.op.name(),
             source: &begun.source,
             destination: begun.destination.as_deref(),
@@ -432,7 +432,9 @@ impl Running {
 
     /// Ends the job by a cause that is no item's.
     async fn stop_by(&self, error: Error) {
-        self.stopped.store(true, Ordering::Relaxed);
+        if self.stopped.swap(true, Ordering::Relaxed) {
+            return;
+        }
         self.outcomes.failed.fetch_add(1, Ordering::Relaxed);
         let source = error.url().unwrap_or_default().to_owned();
         let item = Item { attempts: 0, ..Item::new(Op::Copy, source, Outcome::Failed(error)) };

@@ -41,7 +41,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
             let subject = request.subject(&job.added_at(&request.destination));
-            if let Err(error) = job.keep_manifest(request.manifest.as_deref(), subject, request.dry_run).await {
+            if let Err(error) = job.keep_manifest(request.manifest.as_ref(), subject, request.dry_run).await {
                 fail(&job, &request, error).await;
                 return job.finish().await;
             }

@@ -174,7 +174,8 @@ const WORDING_TO_GCS: Wording =
 
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let mut request = self.copying.request(&self.items, self.recursive || self.names.is_some())?;
+        let is_tree = self.recursive || self.names.is_some();
+        let mut request = self.copying.request(context, &self.items, is_tree)?;
         request.files_from = self.names.location()?;
         request.inventory = self.inventory.location()?;
         request.expect_size = self.expect_size;
@@ -194,7 +195,12 @@ impl Cp {
 
 impl Copying {
     /// The library's request for these options.
-    pub(crate) fn request(self, items: &Items, recursive: bool) -> Result<CopyRequest, laneway::Error> {
+    pub(crate) fn request(
+        self,
+        context: &Context,
+        items: &Items,
+        recursive: bool,
+    ) -> Result<CopyRequest, laneway::Error> {
         let at = |text: &OsString| Location::parse(text);
         let sources = items.sources.iter().map(at).collect::<Result<_, _>>()?;
         let request = CopyRequest::new(sources, at(&items.destination)?)
@@ -205,7 +211,7 @@ impl Copying {
             .follow_symlinks(self.follow_symlinks)
             .keep_partial(true);
         let mut request = request;
-        request.manifest = self.manifest.manifest;
+        request.manifest = context.manifest(self.manifest.manifest);
         Ok(request.put(self.new.put()).gzip(self.gzip_local.unwrap_or_default()))
     }
 }

@@ -39,7 +39,7 @@ const WORDING: Wording = Wording {
 
 impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let request = self.copying.request(&self.items, self.recursive)?.remove_source(true);
+        let request = self.copying.request(context, &self.items, self.recursive)?.remove_source(true);
         let request = request.filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";

@@ -73,7 +73,7 @@ impl Rm {
         let filter = self.filters.filter(SystemTime::now())?;
         let request = RemoveRequest::new(targets).recursive(self.recursive).all_versions(self.all_versions);
         let mut request = request.dry_run(self.dry_run).filter(filter);
-        request.manifest.clone_from(&self.manifest.manifest);
+        request.manifest = context.manifest(self.manifest.manifest.clone());
         request.files_from = self.names.location()?;
         request.inventory = self.inventory.location()?;
         let may_ask = !self.yes && !self.dry_run && can_ask(context);

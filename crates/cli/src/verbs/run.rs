@@ -1,7 +1,5 @@
 //! `laneway run`: many commands, a line each, over one engine.
 
-mod manifest;
-
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use laneway::{RunCommand, RunManifest};
 use serde::Serialize;
 
 use crate::arguments::{self, Verb};
@@ -20,7 +19,6 @@ use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit, Tally};
 use crate::interrupt::Interrupt;
 use crate::together::Together;
-use manifest::Manifest;
 
 /// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
 const AT_ONCE: usize = 256;
@@ -33,11 +31,13 @@ const STACK: usize = 1 << 20;
 /// A line is what would stand behind `laneway`, quoted as for a shell, without the options that all commands share: those are given
 /// to run. Empty lines and those that begin with # are passed over. Commands go in no order; what fails is told, and the rest is done.
 ///
-/// With --manifest the same lines, begun again, leave out those that were done, and do those that failed or never came to their end.
+/// With --manifest the same lines, begun again, leave out what was done, and do what failed or never came to its end. Of cp, mv, rm and
+/// sync that is what each of them would leave out by a manifest of its own: sources are looked at again. Other commands that were done are left out by their
+/// lines.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// Write to FILE how each command has ended, a line of JSON each. The same commands with the same FILE, in the same folder, leave out what
-    /// is done
+    /// Write to FILE how each command and each of its items has ended, a line of JSON each. The same commands with the same FILE, in the same
+    /// folder and at the same endpoints, leave out what is done
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// A file of commands, or - for standard input
@@ -72,17 +72,22 @@ impl Run {
                 BadUsage::of(Path::new(&self.file).display().to_string(), format!("can't be read: {error}"))
             })?)),
         };
-        let manifest = match &self.manifest {
+        let client = context.client()?;
+        let manifest = match self.manifest {
             Some(path) => {
-                let (manifest, warning) = Manifest::open(path, &std::env::current_dir()?)?;
+                let (manifest, warning) = client.run_manifest(path).map_err(|error| {
+                    match error.kind() == laneway::ErrorKind::Refused {
+                        true => BadUsage::new(error.to_string()).into(),
+                        false => anyhow::Error::from(error),
+                    }
+                })?;
                 if let Some(warning) = warning {
-                    complain(&format!("{}: {warning}", path.display()));
+                    complain(&warning.to_string());
                 }
                 Some(manifest)
             }
             None => None,
         };
-        let client = context.client()?;
         let together = Arc::new(Together::new(client.clone()));
         let stopped = Arc::clone(&together);
         let _interrupt = Interrupt::listen(move || {
@@ -100,6 +105,9 @@ impl Run {
         let Counts { tally, done, failed, skipped } =
             commands.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         read?;
+        if let Some(manifest) = commands.manifest {
+            manifest.close()?;
+        }
         if context.options.json {
             context.output.json(&Record { kind: "commands", done, failed, skipped })?;
         } else if !context.options.quiet {
@@ -122,7 +130,7 @@ struct Commands {
     /// What lines are told to stand in.
     file: String,
     carry_out: CarryOut,
-    manifest: Option<Manifest>,
+    manifest: Option<RunManifest>,
     tally: Mutex<Counts>,
 }
 
@@ -179,22 +187,20 @@ impl Commands {
             if line.is_empty() || line.starts_with(b"#") || self.context.is_stopped() {
                 continue;
             }
-            if self.manifest.as_ref().is_some_and(|manifest| manifest.has_done(line)) {
-                let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-                counts.tally.done();
-                counts.skipped += 1;
-                continue;
-            }
-            let exit = self.line(number, line);
+            let ended = self.line(number, line);
             let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            match exit {
-                Exit::Done => {
+            match ended {
+                Ended::Before => {
+                    counts.tally.done();
+                    counts.skipped += 1;
+                }
+                Ended::Now(Exit::Done) => {
                     counts.tally.done();
                     counts.done += 1;
                 }
                 // It is told once that the rest was given up.
-                Exit::Interrupted => {}
-                failed => {
+                Ended::Now(Exit::Interrupted) => {}
+                Ended::Now(failed) => {
                     counts.tally.failed(failed == Exit::Usage);
                     counts.failed += 1;
                 }
@@ -203,26 +209,50 @@ impl Commands {
     }
 
     /// Carries out one line, and writes down how it has ended.
-    fn line(&self, number: usize, line: &[u8]) -> Exit {
-        let context = Context { line: Some(format!("{}:{number}", self.file)), ..self.context.clone() };
+    fn line(&self, number: usize, line: &[u8]) -> Ended {
+        let command = self.manifest.as_ref().map(|manifest| manifest.command(number as u64, line));
+        let was_done = command.as_ref().is_some_and(RunCommand::was_done);
+        let context = Context {
+            line: Some(format!("{}:{number}", self.file)),
+            command: command.clone(),
+            ..self.context.clone()
+        };
         let begun = Instant::now();
-        let mut ended = verb(line).and_then(|verb| (self.carry_out)(verb, &context));
+        let verb = verb(line);
+        if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
+            return Ended::Before;
+        }
+        let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
         // What was interrupted has not ended.
-        if let Some(manifest) = self.manifest.as_ref().filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
+        if let Some(command) = command.filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
             let is_done = matches!(ended, Ok(Exit::Done));
-            let written = manifest.record((number, line), is_done, begun.elapsed().as_secs_f64());
-            if let Err(error) = written {
-                ended = ended.and(Err(error));
+            if was_done && is_done && !command.has_done_something() {
+                return Ended::Before;
+            }
+            if let Err(error) = command.ended(is_done, begun.elapsed()) {
+                ended = ended.and(Err(error.into()));
             }
         }
-        ended.unwrap_or_else(|error| {
+        Ended::Now(ended.unwrap_or_else(|error| {
             let usage = error.is::<BadUsage>();
             let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
             // Nobody is left to be told where this can't be printed.
             let _ = context.report_failure(None, &format!("{error:#}"), class.name());
             if usage { Exit::Usage } else { Exit::Failed }
-        })
+        }))
     }
+}
+
+/// What has become of a line.
+enum Ended {
+    /// A manifest says that it was done, and nothing is left of it to do.
+    Before,
+    Now(Exit),
+}
+
+/// Whether a command that was done is begun again, and looks by the manifest for what is left of it to do.
+fn looks_by_itself(verb: &Verb) -> bool {
+    matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
 }
 
 /// Reads lines on a thread of its own, which may wait for ever.

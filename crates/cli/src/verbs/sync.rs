@@ -94,11 +94,11 @@ const WORDING: Wording = Wording {
 
 impl Sync {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let request = self.request()?;
+        let request = self.request(context)?;
         job::run(context, WORDING, |client| client.sync(request))
     }
 
-    fn request(self) -> anyhow::Result<SyncRequest> {
+    fn request(self, context: &Context) -> anyhow::Result<SyncRequest> {
         let request = SyncRequest::new(Location::parse(&self.source)?, Location::parse(&self.destination)?);
         let mut request = request
             .delete(self.delete)
@@ -115,7 +115,7 @@ impl Sync {
             .filter(self.filters.filter(SystemTime::now())?)
             .put(self.new.put());
         request.max_delete = self.max_delete;
-        request.manifest = self.manifest.manifest;
+        request.manifest = context.manifest(self.manifest.manifest);
         request.inventory = self.inventory.location()?;
         request.files_from = self.names.location()?;
         Ok(request)

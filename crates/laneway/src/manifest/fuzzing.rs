@@ -1,6 +1,8 @@
 //! A manifest as anybody may have written it, for fuzzers.
 
-use super::{Known, Subject};
+use std::path::Path;
+
+use super::{Found, Subject};
 use crate::Location;
 
 /// Lines of a manifest, the first of which says whose it is.
@@ -8,12 +10,14 @@ pub fn manifest(input: &[u8]) {
     let source: Location = "gs://b/k".parse().expect("a URL");
     let subject = Subject::new("copy", &[source], None);
     assert_eq!(subject.check(subject.line().trim_ascii_end()), Ok(None));
-    let mut known = Known::default();
+    let (mut of_job, mut of_run) = (Found::default(), Found::default());
+    let run = Subject::run(Path::new("/"), String::new());
     for line in input.split(|byte| *byte == b'\n') {
         if let Err(why) = subject.check(line) {
             assert!(why.starts_with("this "), "{why}");
         }
-        let _ = known.read(line);
+        let _ = of_job.add(line, &subject);
+        let _ = of_run.add(line, &run);
     }
-    let _ = known.has_done("gs://b/k", None, "", 0);
+    let _ = of_job.known.has_done(None, ("gs://b/k", None), ("", 0));
 }

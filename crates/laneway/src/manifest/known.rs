@@ -5,12 +5,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use laneway_store::Version;
 
-use super::line;
+use super::line::{self, Item};
 
-/// Items that were done, by their sources. Of texts their hashes are held: of the sources 128 bits, so that no two of any number of them
-/// meet.
+/// Of a text 128 bits of hash, so that no two of any number of them meet.
+pub(super) type Key = (u64, u64);
+
+/// Whose items are meant: those of a command of a run, or of the one job.
+pub(super) type Scope = Option<Key>;
+
+/// Items that were done, by their sources. Of texts their hashes are held.
 #[derive(Default, Debug)]
-pub(crate) struct Known(HashMap<(u64, u64), Done>);
+pub(super) struct Known(HashMap<Key, Done>);
 
 #[derive(Clone, Copy, Debug)]
 struct Done {
@@ -21,52 +26,54 @@ struct Done {
 }
 
 impl Known {
-    /// Takes up a line of a manifest.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(super) fn read(&mut self, line: &[u8]) -> Result<(), String> {
-        let item = line::read_item(line)?;
+    /// Takes up how an item has ended.
+    pub(super) fn add(&mut self, scope: Scope, item: &Item) {
         if item.outcome != line::DONE {
-            return Ok(());
+            return;
         }
         let destination = item.destination.as_deref();
         let done = Done {
             item: item.state.as_ref().map(|state| hash(0, &(destination, state, item.source_size))),
             made: item.made().map(|made| hash(0, &made)),
         };
-        self.0.insert(key(&item.source), done);
-        Ok(())
+        self.0.insert(key(&(scope, &item.source)), done);
     }
 
     /// Whether this item was done, with its source in this state.
-    pub(crate) fn has_done(&self, source: &str, destination: Option<&str>, state: &str, size: u64) -> bool {
-        let done = self.0.get(&key(source)).and_then(|done| done.item);
+    pub(super) fn has_done(
+        &self,
+        scope: Scope,
+        (source, destination): (&str, Option<&str>),
+        (state, size): (&str, u64),
+    ) -> bool {
+        let done = self.0.get(&key(&(scope, source))).and_then(|done| done.item);
         done == Some(hash(0, &(destination, state, size)))
     }
 
     /// The same, where the destination still is what was made.
-    pub(crate) fn has_made(
+    pub(super) fn has_made(
         &self,
+        scope: Scope,
         (source, destination): (&str, Option<&str>),
         (state, size): (&str, u64),
         version: &Version,
     ) -> bool {
-        let made = self.0.get(&key(source)).and_then(|done| done.made);
-        made == Some(hash(0, &line::of_version(version))) && self.has_done(source, destination, state, size)
+        let made = self.0.get(&key(&(scope, source))).and_then(|done| done.made);
+        made == Some(hash(0, &line::of_version(version)))
+            && self.has_done(scope, (source, destination), (state, size))
     }
 
     /// Whether something was done with this source.
-    pub(crate) fn has(&self, source: &str) -> bool {
-        self.0.contains_key(&key(source))
+    pub(super) fn has(&self, scope: Scope, source: &str) -> bool {
+        self.0.contains_key(&key(&(scope, source)))
     }
 }
 
-fn key(source: &str) -> (u64, u64) {
-    (hash(1, &source), hash(2, &source))
+pub(super) fn key(value: &(impl Hash + ?Sized)) -> Key {
+    (hash(1, value), hash(2, value))
 }
 
-fn hash(seed: u8, value: &impl Hash) -> u64 {
+fn hash(seed: u8, value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     seed.hash(&mut hasher);
     value.hash(&mut hasher);
@@ -77,31 +84,44 @@ fn hash(seed: u8, value: &impl Hash) -> u64 {
 mod tests {
     use super::*;
 
+    fn known(scope: Scope, line: &str) -> Known {
+        let mut known = Known::default();
+        known.add(scope, &line::read_item(line.as_bytes()).unwrap());
+        known
+    }
+
     #[test]
     fn an_item_is_known_by_source_destination_state_and_size() {
-        let mut known = Known::default();
-        let line = br#"{"kind":"item","op":"upload","source":"d/a","destination":"s3://b/a","key":"a","size":5,"state":"ETag x","source_size":5,"etag":"made","attempts":1,"seconds":0.1,"outcome":"done"}"#;
-        known.read(line).unwrap();
+        let line = r#"{"kind":"item","op":"upload","source":"d/a","destination":"s3://b/a","key":"a","size":5,"state":"ETag x","source_size":5,"etag":"made","attempts":1,"seconds":0.1,"outcome":"done"}"#;
+        let known = known(None, line);
         let to = Some("s3://b/a");
-        assert!(known.has("d/a") && known.has_done("d/a", to, "ETag x", 5));
-        assert!(!known.has_done("d/a", to, "ETag y", 5) && !known.has_done("d/a", to, "ETag x", 6));
-        assert!(!known.has_done("d/a", Some("s3://b/b"), "ETag x", 5) && !known.has("d/b"));
+        let has_done = |source, to, state, size| known.has_done(None, (source, to), (state, size));
+        assert!(known.has(None, "d/a") && has_done("d/a", to, "ETag x", 5));
+        assert!(!has_done("d/a", to, "ETag y", 5) && !has_done("d/a", to, "ETag x", 6));
+        assert!(!has_done("d/a", Some("s3://b/b"), "ETag x", 5) && !known.has(None, "d/b"));
         let made = |etag: &str| {
             let version = Version::ETag(etag.to_owned());
-            known.has_made(("d/a", to), ("ETag x", 5), &version)
+            known.has_made(None, ("d/a", to), ("ETag x", 5), &version)
         };
         assert!(made("made") && !made("other"));
     }
 
     #[test]
+    fn what_a_command_has_done_no_other_has() {
+        let line = r#"{"kind":"item","command":1,"op":"upload","source":"a","size":5,"source_size":5,"state":"s","outcome":"done"}"#;
+        let (one, other) = (Some(key("cp a gs://b")), Some(key("cp a gs://c")));
+        let known = known(one, line);
+        assert!(known.has(one, "a") && known.has_done(one, ("a", None), ("s", 5)));
+        assert!(!known.has(other, "a") && !known.has(None, "a"));
+    }
+
+    #[test]
     fn what_failed_or_was_skipped_is_not_done() {
-        let mut known = Known::default();
         for outcome in ["failed", "skipped"] {
             let line = format!(
                 r#"{{"kind":"item","op":"upload","source":"a","size":5,"source_size":5,"outcome":"{outcome}"}}"#
             );
-            known.read(line.as_bytes()).unwrap();
+            assert!(!known(None, &line).has(None, "a"));
         }
-        assert!(!known.has("a"));
     }
 }

@@ -1,8 +1,9 @@
 //! The lines of a manifest: one that says whose it is, and one for each item.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use laneway_store::{Checksums, Version};
+use laneway_store::{Checksums, Provider, Version};
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
@@ -11,20 +12,27 @@ use crate::{Location, Outcome};
 
 /// Raised when what a line says changes its meaning.
 const FORMAT: u32 = 1;
-/// The outcome of an item that was done.
+/// The outcome of an item, or a command, that was done.
 pub(super) const DONE: &str = "done";
+/// The outcome of a command that goes on.
+pub(super) const BEGUN: &str = "begun";
+/// The job of commands that keep a manifest together.
+const RUN: &str = "run";
 
 /// Whose a manifest is.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub(crate) struct Subject {
     kind: String,
     format: u32,
-    /// `copy`, `move`, `remove`, `sync`.
+    /// `copy`, `move`, `remove`, `sync`, or `run`.
     job: String,
-    /// Local ones from the root: the same words mean other files in another folder.
+    /// Local ones from the root: the same words mean other files in another folder. Of a run the folder that it is in.
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
+    /// Where the stores are that it is about, by the schemes of their URLs: the same URLs mean other objects elsewhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    endpoints: BTreeMap<String, String>,
     /// A digest of what new objects or files are to be, beyond their contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settings: Option<String>,
@@ -41,9 +49,37 @@ impl Subject {
             job: job.to_owned(),
             sources: sources.iter().map(from_the_root).collect(),
             destination: destination.map(from_the_root),
+            endpoints: BTreeMap::new(),
             settings: None,
             into_folder: None,
         }
+    }
+
+    /// That of a run of commands in a folder.
+    pub(crate) fn run(folder: &Path, added: String) -> Self {
+        let folder = Location::Local(folder.to_owned());
+        Self { settings: Some(added), ..Self::new(RUN, &[folder], None) }
+    }
+
+    /// The same where its stores are at these endpoints.
+    pub(crate) fn at(self, endpoint: impl Fn(Provider) -> String) -> Self {
+        let endpoints = [Provider::Gcs, Provider::S3].into_iter().filter(|provider| self.is_about(*provider));
+        let endpoints =
+            endpoints.map(|provider| (provider.scheme().to_owned(), endpoint(provider))).collect();
+        Self { endpoints, ..self }
+    }
+
+    /// Whether its ends are in a provider's store, or may be: those of a run's commands and of lines of whole URLs aren't known yet.
+    fn is_about(&self, provider: Provider) -> bool {
+        let mut ends = self.sources.iter().chain(&self.destination);
+        let is_open = self.job == RUN || self.sources.is_empty();
+        is_open
+            || ends.any(|end| end.strip_prefix(provider.scheme()).is_some_and(|rest| rest.starts_with("://")))
+    }
+
+    /// Whether commands keep it together.
+    pub(super) fn is_run(&self) -> bool {
+        self.job == RUN
     }
 
     /// The same of a job that makes what it makes in this way.
@@ -54,6 +90,11 @@ impl Subject {
     /// The same of a job whose destination is a folder, or isn't.
     pub(crate) fn into_folder(self, is_folder: bool) -> Self {
         Self { into_folder: Some(is_folder), ..self }
+    }
+
+    /// Whether the destination is a folder, where that decides what the job means.
+    pub(super) fn is_into_folder(&self) -> Option<bool> {
+        self.into_folder
     }
 
     pub(super) fn line(&self) -> Vec<u8> {
@@ -88,10 +129,9 @@ impl Subject {
 
     fn described(&self) -> String {
         let sources = self.sources.join(", ");
-        match &self.destination {
-            Some(destination) => format!("{} {sources} -> {destination}", self.job),
-            None => format!("{} {sources}", self.job),
-        }
+        let to = self.destination.iter().map(|destination| format!(" -> {destination}"));
+        let at = self.endpoints.iter().map(|(scheme, endpoint)| format!(", {scheme}:// at {endpoint}"));
+        to.chain(at).fold(format!("{} {sources}", self.job), |text, more| text + &more)
     }
 }
 
@@ -109,6 +149,8 @@ fn from_the_root(at: &Location) -> String {
 /// An item's end.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
+    /// The number of the command that it is of, where it is one of a run.
+    pub(crate) command: Option<u64>,
     pub(crate) op: &'static str,
     pub(crate) source: &'a str,
     pub(crate) destination: Option<&'a str>,
@@ -127,6 +169,8 @@ pub(crate) struct Record<'a> {
 #[derive(Serialize, Debug)]
 struct Written<'a> {
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<u64>,
     op: &'a str,
     source: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,6 +221,7 @@ impl Record<'_> {
         };
         line(&Written {
             kind: "item",
+            command: self.command,
             op: self.op,
             source: self.source,
             destination: self.destination,
@@ -188,8 +233,7 @@ impl Record<'_> {
             etag,
             checksum: checksum(self.checksums),
             attempts: self.attempts,
-            // To the microsecond: further digits would only be noise of the conversion.
-            seconds: (self.seconds * 1e6).round() / 1e6,
+            seconds: rounded(self.seconds),
             outcome,
             why,
             error,
@@ -202,6 +246,8 @@ impl Record<'_> {
 #[derive(Deserialize, Debug)]
 pub(super) struct Item {
     kind: String,
+    #[serde(default)]
+    pub(super) command: Option<u64>,
     pub(super) source: String,
     #[serde(default)]
     pub(super) destination: Option<String>,
@@ -239,6 +285,67 @@ pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
         true => Ok(item),
         false => Err(format!("this line of the manifest is of an unknown kind, {:?}", item.kind)),
     }
+}
+
+/// A command of a run, as it begins and as it has ended.
+#[derive(Serialize, Deserialize, Debug)]
+pub(super) struct Command {
+    kind: String,
+    /// Of the line that it stands in.
+    pub(super) number: u64,
+    line: String,
+    /// The line's bytes in hexadecimal, where they are no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<String>,
+    /// Of one that begins: whether its destination was a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) into_folder: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    pub(super) outcome: String,
+}
+
+impl Command {
+    /// One that begins.
+    pub(super) fn begun(number: u64, line: &[u8], into_folder: Option<bool>) -> Self {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self {
+            kind: "command".to_owned(),
+            number,
+            line: String::from_utf8_lossy(line).into_owned(),
+            bytes: std::str::from_utf8(line).is_err().then(|| hex(line)),
+            into_folder,
+            seconds: None,
+            outcome: BEGUN.to_owned(),
+        }
+    }
+
+    /// One that has ended.
+    pub(super) fn ended(number: u64, line: &[u8], is_done: bool, seconds: f64) -> Self {
+        let outcome = if is_done { DONE } else { "failed" }.to_owned();
+        Self { seconds: Some(rounded(seconds)), outcome, ..Self::begun(number, line, None) }
+    }
+
+    pub(super) fn line(&self) -> Vec<u8> {
+        line(self)
+    }
+
+    /// The line that it stands in; `None` where it can't be read.
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        let Some(hex) = &self.bytes else { return Some(self.line.clone().into_bytes()) };
+        let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+        Some(digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+    }
+}
+
+/// Reads a command's line; `None` for a line of anything else.
+pub(super) fn read_command(line: &[u8]) -> Option<Command> {
+    serde_json::from_slice(line).ok().filter(|command: &Command| command.kind == "command")
+}
+
+/// To the microsecond: further digits would only be noise of the conversion.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
 }
 
 /// The key of a URL.
@@ -279,6 +386,7 @@ mod tests {
     fn a_record_has_the_documented_fields_in_their_order() {
         let outcome = Outcome::Done { verified: Verified::Crc32c };
         let record = Record {
+            command: None,
             op: "upload",
             source: "d/a",
             destination: Some("gs://b/p/a"),
@@ -299,6 +407,42 @@ mod tests {
         );
         let read = read_item(record.line().trim_ascii_end()).unwrap();
         assert_eq!(read.made().as_deref(), Some("generation 7"));
+        let of_command = Record { command: Some(3), ..record };
+        assert_eq!(read_item(of_command.line().trim_ascii_end()).unwrap().command, Some(3));
+    }
+
+    #[test]
+    fn a_command_is_read_as_it_was_written() {
+        let begun = Command::begun(7, b"cp -r gs://b/p d", Some(false));
+        let line = begun.line();
+        assert_eq!(
+            String::from_utf8_lossy(&line),
+            "{\"kind\":\"command\",\"number\":7,\"line\":\"cp -r gs://b/p d\",\"into_folder\":false,\"outcome\":\"begun\"}\n"
+        );
+        let read = read_command(line.trim_ascii_end()).unwrap();
+        assert_eq!((read.number, read.into_folder, read.outcome.as_str()), (7, Some(false), BEGUN));
+        let ended = Command::ended(8, b"rm \xff", true, 0.25).line();
+        let read = read_command(ended.trim_ascii_end()).unwrap();
+        assert_eq!((read.text().as_deref(), read.seconds), (Some(&b"rm \xff"[..]), Some(0.25)));
+        assert!(read_command(b"{\"kind\":\"item\"}").is_none());
+    }
+
+    #[test]
+    fn the_same_urls_at_another_endpoint_are_another_job() {
+        let at = |endpoint: &'static str| {
+            let subject = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p")));
+            subject.at(move |provider| format!("{endpoint}/{}", provider.scheme()))
+        };
+        let first = at("http://here").line();
+        assert!(!String::from_utf8_lossy(&first).contains("gs"), "it is about one store");
+        let first = first.trim_ascii_end();
+        assert_eq!(at("http://here").check(first), Ok(None));
+        let why = at("http://there").check(first).unwrap_err();
+        assert!(why.contains("another job, of copy /d -> s3://b/p, s3:// at http://here/s3"), "{why}");
+        // A run's commands, and lines that are whole URLs, may name any.
+        for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
+            assert_eq!(open.at(|provider| provider.scheme().to_owned()).endpoints.len(), 2);
+        }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What a sync is asked to do.
 
-use std::path::PathBuf;
-
 use laneway_store::PutOptions;
 
 use super::setters::setters;
@@ -9,7 +7,7 @@ use crate::listing::folder_prefix;
 use crate::manifest::{Settings, Subject};
 use crate::mapping::is_into_itself;
 use crate::names_from::Reading;
-use crate::{CopyRequest, Error, Filter, Location, folder};
+use crate::{CopyRequest, Error, Filter, Location, Manifest, folder};
 
 /// Makes what lies below a destination equal to what lies below a source: a folder of this machine and a prefix of a store, or two prefixes.
 ///
@@ -63,7 +61,7 @@ pub struct SyncRequest {
     /// What new objects are to be.
     pub put: PutOptions,
     /// As [`CopyRequest::manifest`].
-    pub manifest: Option<PathBuf>,
+    pub manifest: Option<Manifest>,
     /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
     /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object. It can't be had together with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
@@ -101,7 +99,7 @@ impl SyncRequest {
     setters! {
         files_from: some Location,
         inventory: into Location,
-        manifest: into PathBuf,
+        manifest: into Manifest,
         delete: bool,
         allow_empty: bool,
         max_delete: some u64,
@@ -233,6 +231,8 @@ impl SyncRequest {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn check(source: &str, destination: &str) -> Result<(), Error> {

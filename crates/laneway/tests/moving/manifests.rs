@@ -207,6 +207,107 @@ fn a_manifest_of_another_job_or_with_a_broken_line_is_refused_by_its_number() {
 }
 
 #[test]
+fn a_manifest_of_the_same_job_at_another_endpoint_is_refused() {
+    for kind in DIALECTS {
+        let (here, there) = (Stage::new(kind), Stage::new(kind));
+        let over = |stage: &Stage| {
+            let request = CopyRequest::new(vec![here.path("tree").as_path().into()], stage.url("p"));
+            stage.copy(request.recursive(true).manifest(manifest(&here)))
+        };
+        here.file("tree/a", "a");
+        over(&here).all_done();
+        let (cause, why) = over(&there).failure();
+        let at = here.server.url();
+        assert!(cause == "refused" && why.contains("manifest:1") && why.contains("another job"), "{why}");
+        assert!(why.contains(at.trim_end_matches('/')), "{why} names {at}");
+        assert_eq!(ends(&over(&here)), (0, 1, 0));
+        assert_eq!(there.server.counters().requests, 0);
+    }
+}
+
+#[test]
+fn commands_of_a_run_that_keep_a_manifest_together_know_their_own_items_alone() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("f", "x");
+        stage.object("p/a", b"y");
+        let dir = stage.path("d");
+        let run = || {
+            let (run, warning) = stage.client.run_manifest(manifest(&stage)).unwrap();
+            assert!(warning.is_none(), "{warning:?}");
+            let copy = |number: u64, source: Location, to: Location, recursive| {
+                let command = run.command(number, format!("cp {source} {to}").as_bytes());
+                let request = CopyRequest::new(vec![source], to).recursive(recursive);
+                let report = stage.copy(request.manifest(command.clone()));
+                command.ended(report.summary.failed == 0, std::time::Duration::ZERO).unwrap();
+                assert_eq!(command.has_done_something(), report.summary.files > 0);
+                (command.was_done(), report.summary.files, report.summary.skipped)
+            };
+            let file = || Location::Local(stage.path("f"));
+            let ends = [
+                copy(1, file(), stage.url("one"), false),
+                copy(2, file(), stage.url("two"), false),
+                copy(3, stage.url("p"), Location::Local(dir.clone()), true),
+            ];
+            run.close().unwrap();
+            ends
+        };
+        assert_eq!(run(), [(false, 1, 0); 3]);
+        let requests = stage.server.counters().requests;
+        assert_eq!(run(), [(true, 0, 1); 3]);
+        // The folder that the first run has made changes nothing of what the same line means.
+        assert!(dir.join("a").is_file() && !dir.join("p").exists());
+        assert_eq!(stage.server.counters().requests, requests + 1, "one listing");
+        stage.file("f", "another");
+        stage.object("p/a", b"another");
+        assert_eq!(run(), [(true, 1, 0); 3]);
+        assert_eq!(
+            (stage.stored("two"), fs::read(dir.join("a")).unwrap()),
+            (b"another".to_vec(), b"another".to_vec())
+        );
+    }
+}
+
+#[test]
+fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("f", "x");
+    let open = || stage.client.run_manifest(manifest(&stage));
+    let (run, _) = open().unwrap();
+    assert!(open().unwrap_err().to_string().contains("another job is writing"));
+    let command = run.command(7, b"cp f gs://bucket/f");
+    let request = CopyRequest::new(vec![Location::Local(stage.path("f"))], stage.url("f"));
+    stage.copy(request.manifest(command.clone())).all_done();
+    command.ended(true, std::time::Duration::ZERO).unwrap();
+    run.close().unwrap();
+    let whole = fs::read_to_string(manifest(&stage)).unwrap();
+    let kinds: Vec<_> = lines(&stage).iter().map(|line| line["kind"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(kinds, ["manifest", "command", "item", "command"], "{whole}");
+    let refused = |text: &str| {
+        fs::write(manifest(&stage), text).unwrap();
+        let why = stage.client.run_manifest(manifest(&stage)).unwrap_err().to_string();
+        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "it is left as it is");
+        why
+    };
+    for (text, at, why) in [
+        (whole.replacen("\"number\":7", "\"number\":", 1), 2, "broken"),
+        (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "of no command"),
+        (whole.clone() + "\n", 5, "broken"),
+        ("a table\n".to_owned(), 1, "no manifest"),
+        (whole.replacen("\"run\"", "\"copy\"", 1), 1, "another job"),
+    ] {
+        let said = refused(&text);
+        assert!(said.contains(&format!("manifest:{at}: ")) && said.contains(why), "{at} {why}: {said}");
+        assert!(said.contains("nothing was done"), "{said}");
+    }
+    // A last line that is torn is no command.
+    fs::write(manifest(&stage), &whole[..whole.len() - 5]).unwrap();
+    let (run, warning) = open().unwrap();
+    assert!(warning.unwrap().to_string().contains("line 4 is torn"));
+    assert!(!run.command(7, b"cp f gs://bucket/f").was_done());
+}
+
+#[test]
 fn a_manifest_that_another_job_is_writing_is_refused() {
     let stage = Stage::new(DIALECTS[0]);
     stage.file("tree/a", "a");

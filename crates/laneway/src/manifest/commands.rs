@@ -1,0 +1,107 @@
+//! What the commands of earlier runs have come to.
+
+use std::collections::HashMap;
+
+use super::known::{Key, Scope, key};
+use super::line::{BEGUN, Command, DONE, Item};
+
+/// The commands of a run, by the lines that they stand in. Of lines their hashes are held.
+#[derive(Default, Debug)]
+pub(super) struct Commands {
+    /// Which line a number stood for last: lines may come and go between two runs.
+    numbers: HashMap<u64, Key>,
+    /// How often each was done that is not begun again yet.
+    done: HashMap<Key, u32>,
+    /// Of those that were begun, whether the destination was a folder when they first were.
+    into_folder: HashMap<Key, bool>,
+}
+
+impl Commands {
+    /// Takes up a line of a manifest.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn add(&mut self, command: &Command) -> Result<(), String> {
+        let text =
+            command.text().ok_or("this line of the manifest is broken (its bytes are no hexadecimal)")?;
+        let at = key(&text[..]);
+        self.numbers.insert(command.number, at);
+        match &command.outcome[..] {
+            DONE => *self.done.entry(at).or_default() += 1,
+            BEGUN => {
+                if let Some(into_folder) = command.into_folder {
+                    self.into_folder.entry(at).or_insert(into_folder);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whose an item is.
+    ///
+    /// # Errors
+    /// Where no command of that number was begun before.
+    pub(super) fn scope_of(&self, item: &Item) -> Result<Scope, String> {
+        let at = item.command.and_then(|number| self.numbers.get(&number)).copied();
+        at.map(Some).ok_or_else(|| "this line of the manifest is broken (it is of no command)".to_owned())
+    }
+
+    /// Whether a line was done; each time that it was counts for one such line.
+    pub(super) fn takes(&mut self, at: Key) -> bool {
+        match self.done.get_mut(&at) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn was_folder(&self, at: Key) -> Option<bool> {
+        self.into_folder.get(&at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::line::read_item;
+
+    #[test]
+    fn a_line_counts_as_done_as_often_as_it_was() {
+        let mut commands = Commands::default();
+        let lines: [(&[u8], bool); 4] =
+            [(b"rm a", true), (b"rm a", true), (b"rm b", false), (b"rm \xff", true)];
+        for (number, (line, is_done)) in (1..).zip(lines) {
+            commands.add(&Command::begun(number, line, None)).unwrap();
+            commands.add(&Command::ended(number, line, is_done, 0.5)).unwrap();
+        }
+        let mut takes = |line: &[u8]| commands.takes(key(line));
+        assert!(takes(b"rm a") && takes(b"rm a") && !takes(b"rm a"));
+        assert!(!takes(b"rm b") && takes(b"rm \xff") && !takes(b"rm \xfe"));
+    }
+
+    #[test]
+    fn an_item_is_that_of_the_line_which_its_number_stood_for_last() {
+        let mut commands = Commands::default();
+        let item = read_item(
+            br#"{"kind":"item","command":1,"op":"remove","source":"gs://b/a","size":0,"source_size":0,"outcome":"done"}"#,
+        );
+        let item = item.unwrap();
+        assert!(commands.scope_of(&item).unwrap_err().contains("of no command"));
+        for line in [b"rm a", b"rm b"] {
+            commands.add(&Command::begun(1, line, None)).unwrap();
+            assert_eq!(commands.scope_of(&item), Ok(Some(key(&line[..]))));
+        }
+    }
+
+    #[test]
+    fn whether_a_destination_was_a_folder_is_what_the_first_run_found() {
+        let mut commands = Commands::default();
+        let line = b"cp -r gs://b/p d";
+        commands.add(&Command::begun(1, line, Some(false))).unwrap();
+        commands.add(&Command::begun(1, line, Some(true))).unwrap();
+        assert_eq!(commands.was_folder(key(&line[..])), Some(false));
+    }
+}

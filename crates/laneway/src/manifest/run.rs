@@ -1,0 +1,114 @@
+//! A manifest that the commands of a run keep together.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::known::{Key, key};
+use super::line::Command;
+use super::{Opened, Subject};
+use crate::{Error, Warning};
+
+/// A manifest that many jobs keep together, each of which is what a line of commands asks for. What is written is what a job of its own
+/// would write, with the command's number; beside it stands how each command has ended.
+///
+/// ```
+/// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+/// # server.create_bucket("lake").expect("a bucket");
+/// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+/// # let dir = tempfile::tempdir().expect("a folder");
+/// # client.bucket("s3://lake/")?.put("a", "bytes").call()?;
+/// use laneway::{CopyRequest, Event};
+/// use std::time::Duration;
+///
+/// let file = dir.path().join("manifest");
+/// let (manifest, warning) = client.run_manifest(file)?;
+/// assert!(warning.is_none());
+/// let command = manifest.command(1, b"cp s3://lake/a s3://lake/b");
+/// assert!(!command.was_done());
+/// let request = CopyRequest::new(vec!["s3://lake/a".parse()?], "s3://lake/b".parse()?).manifest(command.clone());
+/// let mut job = client.copy(request);
+/// while let Some(event) = job.next_blocking() {
+///     if let Event::Done(summary) = event {
+///         command.ended(summary.failed == 0, Duration::from_secs_f64(summary.seconds))?;
+///     }
+/// }
+/// assert!(command.has_done_something());
+/// manifest.close()?;
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RunManifest(Arc<Opened>);
+
+/// A command of a run that keeps a manifest: the value of a request's `manifest`.
+#[derive(Clone, Debug)]
+pub struct RunCommand {
+    pub(super) opened: Arc<Opened>,
+    pub(super) number: u64,
+    line: Arc<[u8]>,
+    pub(super) scope: Key,
+    has_done_something: Arc<AtomicBool>,
+}
+
+impl RunManifest {
+    pub(crate) fn open(path: PathBuf, subject: &Subject) -> Result<(Self, Option<Warning>), Error> {
+        let target = path.display().to_string();
+        let (opened, _, torn) = Opened::open(path, subject, false)?;
+        let warning = torn.map(|message| Warning { target, message });
+        Ok((Self(Arc::new(opened)), warning))
+    }
+
+    /// The command in a line: its number, and its text, by which it is known again.
+    pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
+        let (opened, has_done_something) = (Arc::clone(&self.0), Arc::default());
+        RunCommand { opened, number, scope: key(line), line: line.into(), has_done_something }
+    }
+
+    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread.
+    ///
+    /// # Errors
+    /// When something could not be written.
+    pub fn close(self) -> Result<(), Error> {
+        self.0.close_now()
+    }
+}
+
+impl RunCommand {
+    /// Whether an earlier run has done it. Each time that it was done counts once, for one line of the same text.
+    pub fn was_done(&self) -> bool {
+        self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).takes(self.scope)
+    }
+
+    /// Whether any of its items was done since it was begun.
+    pub fn has_done_something(&self) -> bool {
+        self.has_done_something.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn did(&self) {
+        self.has_done_something.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes how it has ended. Blocks the thread.
+    ///
+    /// # Errors
+    /// When that can't be written.
+    pub fn ended(&self, is_done: bool, took: Duration) -> Result<(), Error> {
+        self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
+    }
+
+    /// Writes that it begins, and gives whether the destination was a folder when it first did.
+    pub(super) async fn begin(&self, into_folder: Option<bool>) -> Result<Option<bool>, Error> {
+        let was_folder =
+            self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).was_folder(self.scope);
+        self.opened.write(Command::begun(self.number, &self.line, into_folder).line()).await?;
+        // What it will have made must not be taken for what was there.
+        self.opened.flushed().await?;
+        Ok(was_folder)
+    }
+
+    /// The same in a dry run, which writes nothing.
+    pub(super) fn look(&self) -> Option<bool> {
+        self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).was_folder(self.scope)
+    }
+}

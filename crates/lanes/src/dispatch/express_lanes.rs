@@ -37,7 +37,7 @@ const ATTEMPTS_PER_LANE: usize = 32;
 /// Fewest h1 lanes that filling the path is taken to need: sizes vary.
 const FILL_MIN: usize = ATTEMPTS_MIN / 2;
 
-/// Beyond half of all connections each of an origin's h1 lanes, too, has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
+/// Beyond half of all connections, those for bulk among them, each of an origin's h1 lanes, too, has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
 /// to a server on two cores, and with 128 0.85 s.
 const H1_USUAL: usize = CONNECTIONS_MAX / 2;
 
@@ -46,6 +46,8 @@ const H1_USUAL: usize = CONNECTIONS_MAX / 2;
 pub(super) struct Work {
     pub(super) attempts: usize,
     pub(super) bytes: u64,
+    /// The lanes that bulk wants beside them.
+    pub(super) freight: usize,
 }
 
 /// What is known of an origin.
@@ -89,7 +91,8 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
     let fill = (path.at_once(turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
     // What turns out to speak h2 has no more lanes than if it had been known.
-    let most = if is_known { H1_USUAL.max(work.attempts / ATTEMPTS_PER_LANE) } else { LANES_MAX };
+    let usual = H1_USUAL.saturating_sub(work.freight);
+    let most = if is_known { usual.max(work.attempts / ATTEMPTS_PER_LANE) } else { LANES_MAX };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
@@ -130,7 +133,7 @@ mod tests {
 
     fn over(path: Shown, protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
         super::wanted(
-            Work { attempts, bytes },
+            Work { attempts, bytes, freight: 0 },
             Known { protocol, has_spoken: true, rtt, service: SERVICE, path },
         )
     }
@@ -169,9 +172,11 @@ mod tests {
             service,
             path: Shown::default(),
         };
-        let work = Work { attempts: 1000, bytes: 1000 * 6000 };
+        let work = Work { attempts: 1000, bytes: 1000 * 6000, freight: 0 };
         assert!(super::wanted(work, known(SERVICE)) <= 48);
         assert_eq!(super::wanted(work, known(Duration::from_millis(30))), H1_USUAL);
+        let beside = Work { freight: 2, ..work };
+        assert_eq!(super::wanted(beside, known(Duration::from_millis(30))), H1_USUAL - 2, "of all together");
     }
 
     #[test]
@@ -210,7 +215,7 @@ mod tests {
             service: SERVICE,
             path: Shown::default(),
         };
-        let work = Work { attempts: 1000, bytes: 1000 * 6000 };
+        let work = Work { attempts: 1000, bytes: 1000 * 6000, freight: 0 };
         assert_eq!(super::wanted(work, known), LANES_MAX);
         assert!(super::wanted(work, Known { has_spoken: true, ..known }) > LANES_MAX);
     }

@@ -272,7 +272,8 @@ impl OriginState {
         {
             return wanted;
         }
-        let wanted = express_lanes::wanted(Work { attempts: live, bytes }, known);
+        let work = Work { attempts: live, bytes, freight: self.freight_wanted() };
+        let wanted = express_lanes::wanted(work, known);
         self.wanted = Some((known, live, wanted));
         wanted
     }

@@ -2,7 +2,7 @@
 
 use laneway::internal::CopySizes;
 use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
-use laneway_server::{Attributes, Config, GcsConfig};
+use laneway_server::{Attributes, Config, Faults, GcsConfig};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
 
@@ -31,12 +31,14 @@ fn inside_one_store_the_store_copies_and_no_byte_comes_by() {
 #[test]
 fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
     for kind in DIALECTS {
-        let stage = Stage::with_faults(kind, &["copy delay 1s"]);
+        // What is answered to the first attempts is held until the faults go, and lost then.
+        let stage = Stage::with_faults(kind, &["copy:1-2 stall"]);
         ["t/a", "t/b"].iter().for_each(|key| stage.object(key, b"listed"));
         let report = std::thread::scope(|scope| {
             let copying = scope.spawn(|| stage.cp_r(stage.url("t"), stage.url("u")));
             stage.wait_for("copy", 2);
             stage.object("t/a", b"another one");
+            stage.server.set_faults(Faults::default());
             copying.join().unwrap()
         });
         report.all_done();

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,10 +69,10 @@ impl TlsSettings {
     }
 }
 
-/// Why the platform's certificates can't be used: it isn't told, where nothing more could be opened to look for them.
+/// Why the platform's certificates can't be used: it isn't told, where no descriptor was left to look for them.
 fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     match File::open("/dev/null") {
-        Err(lacking) if lacking.kind() != io::ErrorKind::NotFound => lacking.into(),
+        Err(lacking) if matches!(lacking.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => lacking.into(),
         _ => error.into(),
     }
 }

@@ -133,11 +133,12 @@ pub(crate) async fn json(
         Some(Err(problem)) => return problem.json(),
         fields => fields.and_then(Result::ok).unwrap_or(Fields::All),
     };
-    // A page of a thousand objects is made of nothing else in the first place.
+    // A page of a thousand objects is made of nothing else in the first place, but for what stands below their fields.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
+    let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
     let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };
     let answer = match respond(call, resource, verb).await {
-        Ok(answer) if fields == Fields::All || is_listing || verb == Verb::Get => answer,
+        Ok(answer) if fields == Fields::All || is_made_so || verb == Verb::Get => answer,
         Ok(answer) => answer::selected(answer, &fields),
         Err(problem) => problem.json(),
     };

@@ -63,8 +63,9 @@ pub(super) struct OriginState {
     dial: Option<Duration>,
     /// Dials of each role that failed lately, and when the last did.
     failed: [(usize, Option<Instant>); 2],
-    /// The last answer of [`express_wanted`](Self::express_wanted): of what was known, and for how many attempts.
-    wanted: Option<(Known, usize, usize)>,
+    /// The last answer of [`express_wanted`](Self::express_wanted): of what was known, beside how many lanes for bulk, and for how many
+    /// attempts.
+    wanted: Option<((Known, usize), usize, usize)>,
     /// When the shares of a burst end.
     shares_end: Option<Instant>,
 }
@@ -265,16 +266,16 @@ impl OriginState {
         let service = self.in_flight.service();
         let known =
             Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), service, path };
+        let freight = self.freight_wanted();
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         if let Some((of, then, wanted)) = self.wanted
-            && of == known
+            && of == (known, freight)
             && live.abs_diff(then) <= then / 16
         {
             return wanted;
         }
-        let work = Work { attempts: live, bytes, freight: self.freight_wanted() };
-        let wanted = express_lanes::wanted(work, known);
-        self.wanted = Some((known, live, wanted));
+        let wanted = express_lanes::wanted(Work { attempts: live, bytes, freight }, known);
+        self.wanted = Some(((known, freight), live, wanted));
         wanted
     }
 

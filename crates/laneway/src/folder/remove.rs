@@ -1,5 +1,6 @@
 //! Removing files of a folder, and telling what names it takes for one.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -58,7 +59,7 @@ pub(crate) fn folds_case(path: &Path) -> bool {
 }
 
 /// Whether something below a folder is called `name`, as its directories list it: where cases are folded it is found under other names too.
-/// Blocks.
+/// What a directory has gone with isn't. Blocks.
 ///
 /// # Errors
 /// For a directory that can't be read.
@@ -66,8 +67,12 @@ pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     let mut at = root.to_owned();
     for component in name.split('/') {
         let failed = |e| Error::local(&at, "can't be read", e);
+        let entries = match std::fs::read_dir(&at) {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+            entries => entries.map_err(failed)?,
+        };
         let mut is_there = false;
-        for entry in std::fs::read_dir(&at).map_err(failed)? {
+        for entry in entries {
             is_there |= entry.map_err(failed)?.file_name() == component;
         }
         if !is_there {
@@ -139,7 +144,7 @@ mod tests {
         {
             assert_eq!(has_exactly(dir.path(), name).unwrap(), is_there, "{name}");
         }
-        assert!(has_exactly(&dir.path().join("gone"), "x").is_err());
+        assert!(!has_exactly(&dir.path().join("gone"), "x").unwrap(), "nothing is there any more");
     }
 
     #[test]

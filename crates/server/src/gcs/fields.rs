@@ -11,7 +11,7 @@ use super::answer::Problem;
 const DEPTH_MAX: usize = 8;
 
 /// What answers of the JSON API hold, those of objects, listings, rewrites and buckets; a selection of anything else is refused.
-const KNOWN: [&str; 66] = [
+const KNOWN: [&str; 71] = [
     "acl",
     "autoclass",
     "billing",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 66] = [
     "contexts",
     "cors",
     "crc32c",
+    "createTime",
     "customPlacementConfig",
     "customTime",
     "customerEncryption",
@@ -39,6 +40,7 @@ const KNOWN: [&str; 66] = [
     "hierarchicalNamespace",
     "iamConfiguration",
     "id",
+    "ipFilter",
     "items",
     "kind",
     "kmsKeyName",
@@ -65,6 +67,7 @@ const KNOWN: [&str; 66] = [
     "retentionPolicy",
     "rewriteToken",
     "rpo",
+    "satisfiesPZS",
     "selfLink",
     "size",
     "softDeletePolicy",
@@ -76,8 +79,10 @@ const KNOWN: [&str; 66] = [
     "timeFinalized",
     "timeStorageClassUpdated",
     "totalBytesRewritten",
+    "updateTime",
     "updated",
     "versioning",
+    "website",
 ];
 
 /// Fields whose own fields are known too. Below others anything may stand.
@@ -110,8 +115,7 @@ impl Fields {
             merge(&mut named, &path, fields);
             match rest.strip_prefix(',') {
                 Some(more) => *rest = more,
-                None if named.contains_key("*") => return Some(Self::All),
-                None => return Some(Self::Named(named)),
+                None => return Some(Self::of_names(named)),
             }
         }
     }
@@ -130,6 +134,11 @@ impl Fields {
         let fields = Self::list(rest, depth + path.len())?;
         *rest = rest.strip_prefix(')')?;
         Some((path, fields))
+    }
+
+    /// What a selection of these names is: of everything where one is `*`.
+    fn of_names(named: BTreeMap<String, Self>) -> Self {
+        if named.contains_key("*") { Self::All } else { Self::Named(named) }
     }
 
     fn unknown(&self) -> Option<&str> {
@@ -152,6 +161,11 @@ impl Fields {
     /// Whether a field is wanted.
     pub(super) fn has(&self, name: &str) -> bool {
         self.of(name).is_some()
+    }
+
+    /// Whether something below a field is wanted that isn't all of it.
+    pub(super) fn is_deep(&self) -> bool {
+        matches!(self, Self::Named(named) if named.values().any(|below| *below != Self::All))
     }
 
     /// Leaves of an answer what is wanted.
@@ -187,7 +201,10 @@ fn merge(named: &mut BTreeMap<String, Fields>, path: &[&str], fields: Fields) {
             }
         }
         (true, Fields::All, _) => *entry = Fields::All,
-        (false, fields, Fields::Named(there)) => merge(there, below, fields),
+        (false, fields, Fields::Named(there)) => {
+            merge(there, below, fields);
+            *entry = Fields::of_names(std::mem::take(there));
+        }
         (_, _, Fields::All) => {}
     }
 }
@@ -207,6 +224,8 @@ mod tests {
     fn a_selection_leaves_what_it_names() {
         let answer = || json!({"kind": "k", "items": [{"name": "n", "size": "1", "metadata": {"a": "1", "b": "2"}}], "prefixes": ["p/"]});
         assert_eq!(selected("*", answer()), answer());
+        assert_eq!(selected("items/*,kind,prefixes", answer()), answer());
+        assert_eq!(selected("items(metadata/*)", answer()), selected("items/metadata", answer()));
         assert_eq!(selected("kind", answer()), json!({"kind": "k"}));
         assert_eq!(
             selected("prefixes,items(name)", answer()),

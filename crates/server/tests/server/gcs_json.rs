@@ -335,6 +335,9 @@ fn an_answer_has_the_fields_that_were_asked_for() {
     assert_eq!(names(&page["items"][0]), ["generation", "name"]);
     let folders = rig.get("/storage/v1/b/demo/o?delimiter=/&fields=prefixes").json();
     assert_eq!(folders, json!({"prefixes": ["d/"]}));
+    multipart(&rig, r#"{"name":"m","metadata":{"a":"1","b":"2"}}"#, "hello");
+    let deep = rig.get("/storage/v1/b/demo/o?prefix=m&fields=items(metadata/a)").json();
+    assert_eq!(deep, json!({"items": [{"metadata": {"a": "1"}}]}));
     for fields in ["", "nam", "items(nam)", "items(name"] {
         let refused = rig.get(&format!("/storage/v1/b/demo/o?fields={fields}"));
         assert_eq!(refused.status, 400, "{fields}");

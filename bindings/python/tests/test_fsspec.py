@@ -180,8 +180,73 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder):
     assert [len(content) for content in contents(names[:2])] == [100_000] * 2
     opened = [fs.open(name) for name in names[:3]]
     store.put(f"{key}/2.parquet", bytes(200_000))
-    with pytest.raises((laneway.exceptions.PreconditionError, FileNotFoundError)):
-        opened[2].read()
+    # Nothing of the third one was handed out yet: it is opened anew.
+    assert opened[2].read() == bytes(200_000)
+
+
+CHANGED = laneway.exceptions.PreconditionError, FileNotFoundError
+
+
+def opened_early(fs, folder):
+    """A file that was opened before its turn, and was written by somebody else before that came."""
+    names = [f"{folder}/{number:02}.parquet" for number in range(4)]
+    fs.pipe({name: b"o" * 200_000 for name in names})
+    fs.find(folder)
+    for name in names[:2]:
+        fs.open(name).close()
+    store, key = fs._at(names[2])
+    assert fs.openings._coming[names[2]].result() is not None
+    store.put(key, b"n" * 300_000)
+    file = fs.open(names[2])
+    assert file._is_early and file._file.size == 200_000
+    return file, store, key
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda file: file.read(),
+        lambda file: file.read(1000) + file.read(),
+        lambda file: file.readline(),
+        lambda file: next(file),
+        lambda file: b"".join(file.readlines()),
+        lambda file: file.read1(-1) + file.read(),
+        lambda file: bytes(memoryview(into := bytearray(300_000))[: file.readinto(into)]) + file.read(),
+    ],
+    ids=["read", "read-1000", "readline", "next", "readlines", "read1", "readinto"],
+)
+def test_a_file_that_was_written_after_it_was_opened_early_is_opened_anew(fs, folder, read):
+    file, store, key = opened_early(fs, folder)
+    assert read(file) == b"n" * 300_000
+    assert file.size == file.info()["size"] == file.seek(0, 2) == 300_000
+    # From here on it is of one version.
+    store.put(key, b"p" * 300_000)
+    file.seek(0)
+    with pytest.raises(CHANGED):
+        file.read()
+
+
+def test_a_size_that_was_told_is_taken_back_where_the_whole_file_is_read(fs, folder):
+    file, _, _ = opened_early(fs, folder)
+    assert file.size == 200_000
+    assert file.read() == b"n" * 300_000 and file.size == 300_000
+
+
+@pytest.mark.parametrize("told", [lambda file: file.size, lambda file: file.info()["size"], lambda file: file.seek(0, 2)])
+def test_who_counts_on_a_size_that_is_no_more_is_told_so(fs, folder, told):
+    file, _, _ = opened_early(fs, folder)
+    size = told(file)
+    file.seek(0)
+    with pytest.raises(CHANGED):
+        file.read(size - 100_000)
+    assert size == file.size == 200_000
+
+
+def test_a_file_that_was_opened_early_and_is_gone_is_missing(fs, folder):
+    file, store, key = opened_early(fs, folder)
+    store.delete(key)
+    with pytest.raises(FileNotFoundError):
+        file.read()
 
 
 def test_where_listings_are_not_kept_nothing_is_opened_ahead(filesystem, folder):

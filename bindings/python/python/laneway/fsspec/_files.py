@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Self, cast
+import threading
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped, unused-ignore]
 
 from laneway._laneway import AsyncReadableFile, AsyncWritableFile, ObjectStore
+from laneway.exceptions import PreconditionError
 from laneway.fsspec import _entries
 from laneway.fsspec._columns import Range
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Buffer
 
     from laneway.fsspec._filesystem import LanewayFileSystem
+
+T = TypeVar("T")
 
 # What is appended to is copied by pieces of this size.
 _CHUNK = 8 << 20
@@ -75,12 +81,19 @@ class Reader(io.BufferedIOBase):
 
     def __init__(self, fs: LanewayFileSystem, path: str) -> None:
         self.fs, self.path = fs, path
-        self._file, self._ahead = fs.openings.open(path)
-        self.size = self._file.size
+        self._file, self._ahead, self._is_early = fs.openings.open(path)
+        # Of a file that was opened early: who reads first, and whether its size was told.
+        self._first, self._is_size_told = threading.RLock(), False
         self.blocksize = fs.blocksize
 
     @property
+    def size(self) -> int:
+        self._is_size_told = True
+        return self._file.size
+
+    @property
     def details(self) -> _entries.Entry:
+        self._is_size_told = True
         return _entries.file(self.path.partition("/")[0], self._file.meta)
 
     def info(self) -> _entries.Entry:
@@ -95,11 +108,15 @@ class Reader(io.BufferedIOBase):
         return self.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
+        is_whole = size is None or size < 0
+        return self._of_one_version(lambda: self._read(size), is_whole=is_whole)
+
+    def _read(self, size: int | None) -> bytes:
         if self._ahead is None or size is None or size < 0:
             return self._file.read(size)
         # Other threads may seek from here on: the place is taken first, and what is read is this place's.
         start = self._file.tell()
-        asked = Range(start, max(start, min(start + size, self.size)))
+        asked = Range(start, max(start, min(start + size, self._file.size)))
         self._file.seek(asked.end)
         try:
             parts = self._ahead.read(asked)
@@ -113,25 +130,54 @@ class Reader(io.BufferedIOBase):
             raise
         return content
 
+    def _of_one_version(self, read: Callable[[], T], is_whole: bool = False) -> T:
+        """Reads. A file that was opened before its turn and isn't there any more is opened anew, as long as nothing of it was handed out."""
+        if not self._is_early:
+            return read()
+        with self._first:
+            start = self._file.tell()
+            try:
+                content = read()
+            except (FileNotFoundError, PreconditionError):
+                if not self._is_early or not self._open_anew(start, is_whole):
+                    raise
+                content = read()
+            if content:
+                self._is_early = False
+            else:
+                # Where a file ends tells its size.
+                self._is_size_told = True
+            return content
+
+    def _open_anew(self, start: int, is_whole: bool) -> bool:
+        """Opens what is there now, unless the caller may count on a size that it hasn't got."""
+        file, ahead, _ = self.fs.openings.open_now(self.path)
+        if self._is_size_told and file.size != self._file.size and not (is_whole and start == 0):
+            return False
+        file.seek(start)
+        self._file, self._ahead, self._is_early = file, ahead, False
+        return True
+
     def read1(self, size: int = -1, /) -> bytes:
-        return self._file.read(size)
+        return self._of_one_version(lambda: self._file.read(size), is_whole=size < 0)
 
     def readinto(self, buffer: Buffer, /) -> int:
-        return self._file.readinto(buffer)
+        return self._of_one_version(lambda: self._file.readinto(buffer))
 
     def readinto1(self, buffer: Buffer, /) -> int:
-        return self._file.readinto(buffer)
+        return self.readinto(buffer)
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        return self._file.readline(size)
+        return self._of_one_version(lambda: self._file.readline(size))
 
     def readlines(self, hint: int | None = -1, /) -> list[bytes]:
-        return self._file.readlines(hint)
+        return self._of_one_version(lambda: self._file.readlines(hint), is_whole=hint is None or hint <= 0)
 
     def __next__(self) -> bytes:
-        return next(self._file)
+        return self._of_one_version(lambda: next(self._file))
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._is_size_told |= whence == io.SEEK_END
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:

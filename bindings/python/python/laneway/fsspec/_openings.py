@@ -25,6 +25,7 @@ class Opened(NamedTuple):
 
     file: ReadableFile
     ahead: Ahead | None
+    is_early: bool = False
 
 
 class _Coming:
@@ -85,10 +86,12 @@ class Openings:
             for one in [*self._coming.values()]:
                 room -= one.begin(room)
         opened = coming.result() if coming is not None and asked.is_ahead else None
-        if opened is None:
-            store, key = self._place(path)
-            opened = self._opened(path, store.open_reader(key, footer=_footer(path)))
-        return opened
+        return self.open_now(path) if opened is None else opened._replace(is_early=True)
+
+    def open_now(self, path: str) -> Opened:
+        """Opens what is there at this moment."""
+        store, key = self._place(path)
+        return self._opened(path, store.open_reader(key, footer=_footer(path)))
 
     def _begin(self, path: str) -> _Coming:
         store, key = self._place(path)

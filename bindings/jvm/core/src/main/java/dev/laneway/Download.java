@@ -14,6 +14,12 @@ import java.util.Arrays;
  * compared before its end is told. One thread uses it at a time; closed, it is read no further.
  */
 public final class Download implements ReadableByteChannel {
+  /** What a JVM's arrays hold at most. */
+  static final int ARRAY_BYTES_MAX = Integer.MAX_VALUE - 8;
+
+  /** Where an object is longer than was told, there is room for so many bytes at least. */
+  private static final int GROWN_BYTES = 64 << 10;
+
   private final String url;
   private final Handle handle;
   private final ObjectMeta meta;
@@ -80,19 +86,33 @@ public final class Download implements ReadableByteChannel {
   /** All bytes that have not been read yet. Closes it. */
   public byte[] bytes() throws IOException {
     try (this) {
-      if (left > Integer.MAX_VALUE - 8) {
-        throw new LanewayException(ErrorKind.USAGE, url + ": " + left + " bytes fit into no array");
+      if (left > ARRAY_BYTES_MAX) {
+        throw tooLarge(url, left);
       }
-      // With room for one more, so that its end is read, which tells whether the checksum is right. A first answer may have told a wrong length, and
-      // what was then asked for again be longer.
-      ByteBuffer all = ByteBuffer.allocate((int) left + 1);
-      while (read(all) >= 0) {
-        if (!all.hasRemaining()) {
-          all = ByteBuffer.allocate(Math.addExact(all.capacity(), all.capacity())).put(all.flip());
+      ByteBuffer all = ByteBuffer.allocate((int) left);
+      // Its end is read, too, which tells whether the checksum is right. A first answer may have told a wrong length, and what was then asked for again
+      // be longer.
+      ByteBuffer beyond = ByteBuffer.allocate(1);
+      while (read(all.hasRemaining() ? all : beyond) >= 0) {
+        if (!beyond.hasRemaining()) {
+          all = ByteBuffer.allocate(larger(url, all.capacity())).put(all.flip()).put(beyond.flip());
+          beyond.clear();
         }
       }
-      return Arrays.copyOf(all.array(), all.position());
+      return all.hasRemaining() ? Arrays.copyOf(all.array(), all.position()) : all.array();
     }
+  }
+
+  /** How much is taken for an object that is longer than so many bytes. */
+  static int larger(String url, int bytes) throws LanewayException {
+    if (bytes == ARRAY_BYTES_MAX) {
+      throw tooLarge(url, bytes + 1L);
+    }
+    return (int) Math.min(ARRAY_BYTES_MAX, Math.max(GROWN_BYTES, 2L * bytes));
+  }
+
+  private static LanewayException tooLarge(String url, long bytes) {
+    return new LanewayException(ErrorKind.USAGE, url + ": " + bytes + " bytes fit into no array");
   }
 
   /** The same as a stream, whose {@code close} closes this. */

@@ -78,7 +78,7 @@ public final class ObjectWriter implements WritableByteChannel {
     }
   }
 
-  /** The same as a stream, which gathers small writes, and whose {@code close} finishes the object, or gives it up where a write has failed. */
+  /** The same as a stream, which gathers small writes, and whose {@code close} finishes the object; where a write has failed, it gives it up and fails. */
   public OutputStream stream() {
     return new WriterStream(this);
   }
@@ -92,6 +92,10 @@ public final class ObjectWriter implements WritableByteChannel {
   @Override
   public void close() throws IOException {
     abort();
+  }
+
+  String url() {
+    return url;
   }
 
   /** @throws IOException where it takes no more */

@@ -5,14 +5,16 @@ import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.util.Objects;
 
-/** An {@link ObjectWriter} as a stream. After a failure its end gives the object up. */
+/** An {@link ObjectWriter} as a stream. After a failure its end gives the object up, and is a failure, too. */
 final class WriterStream extends OutputStream {
   /** Small writes gather to so many bytes before they are handed to the engine, which is a call out of the JVM. */
   private static final int GATHERED_BYTES = 32 << 10;
 
   private final ObjectWriter writer;
   private ByteBuffer gathered;
-  private boolean hasFailed;
+
+  /** What a write has failed with: there is to be no object. */
+  private Throwable failure;
 
   WriterStream(ObjectWriter writer) {
     this.writer = writer;
@@ -45,18 +47,32 @@ final class WriterStream extends OutputStream {
     if (!writer.isOpen()) {
       return;
     }
-    boolean isDone = false;
     try {
-      if (!hasFailed) {
-        sendGathered();
-        writer.finish();
-        isDone = true;
+      if (failure != null) {
+        // Another exception than the write's, to which a try adds this one.
+        throw new IOException(writer.url() + ": is not written, because a write has failed before", failure);
       }
+      sendGathered();
+      writer.finish();
+    } catch (Throwable failed) {
+      leave(failed);
+      throw failed;
     } finally {
       gathered = null;
-      if (!isDone) {
-        // Of one whose end was begun nothing is left to be given up.
-        writer.abort();
+    }
+  }
+
+  /** Gives the object up; an interrupt is why it may have failed, and not to keep this from being done. */
+  private void leave(Throwable failed) {
+    boolean isInterrupted = Thread.interrupted();
+    try {
+      // Of one whose end was begun nothing is left to be given up.
+      writer.abort();
+    } catch (IOException left) {
+      failed.addSuppressed(left);
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
       }
     }
   }
@@ -81,12 +97,11 @@ final class WriterStream extends OutputStream {
   }
 
   private void send(ByteBuffer bytes) throws IOException {
-    boolean isDone = false;
     try {
       writer.write(bytes);
-      isDone = true;
-    } finally {
-      hasFailed |= !isDone;
+    } catch (Throwable failed) {
+      failure = failed;
+      throw failed;
     }
   }
 }

@@ -6,11 +6,13 @@ import static dev.laneway.Serving.until;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.util.ArrayList;
@@ -240,6 +242,53 @@ class CancellingTest {
     thread.interrupt();
     thread.join();
     assertInstanceOf(InterruptedIOException.class, thrown.get());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_stream_whose_write_was_interrupted_fails_at_its_end_and_leaves_nothing(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    OutputStream stream = bucket.writer("k", PutOptions.NONE).stream();
+    // More than a part, so that some of it is in the store already.
+    byte[] noise = noise(20_000_000);
+    stream.write(noise);
+    Thread.currentThread().interrupt();
+    IOException cut =
+        assertThrows(
+            InterruptedIOException.class,
+            () -> {
+              while (true) {
+                stream.write(noise);
+              }
+            });
+    IOException failure = assertThrows(IOException.class, stream::close);
+    assertTrue(Thread.interrupted(), "the thread stays interrupted");
+    assertSame(cut, failure.getCause());
+    assertEquals(0, failure.getSuppressed().length, () -> "it was given up: " + Arrays.toString(failure.getSuppressed()));
+    assertEquals(List.of(), bucket.multipartUploads(""));
+    assertTrue(assertThrows(LanewayException.class, () -> bucket.head("k")).isNotFound());
+    stream.close();
+  }
+
+  /** Whoever closes it by a try is told what the write has failed with. */
+  @ParameterizedTest
+  @EnumSource
+  void a_try_throws_what_a_write_to_its_stream_has_failed_with(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    byte[] noise = noise(20_000_000);
+    IOException cut =
+        assertThrows(
+            InterruptedIOException.class,
+            () -> {
+              try (OutputStream stream = bucket.writer("k", PutOptions.NONE).stream()) {
+                Thread.currentThread().interrupt();
+                while (true) {
+                  stream.write(noise);
+                }
+              }
+            });
+    assertTrue(Thread.interrupted());
+    assertSame(cut, cut.getSuppressed()[0].getCause());
   }
 
   @ParameterizedTest

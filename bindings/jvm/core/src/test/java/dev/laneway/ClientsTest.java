@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Clients are set up, ask providers for credentials, and tell no secrets. */
@@ -44,6 +45,7 @@ class ClientsTest {
   }
 
   @Test
+  @Timeout(60)
   void a_provider_goes_with_the_last_of_what_came_of_its_client() throws Exception {
     WeakReference<CredentialProvider> provider = used();
     Serving.until(

@@ -10,9 +10,11 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.management.ThreadMXBean;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -237,6 +239,30 @@ class ObjectsTest {
     ObjectWriter late = bucket.writer("there", PutOptions.NONE.ifAbsent());
     late.write(bytes("2"));
     assertEquals(ErrorKind.ALREADY_EXISTS, kind(late::finish));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void the_bytes_of_an_object_are_held_once(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    byte[] noise = noise(16_000_000);
+    bucket.put("k", ByteBuffer.wrap(noise), PutOptions.NONE);
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    try (Download download = bucket.get("k")) {
+      long before = threads.getCurrentThreadAllocatedBytes();
+      byte[] bytes = download.bytes();
+      long taken = threads.getCurrentThreadAllocatedBytes() - before;
+      assertTrue(taken < noise.length * 3 / 2, () -> taken + " bytes");
+      assertArrayEquals(noise, bytes);
+    }
+  }
+
+  @Test
+  void what_is_longer_than_was_told_is_given_room_up_to_the_largest_array() throws Exception {
+    assertEquals(64 << 10, Download.larger("s3://lake/k", 0));
+    assertEquals(2_000_000_000, Download.larger("s3://lake/k", 1_000_000_000));
+    assertEquals(Download.ARRAY_BYTES_MAX, Download.larger("s3://lake/k", (1 << 30) + 1));
+    assertEquals(ErrorKind.USAGE, kind(() -> Download.larger("s3://lake/k", Download.ARRAY_BYTES_MAX)));
   }
 
   @ParameterizedTest

@@ -80,7 +80,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     } catch (IOException failed) {
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       IOException left = leave();
-      if (left != null) {
+      if (left != null && left != failed) {
         failed.addSuppressed(left);
       }
       throw failed;
@@ -123,6 +123,11 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
       failure = Failures.of(path, failed);
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw failure;
+    } catch (RuntimeException | Error failed) {
+      // What of the bytes was taken is not known: the end of the file mustn't be its success.
+      failure = Failures.of(path, failed);
+      counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
+      throw failed;
     }
     written.addAndGet(length);
   }

@@ -19,11 +19,15 @@ import org.apache.hadoop.util.Progressable;
  * nothing, and what was there before stays.
  */
 final class ObjectOutput extends FileOutput {
+  /** Bytes after which a task tells that it goes on: it is asked of neither each byte nor each line. */
+  private static final int PROGRESS_BYTES = 32 << 10;
+
   private final ObjectWriter writer;
   private final OutputStream out;
   private final Tally tally;
   private final Progressable progress;
   private final IOStatisticsAggregator context = IOStatisticsContext.getCurrentIOStatisticsContext().getAggregator();
+  private long untold;
 
   ObjectOutput(Path path, ObjectWriter writer, Tally tally, Progressable progress) {
     super(path, tally);
@@ -36,7 +40,9 @@ final class ObjectOutput extends FileOutput {
   @Override
   void take(byte[] bytes, int at, int length) throws IOException {
     out.write(bytes, at, length);
-    if (progress != null) {
+    untold += length;
+    if (progress != null && untold >= PROGRESS_BYTES) {
+      untold = 0;
       progress.progress();
     }
   }

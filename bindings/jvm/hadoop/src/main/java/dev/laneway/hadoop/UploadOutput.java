@@ -71,7 +71,7 @@ final class UploadOutput extends FileOutput {
     while (!under.isEmpty()) {
       sent();
     }
-    listener.wrote(new PendingFile(key, Failures.await(path(), upload).id(), List.copyOf(parts), written()));
+    listener.wrote(new PendingFile(key, begun().id(), List.copyOf(parts), written()));
   }
 
   /** Gives the upload up, whatever became of it. */
@@ -80,7 +80,16 @@ final class UploadOutput extends FileOutput {
     gathered = null;
     under.forEach(part -> part.cancel(true));
     under.clear();
-    Failures.await(path(), Failures.await(path(), upload).abortAsync());
+    if (upload.isCompletedExceptionally()) {
+      // Nothing has begun.
+      return;
+    }
+    Failures.await(path(), begun().abortAsync());
+  }
+
+  /** The upload. Who gives up waiting for it doesn't end its beginning: it is still to be found, and given up. */
+  private MultipartUpload begun() throws IOException {
+    return Failures.await(path(), upload.copy());
   }
 
   @Override
@@ -115,7 +124,7 @@ final class UploadOutput extends FileOutput {
     gathered = next;
     begun++;
     tally.put();
-    under.add(Failures.await(path(), upload).uploadPartAsync(begun, part));
+    under.add(begun().uploadPartAsync(begun, part));
   }
 
   private void sent() throws IOException {

@@ -2,10 +2,12 @@ package dev.laneway.hadoop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.laneway.Bucket;
+import dev.laneway.LanewayException;
 import dev.laneway.ObjectMeta;
 import dev.laneway.ObjectWriter;
 import dev.laneway.PutOptions;
@@ -17,6 +19,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.AfterEach;
@@ -40,7 +43,9 @@ class FailingTest {
         "put key=*unwritten* status 403",
         "part key=*unwritten* status 403",
         "copy key=*uncopied* status 403",
-        "delete key=*kept* status 403");
+        "delete key=*kept* status 403",
+        "delete key=*outdated* status 412",
+        "begin key=*unbegun* status 403");
     Configuration conf = store.configuration();
     files = EmbeddedStore.open(scheme + "://lake/", conf);
     connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf));
@@ -77,6 +82,16 @@ class FailingTest {
     assertEquals(List.of("d/a", "d/b/c", "d/uncopied", "d/z"), keys());
   }
 
+  /** The store says that the source is another by now than the one that was copied: its place is nobody else's. */
+  @Test
+  void aRenameWhoseSourceIsReplacedMeanwhileTakesItsCopyForNobodyElses() throws IOException {
+    put("d/other", "d/outdated");
+    IOException failed = assertThrows(IOException.class, () -> files.rename(path("d/outdated"), path("d/place")));
+    assertFalse(failed instanceof FileAlreadyExistsException, failed::toString);
+    assertTrue(failed.getMessage().contains("replaced meanwhile"), failed::toString);
+    assertEquals(List.of("d/other", "d/outdated", "d/place"), keys());
+  }
+
   @Test
   void aDeletionThatFailsSaysSoAndTriesTheRest() throws IOException {
     put("d/a", "d/kept", "d/z");
@@ -91,6 +106,27 @@ class FailingTest {
     assertThrows(AccessDeniedException.class, out::close);
     out.close();
     assertFalse(files.exists(path("unwritten")));
+  }
+
+  @Test
+  void aCommittersFileWhoseUploadDoesNotBeginFailsAsTheStoreSays() throws IOException {
+    FSDataOutputStream out = files.create(path(Uncommitted.JOB + "1/attempt/base/unbegun"));
+    out.writeBytes("text");
+    IOException failed = assertThrows(IOException.class, out::close);
+    assertTrue(Failures.unwrapped(failed.getCause()) instanceof LanewayException, failed::toString);
+    assertEquals(0, failed.getSuppressed().length, "nothing is left to be given up");
+  }
+
+  @Test
+  void aFileIsNotThereWhoseWriterHasSwallowedAnExceptionOfAnyKind() throws IOException {
+    IllegalStateException stop = new IllegalStateException("stop");
+    FSDataOutputStream out = files.create(path("swallowed"), () -> {
+      throw stop;
+    });
+    assertSame(stop, assertThrows(IllegalStateException.class, () -> out.write(new byte[100_000])));
+    IOException failed = assertThrows(IOException.class, out::close);
+    assertSame(stop, failed.getCause().getCause());
+    assertEquals(List.of(), keys());
   }
 
   @Test

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.fs.Abortable;
 import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -141,6 +142,19 @@ class WritingTest {
     }
     try (FSDataInputStream in = files.open(path)) {
       assertArrayEquals(expected, in.readAllBytes());
+    }
+  }
+
+  @Test
+  void aTaskTellsThatItGoesOnAfterManyBytesAndNotAfterEach() throws IOException {
+    AtomicInteger told = new AtomicInteger();
+    try (FSDataOutputStream out = files.create(new Path(folder, "told"), told::incrementAndGet)) {
+      for (int i = 0; i < 100_000; i++) {
+        out.write(i);
+      }
+      assertEquals(3, told.get());
+      out.write(new byte[1 << 20]);
+      assertEquals(4, told.get());
     }
   }
 

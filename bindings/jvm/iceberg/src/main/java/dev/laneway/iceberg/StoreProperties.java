@@ -72,14 +72,24 @@ final class StoreProperties {
    * @throws LanewayException for values that make no sense
    */
   Laneway client() throws LanewayException {
-    check();
+    checkNames();
     Laneway.Builder builder = Laneway.builder().fromEnvironment().userAgentSuffix("laneway-iceberg");
+    set(builder);
+    return builder.build();
+  }
+
+  /** @throws ValidationException for properties that can't be meant here, by themselves or together */
+  void check() {
+    checkNames();
+    set(Laneway.builder());
+  }
+
+  private void set(Laneway.Builder builder) {
     if (store == Location.Store.S3) {
       s3(builder);
     } else {
       gcs(builder);
     }
-    return builder.build();
   }
 
   /** What every new object is to be besides its bytes. */
@@ -195,8 +205,7 @@ final class StoreProperties {
     }
   }
 
-  /** @throws ValidationException for properties that can't be meant here */
-  void check() {
+  private void checkNames() {
     for (Map.Entry<String, String> one : said.entrySet()) {
       String name = one.getKey();
       boolean isRefused = REFUSED.contains(name)

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -46,7 +47,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FileIOTest {
   private static final int BYTES = 3_000_000;
 
-  private final EmbeddedStore store = EmbeddedStore.broken("lake", "delete key=*kept* status 403", "put key=*unwritten* status 403");
+  private final EmbeddedStore store = EmbeddedStore.broken("lake", "delete key=*kept* status 403", "put key=*unwritten* status 403", "part key=*unwritten* status 403");
   private final LanewayFileIO io = Catalogs.io(store);
   private final byte[] expected = new byte[BYTES];
   private final String scheme;
@@ -203,6 +204,19 @@ class FileIOTest {
     io.deleteFile(folder + "missing");
     assertThrows(ValidationException.class, () -> io.newInputFile("hdfs://lake/x"));
     assertThrows(ValidationException.class, () -> io.newInputFile("/tmp/x"));
+  }
+
+  @Test
+  void aFileIsNotThereWhoseWriterHasSwallowedAFailure() throws Exception {
+    PositionOutputStream out = io.newOutputFile(folder + "unwritten").createOrOverwrite();
+    byte[] some = new byte[4 << 20];
+    IOException failed = assertThrows(IOException.class, () -> {
+      for (int i = 0; i < 40; i++) {
+        out.write(some);
+      }
+    });
+    assertSame(failed, assertThrows(IOException.class, out::close).getCause());
+    assertFalse(io.newInputFile(folder + "unwritten").exists());
   }
 
   @Test

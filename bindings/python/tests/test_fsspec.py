@@ -1,23 +1,31 @@
 """What fsspec's suite doesn't ask of a filesystem: what is cached, what is raised, forks, files, times."""
 
 import asyncio
+import gc
 import io
 import os
 import pickle
 import shutil
 import signal
 import uuid
-from concurrent.futures import ProcessPoolExecutor
+import weakref
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import datetime
 from multiprocessing import get_context
 from urllib.parse import quote
 from urllib.request import Request, urlopen
+
+from types import SimpleNamespace
 
 import laneway
 import pytest
 
 fsspec = pytest.importorskip("fsspec")
 laneway_fsspec = pytest.importorskip("laneway.fsspec")
+
+from laneway.fsspec import _openings
+from laneway.fsspec._ahead import Ahead
+from laneway.fsspec._order import AGE_MAX_S
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 
@@ -144,7 +152,130 @@ def test_files(fs, folder):
         assert file.read() == "packed"
 
 
-def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder):
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that files are opened ahead by: it stands still until a test moves it."""
+    clock = SimpleNamespace(now_s=100.0)
+    monkeypatch.setattr(_openings, "monotonic", lambda: clock.now_s)
+    return clock
+
+
+@pytest.fixture
+def timers(monkeypatch):
+    """The timers that were begun; tests fire them."""
+    begun = []
+
+    class Timer:
+        def __init__(self, interval_s, function, args):
+            self.interval_s, self.fire, self.daemon = interval_s, lambda: function(*args), False
+
+        def start(self):
+            assert self.daemon
+            begun.append(self)
+
+    monkeypatch.setattr(_openings, "Timer", Timer)
+    return begun
+
+
+def some_are_ahead(fs, folder):
+    """The names of files, of which two were opened in order and others are ahead."""
+    names = [f"{folder}/{number}.parquet" for number in range(9)]
+    fs.pipe({name: name.encode() for name in names})
+    fs.find(folder)
+    for name in names[:2]:
+        fs.open(name).close()
+    assert [*fs.openings._coming] == names[2:4]
+    return names
+
+
+def test_what_was_opened_ahead_is_let_go_of_though_nothing_is_opened(fs, folder, clock, timers):
+    names = some_are_ahead(fs, folder)
+    assert [timer.interval_s for timer in timers] == [AGE_MAX_S]
+    clock.now_s += 0.5
+    fs.open(names[2]).close()
+    assert [*fs.openings._coming] == names[3:7] and len(timers) == 1, "one timer at a time"
+    clock.now_s += AGE_MAX_S - 0.25
+    timers[0].fire()
+    assert [*fs.openings._coming] == names[4:7]
+    assert [timer.interval_s for timer in timers] == [AGE_MAX_S, 0.25]
+    clock.now_s += 0.5
+    timers[1].fire()
+    assert not fs.openings._coming and len(timers) == 2, "none while nothing is held"
+    assert fs.open(names[4]).read() == names[4].encode()
+
+
+def test_a_filesystem_is_given_up_though_its_timer_runs(filesystem, folder, clock, timers):
+    fs = filesystem("s3", skip_instance_cache=True)
+    some_are_ahead(fs, folder)
+    openings = weakref.ref(fs.openings)
+    del fs
+    gc.collect()
+    assert openings() is None
+    timers[0].fire()
+    assert len(timers) == 1
+
+
+def test_files_open_though_no_thread_begins_any_more(fs, folder, clock, monkeypatch):
+    def refuses(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(_openings.Timer, "start", refuses)
+    names = some_are_ahead(fs, folder)
+    assert fs.open(names[2]).read() == names[2].encode()
+
+
+def test_what_any_filesystem_of_the_process_writes_is_opened_anew(filesystem, folder, clock):
+    s3 = filesystem("s3", skip_instance_cache=True)
+    others = [filesystem(scheme, skip_instance_cache=True) for scheme in ("s3", "gs")]
+    for other in others:
+        names = some_are_ahead(s3, folder)
+        assert s3.openings._coming[names[2]].result() is not None
+        other.pipe_file(names[2], b"written")
+        file = s3.open(names[2])
+        assert not file._is_early and file.size == 7 and file.read() == b"written"
+        s3.invalidate_cache()
+
+
+def test_what_is_wrong_with_other_files_is_no_matter_of_one_that_is_opened(fs, folder, clock, monkeypatch):
+    names = some_are_ahead(fs, folder)
+    bad = fs.openings._coming[names[3]]
+
+    def begin(one, room):
+        raise ValueError("no footer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_openings._Coming, "begin", lambda one, room: begin(one, room) if one is bad else 0)
+        assert fs.open(names[2]).read() == names[2].encode()
+    assert [*fs.openings._coming] == names[4:7] == [*fs.openings._order._begun]
+
+    def place(path):
+        if path == names[7]:
+            raise PermissionError(path)
+        return fs._object(path)
+
+    monkeypatch.setattr(fs.openings, "_place", place)
+    assert fs.open(names[4]).read() == names[4].encode()
+    assert names[7] not in fs.openings._order._begun and names[8] in fs.openings._coming
+
+
+def test_footers_of_other_files_are_looked_through_outside_of_the_lock(fs, folder, clock, monkeypatch):
+    names = some_are_ahead(fs, folder)
+    for one in fs.openings._coming.values():
+        assert one.result() is not None
+    opened = []
+
+    def begin(ahead, room):
+        # Were the lock held, the other thread would wait for this one.
+        with ThreadPoolExecutor(1) as other:
+            opened.append(other.submit(lambda: fs.openings._lock.acquire(timeout=60) and fs.openings._lock.release() is None).result())
+        return 0
+
+    monkeypatch.setattr(Ahead, "begin", begin)
+    fs.open(names[2]).close()
+    assert opened and all(opened)
+
+
+def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock):
     names = [f"{folder}/{number}.parquet" for number in range(6)]
     fs.pipe({name: name.encode() for name in names})
     assert fs.find(folder) == names
@@ -187,7 +318,8 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder):
 CHANGED = laneway.exceptions.PreconditionError, FileNotFoundError
 
 
-def opened_early(fs, folder):
+@pytest.fixture
+def early(fs, folder, clock):
     """A file that was opened before its turn, and was written by somebody else before that came."""
     names = [f"{folder}/{number:02}.parquet" for number in range(4)]
     fs.pipe({name: b"o" * 200_000 for name in names})
@@ -215,8 +347,8 @@ def opened_early(fs, folder):
     ],
     ids=["read", "read-1000", "readline", "next", "readlines", "read1", "readinto"],
 )
-def test_a_file_that_was_written_after_it_was_opened_early_is_opened_anew(fs, folder, read):
-    file, store, key = opened_early(fs, folder)
+def test_a_file_that_was_written_after_it_was_opened_early_is_opened_anew(early, read):
+    file, store, key = early
     assert read(file) == b"n" * 300_000
     assert file.size == file.info()["size"] == file.seek(0, 2) == 300_000
     # From here on it is of one version.
@@ -226,15 +358,15 @@ def test_a_file_that_was_written_after_it_was_opened_early_is_opened_anew(fs, fo
         file.read()
 
 
-def test_a_size_that_was_told_is_taken_back_where_the_whole_file_is_read(fs, folder):
-    file, _, _ = opened_early(fs, folder)
+def test_a_size_that_was_told_is_taken_back_where_the_whole_file_is_read(early):
+    file, _, _ = early
     assert file.size == 200_000
     assert file.read() == b"n" * 300_000 and file.size == 300_000
 
 
 @pytest.mark.parametrize("told", [lambda file: file.size, lambda file: file.info()["size"], lambda file: file.seek(0, 2)])
-def test_who_counts_on_a_size_that_is_no_more_is_told_so(fs, folder, told):
-    file, _, _ = opened_early(fs, folder)
+def test_who_counts_on_a_size_that_is_no_more_is_told_so(early, told):
+    file, _, _ = early
     size = told(file)
     file.seek(0)
     with pytest.raises(CHANGED):
@@ -242,8 +374,8 @@ def test_who_counts_on_a_size_that_is_no_more_is_told_so(fs, folder, told):
     assert size == file.size == 200_000
 
 
-def test_a_file_that_was_opened_early_and_is_gone_is_missing(fs, folder):
-    file, store, key = opened_early(fs, folder)
+def test_a_file_that_was_opened_early_and_is_gone_is_missing(early):
+    file, store, key = early
     store.delete(key)
     with pytest.raises(FileNotFoundError):
         file.read()

@@ -111,6 +111,17 @@ def test_what_is_too_old_is_dropped_and_opened_anew():
     assert (late.is_ahead, late.drop) == (False, [names[3]])
 
 
+def test_what_is_too_old_is_let_go_of_though_nothing_is_opened():
+    order, names = order_of(parts(10)), [f"lake/{part}" for part in parts(10)]
+    assert order.oldest_s is None and not order.is_any_begun
+    order.asked(names[0], 0.0)
+    order.asked(names[1], 0.1)
+    order.asked(names[2], 0.2)
+    assert order.oldest_s == 0.1 and order.expired(0.1 + AGE_MAX_S) == []
+    assert order.expired(0.15 + AGE_MAX_S) == [names[3]] and order.oldest_s == 0.2
+    assert order.expired(0.3 + AGE_MAX_S) == names[4:7] and not order.is_any_begun
+
+
 def test_what_was_written_is_opened_anew():
     order, names = order_of(parts(10)), [f"lake/{part}" for part in parts(10)]
     order.asked(names[0], 0.0)

@@ -89,26 +89,27 @@ class Ahead:
     def begin(self, room: int) -> int:
         """Fetches what will be read of the file, before anybody has opened it, and says how many bytes are on their way."""
         known = self._folders.certain(self._folder)
-        if known is self._begun or not known or room <= 0:
+        with self._lock:
+            if known is self._begun or not known or room <= 0:
+                return self._bytes
+            if self._is_new:
+                self._look()
+            if self._columns is not None:
+                for chunks in self._columns.begin(known, room):
+                    self._fetch(chunks)
+                self._begun = known
             return self._bytes
-        if self._is_new:
-            self._look()
-        if self._columns is not None:
-            for chunks in self._columns.begin(known, room):
-                self._fetch(chunks)
-            self._begun = known
-        return self._bytes
 
     def read(self, asked: Range) -> list[tuple[_Group, int]]:
         """What brings these bytes together, if they are on their way; to be handed to `content`."""
-        if self._is_new and asked.end < self._file.size:
-            self._look()
-        if self._columns is None:
-            return []
         if self._process != os.getpid():
             # A child of a fork: what its parent began never comes here.
             self._begin_anew()
         with self._lock:
+            if self._is_new and asked.end < self._file.size:
+                self._look()
+            if self._columns is None:
+                return []
             for chunks in self._columns.read(asked):
                 self._fetch(chunks)
             if (names := self._columns.names) is not self._said:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-import time
+from collections import deque
 from collections.abc import Callable
+from threading import Timer
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary, ref
 
 from laneway.fsspec._ahead import Ahead
 from laneway.fsspec._columns import WINDOW_MAX, Folders, folder_of
-from laneway.fsspec._order import Listing, Order, following
+from laneway.fsspec._order import AGE_MAX_S, Listing, Order, following
 
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore, Opening, ReadableFile
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 # Readers of Parquet begin at its end: its footer comes with the file's size.
 _PARQUET = (".parquet", ".parq", ".pq")
 _FOOTER = 1 << 16
+
+# Those of all filesystems in this process, by their ids.
+_ALL: WeakValueDictionary[int, Openings] = WeakValueDictionary()
 
 
 class Opened(NamedTuple):
@@ -33,6 +39,7 @@ class _Coming:
 
     def __init__(self, opening: Opening, opened: Callable[[ReadableFile], Opened]) -> None:
         self._opening: Opening | None = opening
+        self._lock = threading.Lock()
         self._opened_of = opened
         self._opened: Opened | None = None
 
@@ -45,13 +52,14 @@ class _Coming:
 
     def result(self) -> Opened | None:
         """Waits until it is open; `None` where it could not be opened."""
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            try:
-                self._opened = self._opened_of(opening.result())
-            except Exception:  # noqa: BLE001 - who opens it anew is told
-                return None
-        return self._opened
+        with self._lock:
+            opening, self._opening = self._opening, None
+            if opening is not None:
+                try:
+                    self._opened = self._opened_of(opening.result())
+                except Exception:  # noqa: BLE001 - who opens it anew is told
+                    return None
+            return self._opened
 
 
 class Openings:
@@ -62,12 +70,16 @@ class Openings:
         self._listed, self._place = listed, place
         self._folders = Folders()
         self._begin_anew()
+        _ALL[id(self)] = self
 
     def _begin_anew(self) -> None:
-        # What logs, or is given up as garbage, may write meanwhile on the thread that has it.
+        # What logs may open files meanwhile on the thread that has it.
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
+        # What was written since. It is kept until somebody has the lock: what is given up as garbage writes on any thread, whatever locks that has.
+        self._written: deque[str] = deque()
+        self._timer: Timer | None = None
 
     def open(self, path: str) -> Opened:
         """Opens a file, where that wasn't begun ahead, and begins those that come after it."""
@@ -75,16 +87,25 @@ class Openings:
             # A child of a fork: what its parent began never comes here.
             self._begin_anew()
         with self._lock:
-            asked = self._order.asked(path, time.monotonic())
+            now_s = monotonic()
+            self._let_go_of_written()
+            asked = self._order.asked(path, now_s)
             coming = self._coming.pop(path, None)
             for other in asked.drop:
                 self._coming.pop(other, None)
             if not asked.is_next:
                 self._folders.doubt(folder_of(path))
-            self._coming |= {other: self._begin(other) for other in asked.begin}
-            room = WINDOW_MAX
-            for one in [*self._coming.values()]:
+            for other in asked.begin:
+                self._begin(other)
+            ahead = [*self._coming.items()]
+            self._arm(now_s)
+        # Footers are looked through outside of the lock, and what is wrong with other files is no matter of this one.
+        room = WINDOW_MAX
+        for other, one in ahead:
+            try:
                 room -= one.begin(room)
+            except Exception:  # noqa: BLE001 - who opens it anew is told
+                self._give_up(other, one)
         opened = coming.result() if coming is not None and asked.is_ahead else None
         return self.open_now(path) if opened is None else opened._replace(is_early=True)
 
@@ -93,19 +114,63 @@ class Openings:
         store, key = self._place(path)
         return self._opened(path, store.open_reader(key, footer=_footer(path)))
 
-    def _begin(self, path: str) -> _Coming:
-        store, key = self._place(path)
-        return _Coming(store.begin_reader(key, footer=_footer(path)), lambda file: self._opened(path, file))
+    def _begin(self, path: str) -> None:
+        try:
+            store, key = self._place(path)
+            opening = store.begin_reader(key, footer=_footer(path))
+        except Exception:  # noqa: BLE001 - who opens it anew is told
+            self._order.forget(path)
+        else:
+            self._coming[path] = _Coming(opening, lambda file: self._opened(path, file))
+
+    def _give_up(self, path: str, one: _Coming) -> None:
+        with self._lock:
+            if self._coming.get(path) is one:
+                del self._coming[path]
+                self._order.forget(path)
+
+    def _arm(self, now_s: float) -> None:
+        """Has what is ahead let go of once it is too old, though nobody opens a file any more."""
+        oldest_s = self._order.oldest_s
+        if self._timer is not None or oldest_s is None:
+            return
+        timer = Timer(max(oldest_s + AGE_MAX_S - now_s, 0), _let_go_of_old, [ref(self)])
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError:
+            # No thread begins as a process ends, and nothing is held for long then.
+            return
+        self._timer = timer
+
+    def _let_go_of_old(self) -> None:
+        with self._lock:
+            now_s, self._timer = monotonic(), None
+            self._let_go_of_written()
+            for other in self._order.expired(now_s):
+                self._coming.pop(other, None)
+            self._arm(now_s)
+
+    def _let_go_of_written(self) -> None:
+        while self._written:
+            for other in self._order.forget(self._written.popleft()):
+                self._coming.pop(other, None)
 
     def _opened(self, path: str, file: ReadableFile) -> Opened:
         return Opened(file, Ahead(file, self._folders, path, _FOOTER) if _is_parquet(path) else None)
 
     def forget(self, name: str) -> None:
-        """A file, or what is in a folder, was written: it is opened anew."""
-        if self._process == os.getpid():
-            with self._lock:
-                for other in self._order.forget(name):
-                    self._coming.pop(other, None)
+        """A file, or what is in a folder, was written: every filesystem of this process opens it anew."""
+        for one in _ALL.valuerefs():
+            openings = one()
+            # A request goes out once its file is noted: where none is noted, those to come see what was written.
+            if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
+                openings._written.append(name)
+
+
+def _let_go_of_old(openings: ref[Openings]) -> None:
+    if (one := openings()) is not None:
+        one._let_go_of_old()
 
 
 def _is_parquet(path: str) -> bool:

@@ -42,9 +42,7 @@ class Order:
 
     def asked(self, name: str, now_s: float) -> Asked:
         began_s = self._begun.pop(name, None)
-        drop = [other for other, at_s in self._begun.items() if now_s - at_s > AGE_MAX_S]
-        for other in drop:
-            del self._begun[other]
+        drop = self.expired(now_s)
         is_ahead = began_s is not None and now_s - began_s <= AGE_MAX_S
         if name == self._last:
             # pyarrow opens the first one twice.
@@ -62,6 +60,22 @@ class Order:
         begin = begin[: AHEAD_MAX - len(self._begun)]
         self._begun.update(dict.fromkeys(begin, now_s))
         return Asked(is_ahead, True, begin, drop)
+
+    @property
+    def is_any_begun(self) -> bool:
+        return bool(self._begun)
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When the first of what is ahead was begun."""
+        return min(self._begun.values(), default=None)
+
+    def expired(self, now_s: float) -> list[str]:
+        """What became too old, and is not ahead any more."""
+        gone = [other for other, at_s in self._begun.items() if now_s - at_s > AGE_MAX_S]
+        for other in gone:
+            del self._begun[other]
+        return gone
 
     def forget(self, name: str) -> list[str]:
         """A file, or those in a folder, may have changed: what of it is not ahead any more."""

@@ -23,7 +23,7 @@ import pytest
 fsspec = pytest.importorskip("fsspec")
 laneway_fsspec = pytest.importorskip("laneway.fsspec")
 
-from laneway.fsspec import _openings
+from laneway.fsspec import _listing, _openings
 from laneway.fsspec._ahead import Ahead
 from laneway.fsspec._order import AGE_MAX_S
 
@@ -85,6 +85,24 @@ def test_listings_are_kept_until_something_is_written(fs, folder):
     assert fs.size(f"{folder}/new") == 3
     fs.rm(f"{folder}/a", recursive=True)
     assert fs.find(folder, withdirs=True) == [folder, f"{folder}/c", f"{folder}/new"]
+
+
+def test_an_object_is_told_of_without_waiting_for_what_is_below_its_name(fs, folder, monkeypatch):
+    fs.pipe({f"{folder}/k": b"bytes", f"{folder}/d/x": b""})
+    ends = []
+
+    async def never(store, prefix):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.append(prefix)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_listing, "_first", never)
+        assert fs.info(f"{folder}/k")["size"] == 5 and fs.exists(f"{folder}/k")
+    # Both were cancelled by the time that the next call has gone through the same loop.
+    assert fs.isdir(f"{folder}/d") and not fs.exists(f"{folder}/nothing")
+    assert len(ends) == 2
 
 
 def test_find_and_glob_to_a_depth(fs, folder):

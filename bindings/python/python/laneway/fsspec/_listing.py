@@ -43,18 +43,22 @@ class Listing(Base):
         if not key:
             await _first(store, "")
             return directory(path)
-        below: list[Any] = []
-        if not is_folder:
-            looks = [_first(store, f"{key}/")] if _may_be_folder(key) and path not in self._made else []
-            looked: list[Any] = await asyncio.gather(store.head_async(key), *looks, return_exceptions=True)
-            head, *below = looked
-            if not isinstance(head, BaseException):
-                return file(store.bucket, head)
-            for failed in (head, *below):
-                if isinstance(failed, BaseException) and not isinstance(failed, FileNotFoundError):
-                    raise failed
-        if path in self._made or (below[0] is True if below else await _first(store, f"{key}/")):
-            return directory(path)
+        below: asyncio.Task[bool] | None = None
+        try:
+            if not is_folder:
+                if _may_be_folder(key) and path not in self._made:
+                    below = asyncio.ensure_future(_first(store, f"{key}/"))
+                try:
+                    return file(store.bucket, await store.head_async(key))
+                except FileNotFoundError:
+                    pass
+            if path in self._made or await (below or _first(store, f"{key}/")):
+                return directory(path)
+        finally:
+            if below is not None:
+                # Where there is an object, nobody waits for what is below.
+                below.cancel()
+                below.add_done_callback(_is_looked_at)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     async def _has_files(self, path: str) -> bool:
@@ -156,6 +160,12 @@ def _folder(key: str) -> str:
 def _may_be_folder(key: str) -> bool:
     """Whether a folder is looked for at the same time as an object: files have an ending most of the time."""
     return "." not in key.rpartition("/")[2]
+
+
+def _is_looked_at(task: asyncio.Task[bool]) -> None:
+    """What failed and isn't waited for is nobody's matter: asyncio would log it."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _first(store: ObjectStore, prefix: str) -> bool:

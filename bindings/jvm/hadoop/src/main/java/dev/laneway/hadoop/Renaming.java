@@ -2,7 +2,6 @@ package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
 import dev.laneway.CopyOptions;
-import dev.laneway.LanewayException;
 import dev.laneway.ObjectMeta;
 import dev.laneway.Written;
 import java.io.FileNotFoundException;
@@ -118,10 +117,8 @@ final class Renaming {
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
       } catch (IOException failed) {
-        // Where the source was replaced once it was copied, its place is this rename's own. Of the copy, a store doesn't say which of the two states it
-        // was: the source's, or that nothing is in its place.
-        boolean isCopied = failed instanceof LanewayException said && (bucket.url() + from).equals(said.url());
-        if (!isCopied && Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
+        // A store doesn't say which of the two states it was: the source's, or that nothing is in its place.
+        if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
           throw (IOException) new FileAlreadyExistsException(bucket.url() + to + " is a file by now").initCause(failed);
         }
         throw failed;

@@ -1,11 +1,15 @@
 //! What earlier runs have done, in a few dozen bytes an item.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
+use std::sync::LazyLock;
 
 use laneway_store::Version;
 
 use super::line::{self, Item};
+
+/// By what texts are hashed: drawn for each process, so that nobody can choose names whose hashes meet. No hash is written to a file.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Of a text 128 bits of hash, so that no two of any number of them meet.
 pub(super) type Key = (u64, u64);
@@ -74,7 +78,7 @@ pub(super) fn key(value: &(impl Hash + ?Sized)) -> Key {
 }
 
 fn hash(seed: u8, value: &(impl Hash + ?Sized)) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = KEYS.build_hasher();
     seed.hash(&mut hasher);
     value.hash(&mut hasher);
     hasher.finish()

@@ -93,6 +93,40 @@ fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
 }
 
 #[test]
+fn a_line_with_a_manifest_of_its_own_is_not_counted_as_done_before() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    let at = |name: &str| endpoint.folder().join(name);
+    std::fs::write(at("lines"), "cp --manifest own file s3://bucket/up\n").expect("written");
+    for content in ["x", "changed"] {
+        std::fs::write(at("file"), content).expect("written");
+        let said = laneway.run(["run", "--manifest", "done", "lines"]).succeeds().stderr;
+        assert!(said.contains("1 command done") && !said.contains("before"), "{said}");
+        assert_eq!(endpoint.server().store().read("bucket", "up").expect("stored"), content.as_bytes());
+    }
+}
+
+#[test]
+fn prefixes_and_patterns_that_were_moved_or_removed_are_done_before() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    let store = endpoint.server().store();
+    for key in ["p/a", "q/a", "a.log"] {
+        store.put("bucket", key, b"x").expect("stored");
+    }
+    std::fs::create_dir(endpoint.folder().join("d")).expect("a folder");
+    std::fs::write(endpoint.folder().join("d/a.log"), "x").expect("written");
+    let lines = "rm -r --yes s3://bucket/p/\nmv -r s3://bucket/q/ moved\nrm gs://bucket/*.log\nmv 'd/*.log' s3://bucket/to/\n";
+    std::fs::write(endpoint.folder().join("lines"), lines).expect("written");
+    let run = || laneway.run(["run", "--manifest", "done", "lines"]).succeeds().stderr;
+    assert!(run().contains("4 commands done"));
+    for _ in 0..2 {
+        let again = run();
+        assert!(again.contains("0 commands done, 4 done before"), "{again}");
+    }
+}
+
+#[test]
 fn a_line_that_is_done_is_left_out_after_a_look_at_its_source_and_at_its_own_store_alone() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
@@ -120,6 +154,6 @@ fn a_line_that_is_done_is_left_out_after_a_look_at_its_source_and_at_its_own_sto
         .in_folder(endpoint.folder())
         .run(["run", "--manifest", "done", "lines"])
         .exits(2)
-        .complains(&["done:1: ", "another job", "nothing was done"]);
+        .complains(&["done:1: ", "at other endpoints", "nothing was done"]);
     assert_eq!(elsewhere.server().counters().requests, 0);
 }

@@ -14,6 +14,7 @@ use crate::download::{Downloads, is_asked};
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::lookup::Sizes;
+use crate::manifest::Targets;
 use crate::names_from::Reading;
 use crate::pump::pump_all;
 use crate::running::{Begun, Moved, Running};
@@ -40,7 +41,9 @@ pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
         Ok(()) => {
             let manifest = request.manifest.as_ref();
             let subject = request.subject(&job.added_at(&request.destination));
-            if let Err(error) = job.keep_manifest(manifest, subject, request.dry_run).await {
+            let taken_from = if request.remove_source { &request.sources[..] } else { &[] };
+            let targets = Targets::of(taken_from, request.recursive);
+            if let Err(error) = job.keep_manifest_taking(targets, manifest, subject, request.dry_run).await {
                 let target = error.url().unwrap_or_default().to_owned();
                 job.fail(op, target, None, error).await;
                 return job.finish().await;

@@ -8,6 +8,7 @@ mod known;
 mod line;
 mod run;
 mod settings;
+mod targets;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
@@ -26,6 +27,7 @@ use known::{Known, Scope};
 pub(crate) use line::{Record, Subject};
 pub use run::{RunCommand, RunManifest};
 pub(crate) use settings::Settings;
+pub(crate) use targets::Targets;
 
 /// Outcomes that wait to be written before their items do.
 const LINES_WAITING_MAX: usize = 1024;
@@ -62,6 +64,8 @@ pub(crate) struct Kept {
     pub(crate) was_folder: Option<bool>,
     /// Which command of a run the job is.
     command: Option<RunCommand>,
+    /// What the job takes from.
+    targets: Targets,
     is_dry: bool,
 }
 
@@ -73,14 +77,18 @@ impl Kept {
     pub(crate) async fn begin(
         manifest: Manifest,
         subject: Subject,
+        mut targets: Targets,
         is_dry: bool,
         files: &Files,
     ) -> Result<(Self, Option<String>), Error> {
         match manifest {
             Manifest::File(path) => {
-                let open = move || Opened::open(path, &subject, is_dry);
-                let (opened, was_folder, torn) = files.run(open).await??;
-                Ok((Self { opened: Arc::new(opened), was_folder, command: None, is_dry }, torn))
+                let open = move || {
+                    let opened = Opened::open(path, &subject, &mut targets, is_dry)?;
+                    Ok::<_, Error>((opened, targets))
+                };
+                let ((opened, was_folder, torn), targets) = files.run(open).await??;
+                Ok((Self { opened: Arc::new(opened), was_folder, command: None, targets, is_dry }, torn))
             }
             Manifest::Run(command) => {
                 let was_folder = match is_dry {
@@ -88,7 +96,7 @@ impl Kept {
                     false => command.begin(subject.is_into_folder()).await?,
                 };
                 let opened = Arc::clone(&command.opened);
-                Ok((Self { opened, was_folder, command: Some(command), is_dry }, None))
+                Ok((Self { opened, was_folder, command: Some(command), targets, is_dry }, None))
             }
         }
     }
@@ -110,6 +118,14 @@ impl Kept {
     /// Whether something was done with this source.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.opened.known.has(self.scope(), source)
+    }
+
+    /// Whether a target of which nothing is found was taken by an earlier run: a command was done, or something below it was.
+    pub(crate) fn has_taken(&self, target: &str) -> bool {
+        match &self.command {
+            Some(command) => self.targets.has(target) && command.was_done(),
+            None => self.targets.was_met(target),
+        }
     }
 
     /// Writes an item's outcome.
@@ -169,6 +185,7 @@ impl Opened {
     fn open(
         path: PathBuf,
         subject: &Subject,
+        targets: &mut Targets,
         dry_run: bool,
     ) -> Result<(Self, Option<bool>, Option<String>), Error> {
         let failed = |e| Error::local(&path, "can't be used as a manifest", e);
@@ -185,7 +202,7 @@ impl Opened {
         if !dry_run && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             return Err(Error::refused(path.display().to_string(), "another job is writing this manifest"));
         }
-        let mut found = read(&path, &file, subject)?;
+        let mut found = read(&path, &file, subject, targets)?;
         let was_folder = found.was_folder;
         let mut warning = None;
         if let Some(torn) = found.torn.take() {
@@ -223,53 +240,58 @@ impl Opened {
         let Some(lines) = &self.lines else { return Ok(()) };
         match lines.send(Write::Line(line)).await {
             Ok(()) => Ok(()),
-            Err(_) => self.result(),
+            Err(_) => self.written(false),
         }
     }
 
     /// Writes a line before it returns. Blocks.
     fn write_now(&self, line: Vec<u8>) -> Result<(), Error> {
-        self.reached_now(Some(line), Write::Flush)
+        let is_reached = self.reached_now(Some(line), Write::Flush);
+        self.written(is_reached)
     }
 
     /// Closes the file before it returns. Blocks.
     fn close_now(&self) -> Result<(), Error> {
-        self.reached_now(None, Write::Close)
+        self.reached_now(None, Write::Close);
+        self.result()
     }
 
-    fn reached_now(
-        &self,
-        line: Option<Vec<u8>>,
-        mark: impl FnOnce(oneshot::Sender<()>) -> Write,
-    ) -> Result<(), Error> {
-        let Some(lines) = &self.lines else { return Ok(()) };
+    fn reached_now(&self, line: Option<Vec<u8>>, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> bool {
+        let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
         let mut writes = line.map(Write::Line).into_iter().chain([mark(end)]);
-        if writes.all(|write| lines.blocking_send(write).is_ok()) {
-            // Dropped where writing has failed.
-            let _ = ended.blocking_recv();
-        }
-        self.result()
+        // Dropped where writing has failed, or the file is closed.
+        writes.all(|write| lines.blocking_send(write).is_ok()) && ended.blocking_recv().is_ok()
     }
 
     /// Returns when all is written that came before.
     async fn flushed(&self) -> Result<(), Error> {
-        self.reached(Write::Flush).await
+        let is_reached = self.reached(Write::Flush).await;
+        self.written(is_reached)
     }
 
     /// The same, when the file is closed.
     async fn closed(&self) -> Result<(), Error> {
-        self.reached(Write::Close).await
+        self.reached(Write::Close).await;
+        self.result()
     }
 
-    async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> Result<(), Error> {
-        let Some(lines) = &self.lines else { return Ok(()) };
+    async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> bool {
+        let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
-        if lines.send(mark(end)).await.is_ok() {
-            // Dropped where writing has failed.
-            let _ = ended.await;
+        // Dropped where writing has failed, or the file is closed.
+        lines.send(mark(end)).await.is_ok() && ended.await.is_ok()
+    }
+
+    /// What became of lines that were taken by the thread which writes, or weren't.
+    fn written(&self, is_taken: bool) -> Result<(), Error> {
+        self.result()?;
+        match is_taken {
+            true => Ok(()),
+            false => {
+                Err(Error::local(&self.path, "can't be written", io::Error::other("the manifest is closed")))
+            }
         }
-        self.result()
     }
 
     fn result(&self) -> Result<(), Error> {
@@ -294,7 +316,7 @@ struct Found {
     torn: Option<Line>,
 }
 
-fn read(path: &Path, file: &File, subject: &Subject) -> Result<Found, Error> {
+fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> Result<Found, Error> {
     let refused = |number: u64, why: String| {
         Error::refused(format!("{}:{number}", path.display()), format!("{why}; nothing was done"))
     };
@@ -316,7 +338,9 @@ fn read(path: &Path, file: &File, subject: &Subject) -> Result<Found, Error> {
                 return Err(refused(1, "this is no manifest".to_owned()));
             }
             (_, false) => found.torn = Some(line),
-            (true, true) => found.add(&line.bytes, subject).map_err(|why| refused(line.number, why))?,
+            (true, true) => {
+                found.add(&line.bytes, subject, targets).map_err(|why| refused(line.number, why))?;
+            }
         }
     }
 }
@@ -326,9 +350,13 @@ impl Found {
     ///
     /// # Errors
     /// What is wrong with it.
-    fn add(&mut self, line: &[u8], subject: &Subject) -> Result<(), String> {
+    fn add(&mut self, line: &[u8], subject: &Subject, targets: &mut Targets) -> Result<(), String> {
         if !subject.is_run() {
-            self.known.add(None, &line::read_item(line)?);
+            let item = line::read_item(line)?;
+            if item.outcome == line::DONE {
+                targets.meet(&item.source);
+            }
+            self.known.add(None, &item);
             return Ok(());
         }
         match line::read_item(line) {

@@ -11,6 +11,7 @@ use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version};
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
+use crate::manifest::Targets;
 use crate::named_version;
 use crate::names_from::{NameList, Named, Reading};
 use crate::pump::{Cancelled, ITEM_COST, Units, pump_all};
@@ -33,7 +34,9 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
         }
         Ok(()) => {
             let manifest = request.manifest.as_ref();
-            if let Err(error) = job.keep_manifest(manifest, request.subject(), request.dry_run).await {
+            let targets = Targets::of(&request.targets, request.recursive || request.all_versions);
+            let (subject, is_dry) = (request.subject(), request.dry_run);
+            if let Err(error) = job.keep_manifest_taking(targets, manifest, subject, is_dry).await {
                 let target = error.url().unwrap_or_default().to_owned();
                 job.fail(Op::Remove, target, None, error).await;
                 return job.finish().await;

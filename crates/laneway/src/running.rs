@@ -9,7 +9,7 @@ use laneway_store::{Checksums, ObjectMeta, Provider, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::job::{Cancel, Canceller, JobEnds};
-use crate::manifest::{Kept, Manifest, Record, Subject};
+use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
 use crate::remarks::Remarks;
 use crate::shared::Common;
 use crate::state::State as Engine;
@@ -190,13 +190,27 @@ impl Running {
         subject: Subject,
         dry_run: bool,
     ) -> Result<(), Error> {
+        self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
+    }
+
+    /// The same of a job that moves or removes what these targets hold.
+    ///
+    /// # Errors
+    /// As [`keep_manifest`](Self::keep_manifest).
+    pub(crate) async fn keep_manifest_taking(
+        &self,
+        targets: Targets,
+        manifest: Option<&Manifest>,
+        subject: Subject,
+        dry_run: bool,
+    ) -> Result<(), Error> {
         let Some(manifest) = manifest.cloned() else { return Ok(()) };
         let target = match &manifest {
             Manifest::File(path) => path.display().to_string(),
             Manifest::Run(_) => String::new(),
         };
         let subject = subject.at(|provider| self.store(provider).map(Store::endpoint).unwrap_or_default());
-        let (kept, warning) = Kept::begin(manifest, subject, dry_run, &self.engine.files).await?;
+        let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
         // There is one for each job.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
@@ -265,7 +279,10 @@ impl Running {
         removes
             && error.is_not_found()
             && error.url().is_none_or(|about| about == begun.source)
-            && self.manifest.get().is_some_and(|manifest| manifest.has(&begun.source))
+            && self
+                .manifest
+                .get()
+                .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
     }
 
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.

@@ -41,7 +41,7 @@ pub(crate) struct Cp {
     #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
     expect_size: Option<u64>,
     #[command(flatten)]
-    copying: Copying,
+    pub(super) copying: Copying,
     /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
     /// set them on files that objects become
     #[arg(long)]
@@ -81,7 +81,7 @@ pub(crate) struct Copying {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     /// Compress local files whose names end in one of these (html,txt) with gzip and store them as such:
     /// Content-Encoding gzip, Cache-Control no-transform unless --cache-control says otherwise. They come back compressed
     #[arg(long, short = 'z', value_name = "EXT,...")]

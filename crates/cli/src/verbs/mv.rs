@@ -24,7 +24,7 @@ pub(crate) struct Mv {
     #[arg(long, short)]
     recursive: bool,
     #[command(flatten)]
-    copying: Copying,
+    pub(super) copying: Copying,
     #[command(flatten)]
     filters: Filters,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Rm {
     #[command(flatten)]
     names: NamesFrom,
     #[command(flatten)]
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     #[command(flatten)]
     inventory: Inventory,
     #[command(flatten)]

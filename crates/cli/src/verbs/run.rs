@@ -222,11 +222,13 @@ impl Commands {
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
             return Ended::Before;
         }
+        // What it does is written to that one.
+        let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
         let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
         // What was interrupted has not ended.
         if let Some(command) = command.filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
             let is_done = matches!(ended, Ok(Exit::Done));
-            if was_done && is_done && !command.has_done_something() {
+            if was_done && is_done && !has_its_own && !command.has_done_something() {
                 return Ended::Before;
             }
             if let Err(error) = command.ended(is_done, begun.elapsed()) {
@@ -253,6 +255,17 @@ enum Ended {
 /// Whether a command that was done is begun again, and looks by the manifest for what is left of it to do.
 fn looks_by_itself(verb: &Verb) -> bool {
     matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
+}
+
+/// Whether a command keeps a manifest that is not the run's.
+fn has_its_own_manifest(verb: &Verb) -> bool {
+    match verb {
+        Verb::Cp(cp) => cp.copying.manifest.manifest.is_some(),
+        Verb::Mv(mv) => mv.copying.manifest.manifest.is_some(),
+        Verb::Rm(rm) => rm.manifest.manifest.is_some(),
+        Verb::Sync(sync) => sync.manifest.manifest.is_some(),
+        _ => false,
+    }
 }
 
 /// Reads lines on a thread of its own, which may wait for ever.

@@ -73,7 +73,7 @@ pub(crate) struct Sync {
     #[arg(long)]
     durable: bool,
     #[command(flatten)]
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     #[command(flatten)]
     inventory: Inventory,
     #[command(flatten)]

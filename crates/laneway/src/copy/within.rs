@@ -145,7 +145,8 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let verified = match compare(ends, known.as_ref(), &copied) {
         // What was replaced since it was listed was copied as it is now.
         Err(error) if condition.is_none() => {
-            let now = ends.from.head(from, None).await?;
+            // Where that isn't known a copy stands there all the same that isn't what was listed.
+            let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
             if known.as_ref().is_some_and(|listed| listed.version == now.version) {
                 return Err(error);
             }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::{Found, Subject};
+use super::{Found, Subject, Targets};
 use crate::Location;
 
 /// Lines of a manifest, the first of which says whose it is.
 pub fn manifest(input: &[u8]) {
     let source: Location = "gs://b/k".parse().expect("a URL");
+    let mut targets = Targets::of(std::slice::from_ref(&source), true);
     let subject = Subject::new("copy", &[source], None);
     assert_eq!(subject.check(subject.line().trim_ascii_end()), Ok(None));
     let (mut of_job, mut of_run) = (Found::default(), Found::default());
@@ -16,8 +17,8 @@ pub fn manifest(input: &[u8]) {
         if let Err(why) = subject.check(line) {
             assert!(why.starts_with("this "), "{why}");
         }
-        let _ = of_job.add(line, &subject);
-        let _ = of_run.add(line, &run);
+        let _ = of_job.add(line, &subject, &mut targets);
+        let _ = of_run.add(line, &run, &mut targets);
     }
     let _ = of_job.known.has_done(None, ("gs://b/k", None), ("", 0));
 }

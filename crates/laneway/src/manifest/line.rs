@@ -123,7 +123,20 @@ impl Subject {
                 "this is the manifest of another job, of {} with other settings of what it makes",
                 found.described()
             )),
+            false if (Self { endpoints: self.endpoints.clone(), ..found.clone() }) == *self => Err(format!(
+                "this is the manifest of this job at other endpoints, {}, and not {}",
+                found.at_endpoints(),
+                self.at_endpoints()
+            )),
             false => Err(format!("this is the manifest of another job, of {}", found.described())),
+        }
+    }
+
+    fn at_endpoints(&self) -> String {
+        let at = self.endpoints.iter().map(|(scheme, endpoint)| format!("{scheme}:// at {endpoint}"));
+        match self.endpoints.is_empty() {
+            true => "which it doesn't name".to_owned(),
+            false => at.collect::<Vec<_>>().join(", "),
         }
     }
 
@@ -438,7 +451,18 @@ mod tests {
         let first = first.trim_ascii_end();
         assert_eq!(at("http://here").check(first), Ok(None));
         let why = at("http://there").check(first).unwrap_err();
-        assert!(why.contains("another job, of copy /d -> s3://b/p, s3:// at http://here/s3"), "{why}");
+        assert!(
+            why.ends_with(
+                "this job at other endpoints, s3:// at http://here/s3, and not s3:// at http://there/s3"
+            ),
+            "{why}"
+        );
+        // One that was written before endpoints were.
+        let before = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p"))).line();
+        let why = at("http://there").check(before.trim_ascii_end()).unwrap_err();
+        assert!(why.ends_with("endpoints, which it doesn't name, and not s3:// at http://there/s3"), "{why}");
+        let other = Subject::new("copy", &[place("/e")], Some(&place("s3://b/p"))).line();
+        assert!(at("http://there").check(other.trim_ascii_end()).unwrap_err().contains("another job"));
         // A run's commands, and lines that are whole URLs, may name any.
         for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
             assert_eq!(open.at(|provider| provider.scheme().to_owned()).endpoints.len(), 2);

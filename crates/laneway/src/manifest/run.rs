@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::known::{Key, key};
 use super::line::Command;
-use super::{Opened, Subject};
+use super::{Opened, Subject, Targets};
 use crate::{Error, Warning};
 
 /// A manifest that many jobs keep together, each of which is what a line of commands asks for. What is written is what a job of its own
@@ -49,35 +49,49 @@ pub struct RunCommand {
     line: Arc<[u8]>,
     pub(super) scope: Key,
     has_done_something: Arc<AtomicBool>,
+    was_done: Arc<OnceLock<bool>>,
 }
 
 impl RunManifest {
     pub(crate) fn open(path: PathBuf, subject: &Subject) -> Result<(Self, Option<Warning>), Error> {
         let target = path.display().to_string();
-        let (opened, _, torn) = Opened::open(path, subject, false)?;
+        let (opened, _, torn) = Opened::open(path, subject, &mut Targets::default(), false)?;
         let warning = torn.map(|message| Warning { target, message });
         Ok((Self(Arc::new(opened)), warning))
     }
 
     /// The command in a line: its number, and its text, by which it is known again.
     pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
-        let (opened, has_done_something) = (Arc::clone(&self.0), Arc::default());
-        RunCommand { opened, number, scope: key(line), line: line.into(), has_done_something }
+        RunCommand {
+            opened: Arc::clone(&self.0),
+            number,
+            scope: key(line),
+            line: line.into(),
+            has_done_something: Arc::default(),
+            was_done: Arc::default(),
+        }
     }
 
-    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread.
+    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread. What a command would write later
+    /// is an error.
     ///
     /// # Errors
     /// When something could not be written.
+    ///
+    /// # Panics
+    /// In a task of an asynchronous runtime of tokio, whose thread must not be blocked.
     pub fn close(self) -> Result<(), Error> {
         self.0.close_now()
     }
 }
 
 impl RunCommand {
-    /// Whether an earlier run has done it. Each time that it was done counts once, for one line of the same text.
+    /// Whether an earlier run has done it. Each time that it was done counts for one command of the same text, the first of them that
+    /// is asked.
     pub fn was_done(&self) -> bool {
-        self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).takes(self.scope)
+        *self.was_done.get_or_init(|| {
+            self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).takes(self.scope)
+        })
     }
 
     /// Whether any of its items was done since it was begun.
@@ -92,7 +106,10 @@ impl RunCommand {
     /// Writes how it has ended. Blocks the thread.
     ///
     /// # Errors
-    /// When that can't be written.
+    /// When that can't be written, or the manifest is closed.
+    ///
+    /// # Panics
+    /// In a task of an asynchronous runtime of tokio, whose thread must not be blocked.
     pub fn ended(&self, is_done: bool, took: Duration) -> Result<(), Error> {
         self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
     }

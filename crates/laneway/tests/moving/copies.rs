@@ -47,6 +47,23 @@ fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
 }
 
 #[test]
+fn a_copy_that_is_not_what_was_listed_is_an_error_of_integrity_where_nobody_can_look_again() {
+    // Whose listings tell checksums.
+    let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
+    let stage = Stage::with_faults(kind, &["copy stall"]);
+    stage.object("t/a", b"listed");
+    let report = std::thread::scope(|scope| {
+        let copying = scope.spawn(|| stage.cp_r(stage.url("t"), stage.url("u")));
+        stage.wait_for("copy", 1);
+        stage.object("t/a", b"another one");
+        stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+        copying.join().unwrap()
+    });
+    let (cause, why) = report.failure();
+    assert!(cause == "integrity" && why.contains("u/a"), "{cause}: {why}");
+}
+
+#[test]
 fn a_move_inside_one_store_leaves_only_the_copy() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

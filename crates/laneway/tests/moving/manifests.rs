@@ -218,7 +218,10 @@ fn a_manifest_of_the_same_job_at_another_endpoint_is_refused() {
         over(&here).all_done();
         let (cause, why) = over(&there).failure();
         let at = here.server.url();
-        assert!(cause == "refused" && why.contains("manifest:1") && why.contains("another job"), "{why}");
+        assert!(
+            cause == "refused" && why.contains("manifest:1") && why.contains("at other endpoints"),
+            "{why}"
+        );
         assert!(why.contains(at.trim_end_matches('/')), "{why} names {at}");
         assert_eq!(ends(&over(&here)), (0, 1, 0));
         assert_eq!(there.server.counters().requests, 0);
@@ -345,6 +348,87 @@ fn what_was_moved_or_removed_before_is_no_failure() {
         assert_eq!(ends(&mv()), (0, 2, 0), "{kind:?}");
         assert_eq!(stage.keys(), Vec::<String>::new());
     }
+}
+
+#[test]
+fn all_of_a_place_that_was_moved_or_removed_before_is_no_failure() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let fill = || {
+            ["p/a", "p/q/b", "r/a", "a.log", "b.log"].iter().for_each(|key| stage.object(key, b"x"));
+            ["d/a.log", "e/f/a"].iter().for_each(|name| drop(stage.file(name, "x")));
+        };
+        fill();
+        let gone: [(&str, Location, bool, bool); 6] = [
+            ("rm-r", stage.url("p/"), true, false),
+            ("mv-r", stage.url("r/"), true, true),
+            ("rm-pattern", stage.url("a*.log"), false, false),
+            ("mv-pattern", stage.url("b*.log"), false, true),
+            ("mv-files", stage.path("d/*.log").as_path().into(), false, true),
+            ("mv-tree", stage.path("e/f/*").as_path().into(), true, true),
+        ];
+        let take = |manifest: laneway::Manifest,
+                    (_, from, recursive, is_move): &(&str, Location, bool, bool)| {
+            let from = vec![from.clone()];
+            if !is_move {
+                let request = RemoveRequest::new(from).recursive(*recursive).manifest(manifest);
+                return Report::of(stage.client.remove(request));
+            }
+            let to = if from[0].is_object() { Location::Local(stage.path("to/")) } else { stage.url("to/") };
+            stage
+                .copy(CopyRequest::new(from, to).recursive(*recursive).remove_source(true).manifest(manifest))
+        };
+        fs::create_dir_all(stage.path("to")).unwrap();
+        for place in &gone {
+            let own = || laneway::Manifest::from(stage.path(place.0));
+            let missing = take(stage.path("none").into(), &(place.0, nothing(&place.1), place.2, place.3));
+            fs::remove_file(stage.path("none")).unwrap();
+            assert_eq!(missing.summary.failed, 1, "{kind:?} {missing:?}");
+            take(own(), place).all_done();
+            let again = take(own(), place);
+            assert_eq!(ends(&again), (0, 1, 0), "{kind:?} {again:?}");
+        }
+        fill();
+        let run = || {
+            let (run, _) = stage.client.run_manifest(manifest(&stage)).unwrap();
+            let were_done = gone.iter().zip(1..).map(|(place, number)| {
+                let command = run.command(number, place.0.as_bytes());
+                let report = take(command.clone().into(), place);
+                command.ended(report.summary.failed == 0, std::time::Duration::ZERO).unwrap();
+                (command.was_done(), command.was_done(), report.summary.failed)
+            });
+            let were_done: Vec<_> = were_done.collect();
+            run.close().unwrap();
+            were_done
+        };
+        assert_eq!(run(), [(false, false, 0); 6], "{kind:?}");
+        assert_eq!(run(), [(true, true, 0); 6], "{kind:?}");
+        assert_eq!(run(), [(true, true, 0); 6], "{kind:?}");
+    }
+}
+
+/// A place like this one in which nothing has ever been.
+fn nothing(place: &Location) -> Location {
+    let text = place.to_string();
+    let (folder, name) = text.trim_end_matches('/').rsplit_once('/').unwrap();
+    let slash = if text.ends_with('/') { "/" } else { "" };
+    format!("{folder}/none-{name}{slash}").parse().unwrap()
+}
+
+#[test]
+fn what_is_written_to_a_manifest_of_commands_that_was_closed_is_an_error() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("f", "x");
+    let (run, _) = stage.client.run_manifest(manifest(&stage)).unwrap();
+    let command = run.command(1, b"cp f gs://bucket/f");
+    run.clone().close().unwrap();
+    let request = CopyRequest::new(vec![Location::Local(stage.path("f"))], stage.url("f"));
+    let (_, why) = stage.copy(request.manifest(command.clone())).failure();
+    assert!(why.contains("can't be written") && why.contains("the manifest is closed"), "{why}");
+    let why = command.ended(true, std::time::Duration::ZERO).unwrap_err().to_string();
+    assert!(why.contains("manifest") && why.contains("the manifest is closed"), "{why}");
+    run.close().expect("it is closed already");
+    assert_eq!(lines(&stage).len(), 1);
 }
 
 #[test]

@@ -28,9 +28,10 @@ const ALWAYS: u64 = 2;
 /// How many times what is usual a silence must be. Slow answers are common up to about twice the 95th percentile.
 const TIMES_USUAL: u32 = 3;
 
-/// No small request is a straggler before: a hedge may need a new connection, three round trips of which are 150 ms on a
-/// far path, and TCP mends a lost packet in 200 ms by itself.
-pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(200);
+/// No small request is a straggler before: nearby, a busy server, a collector's pause or a turn of the scheduler explains so
+/// much. On a longer path [`TIMES_USUAL`] is the bound, three round trips, which is what a new connection for the hedge takes.
+/// TCP itself mends a lost tail after 200 ms and more, and a handshake's loss after a second.
+pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
 /// No bulk either: its segments queue, a lost one stalls its stream for some round trips, and writing its bytes may block
 /// a thread that other bodies share.

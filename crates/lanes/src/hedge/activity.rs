@@ -8,7 +8,7 @@ use super::Group;
 use crate::dispatch::{AttemptId, OriginId};
 
 /// What others got at most so long ago shows that the path is alive; beside a longer silence, in half of that.
-const RECENTLY: Duration = Duration::from_millis(100);
+const RECENTLY: Duration = Duration::from_millis(30);
 
 /// How many times as many must have been answered since an attempt went out as are silent with it, when nothing moves any
 /// more: at the end of a run only stragglers are left.

@@ -329,7 +329,7 @@ impl Driver {
 
     fn tick(&mut self, now: Instant) {
         for (number, OriginEntry { traffic, .. }) in self.origins.iter().enumerate() {
-            let (down, up) = (traffic.received(), traffic.delivered.bytes());
+            let (down, up) = traffic.carried.bytes();
             self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), down, up });
         }
         self.dispatcher.handle(now, Event::Tick);

@@ -2,7 +2,7 @@
 
 mod adapter;
 mod ahead;
-mod delivered;
+mod carried;
 mod gathered;
 mod held;
 mod platform;

@@ -486,6 +486,9 @@ impl Link {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
         let role = flow.place.role;
         let at_once = flow.receiver.arrives(burst);
+        if self.side == Side::Down {
+            self.carried[flow.place.server] += burst.bytes;
+        }
         // The head of an answer is read in any case: it says that what follows is bulk.
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
@@ -529,9 +532,6 @@ impl Link {
         });
         let round_trip = flow.sender.round_trip().unwrap_or(2 * self.paths[flow.place.path].half);
         flow.receiver.adjust(self.now, round_trip);
-        if self.side == Side::Down {
-            self.carried[flow.place.server] += bytes;
-        }
     }
 
     fn timeout(&mut self, lane: LaneId) {

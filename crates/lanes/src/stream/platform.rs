@@ -11,6 +11,8 @@
 //! - `send_buffer`: the send buffer holds at most so many bytes, sent and not acknowledged ones included; 0 gives it back to
 //!   TCP's own tuning.
 //! - `unsent`: the kernel takes at most so many bytes beyond what it may send at once; it wakes the writer at half of that.
+//! - `Socket::waiting`: about how many bytes have come and can't be read yet, or weren't. Without it what was read counts, which comes in bursts
+//!   behind each lost packet.
 //! - `Socket::unacknowledged`: how many of the bytes that were written the peer has not acknowledged, where
 //!   `TELLS_ACKNOWLEDGED`.
 

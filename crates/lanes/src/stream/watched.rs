@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::delivered::Listed;
+use super::carried::Listed;
 use super::platform::{self, Locks, Socket, TELLS_ACKNOWLEDGED};
 use super::traffic::Traffic;
 use crate::dispatch::Role;
@@ -146,7 +146,7 @@ impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
         *progress.socket() = Some(Socket::of(&tcp));
         Self {
-            listed: Listed::new(Arc::clone(&progress.traffic.delivered), &tcp),
+            listed: Listed::new(Arc::clone(&progress.traffic.carried), &tcp),
             tcp,
             progress,
             clamped: 0,
@@ -209,7 +209,7 @@ impl AsyncRead for Watched {
         self.keep_low_water();
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
-        self.progress.traffic.read(buf.filled().len() - before);
+        self.listed.read(buf.filled().len() - before);
         self.progress.note();
         Poll::Ready(Ok(()))
     }

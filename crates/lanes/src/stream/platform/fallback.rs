@@ -28,6 +28,10 @@ impl Socket {
         Self
     }
 
+    pub(in crate::stream) fn waiting(self) -> u64 {
+        0
+    }
+
     /// Nobody asks where [`TELLS_ACKNOWLEDGED`] is false.
     pub(in crate::stream) fn unacknowledged(self) -> u64 {
         0

@@ -1,7 +1,7 @@
 //! Linux.
 #![allow(
     unsafe_code,
-    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ; SO_RCVBUF can't be given back to TCP's own tuning"
+    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ or SO_MEMINFO; SO_RCVBUF can't be given back to TCP's own tuning"
 )]
 
 use std::os::fd::AsRawFd;
@@ -18,6 +18,9 @@ pub(in crate::stream) struct Locks(u32);
 // linux/socket.h: the buffer's size is the program's, as if it had set it.
 const SOCK_SNDBUF_LOCK: u32 = 1;
 const SOCK_RCVBUF_LOCK: u32 = 2;
+
+// linux/sock_diag.h: what arrived and wasn't read, with what is around it.
+const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 
 impl Locks {
     /// Locks a buffer or gives it back. Says whether it could: Linux can since 5.14.
@@ -65,6 +68,20 @@ pub(in crate::stream) struct Socket(libc::c_int);
 impl Socket {
     pub(in crate::stream) fn of(tcp: &TcpStream) -> Self {
         Self(tcp.as_raw_fd())
+    }
+
+    /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
+    /// the host of a virtual machine has put together count as one.
+    pub(in crate::stream) fn waiting(self) -> u64 {
+        let mut memory = [0_u32; SK_MEMINFO_RMEM_ALLOC + 1];
+        let mut len = size_of_val(&memory) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes to `memory`, which lives through the call; any bytes are words. Of a socket that is closed
+        // it would be the answer for another one, which is of no harm to memory.
+        let asked = unsafe {
+            let memory = memory.as_mut_ptr().cast();
+            libc::getsockopt(self.0, libc::SOL_SOCKET, libc::SO_MEMINFO, memory, &raw mut len)
+        };
+        if asked == 0 { u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2 } else { 0 }
     }
 
     pub(in crate::stream) fn unacknowledged(self) -> u64 {

@@ -1,0 +1,182 @@
+//! What the network has carried for an origin's connections.
+//!
+//! Bytes that the kernel has taken may lie in its buffers for long: four megabytes of each connection are taken as soon as it
+//! opens, and read as a rate they made a path of 200 Mbit/s a quarter faster than it was. What is acknowledged has passed.
+//!
+//! The other way, what comes behind a lost packet can be read only when that has come again, and all of it at once: on a path of 200 Mbit/s and
+//! 120 ms, what could be read in a second was anything from 80 to 290 Mbit/s while the wire was full throughout, and lanes were added
+//! for what had never been lost. So what waits in the kernel counts, in whatever order it came.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::TcpStream;
+
+use super::platform::{Socket, TELLS_ACKNOWLEDGED};
+
+/// Counts what has been carried, over all connections that there are and were.
+#[derive(Debug, Default)]
+pub(crate) struct Carried(Mutex<Sockets>);
+
+#[derive(Debug, Default)]
+struct Sockets {
+    open: Vec<Connection>,
+    /// What those brought and took that are closed.
+    closed: Bytes,
+    /// What was counted last.
+    counted: Bytes,
+}
+
+/// Bytes in each direction, heads and what TLS adds among them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bytes {
+    down: u64,
+    up: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: Socket,
+    program: Arc<Program>,
+    /// What has come.
+    came: u64,
+}
+
+/// What the program has read and written.
+#[derive(Debug, Default)]
+struct Program {
+    read: AtomicU64,
+    written: AtomicU64,
+}
+
+/// One connection's part, from before its first byte until its socket is closed.
+#[derive(Debug)]
+pub(super) struct Listed {
+    list: Arc<Carried>,
+    program: Arc<Program>,
+}
+
+impl Carried {
+    /// Bytes from the servers so far, and what of ours they have: never less than before. The latter is `None` where the system
+    /// doesn't tell; of the former it is what was read there.
+    pub(crate) fn bytes(&self) -> (u64, Option<u64>) {
+        let mut sockets = self.lock();
+        let mut sum = sockets.closed;
+        for connection in &mut sockets.open {
+            sum.add(connection.carried());
+        }
+        let Bytes { down, up } = sockets.counted;
+        sockets.counted = Bytes { down: down.max(sum.down), up: up.max(sum.up) };
+        (sockets.counted.down, TELLS_ACKNOWLEDGED.then_some(sockets.counted.up))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sockets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bytes {
+    fn add(&mut self, other: Self) {
+        self.down += other.down;
+        self.up += other.up;
+    }
+}
+
+impl Connection {
+    fn carried(&mut self) -> Bytes {
+        // What is written between the two looks counts the next time.
+        let written = self.program.written.load(Relaxed);
+        let up = written.saturating_sub(self.socket.unacknowledged());
+        let came = self.program.read.load(Relaxed) + self.socket.waiting();
+        self.came = self.came.max(came);
+        Bytes { down: self.came, up }
+    }
+}
+
+impl Listed {
+    pub(super) fn new(list: Arc<Carried>, tcp: &TcpStream) -> Self {
+        let program = Arc::<Program>::default();
+        let connection = Connection { socket: Socket::of(tcp), program: Arc::clone(&program), came: 0 };
+        list.lock().open.push(connection);
+        Self { list, program }
+    }
+
+    /// Takes note of what the program was given.
+    pub(super) fn read(&self, bytes: usize) {
+        self.program.read.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Takes note of what the kernel has taken.
+    pub(super) fn wrote(&self, bytes: usize) {
+        self.program.written.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut sockets = self.list.lock();
+        let Some(at) = sockets.open.iter().position(|open| Arc::ptr_eq(&open.program, &self.program)) else {
+            return;
+        };
+        let carried = sockets.open.swap_remove(at).carried();
+        sockets.closed.add(carried);
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(laneway_fallback)))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A connection that is listed, and its other end.
+    async fn pair(list: &Arc<Carried>) -> (TcpStream, Listed, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let far = listener.accept().await.unwrap().0;
+        let listed = Listed::new(Arc::clone(list), &near);
+        (near, listed, far)
+    }
+
+    /// Writes what the kernel takes.
+    fn fill(tcp: &TcpStream, listed: &Listed) -> u64 {
+        let written = std::iter::from_fn(|| tcp.try_write(&[7; 64 * 1024]).ok());
+        written.inspect(|bytes| listed.wrote(*bytes)).map(|bytes| bytes as u64).sum()
+    }
+
+    #[tokio::test]
+    async fn what_lies_in_send_buffers_has_not_passed_until_the_peer_has_it() {
+        let list = Arc::new(Carried::default());
+        let (near, listed, mut far) = pair(&list).await;
+        near.writable().await.unwrap();
+        let written = fill(&near, &listed);
+        let passed = list.bytes().1.unwrap();
+        assert!(passed < written, "all of {written} in a peer that doesn't read");
+        let mut into = vec![0; written as usize];
+        far.read_exact(&mut into).await.unwrap();
+        assert!(list.bytes().1.unwrap() > passed);
+        drop(listed);
+        assert!((passed + 1..=written).contains(&list.bytes().1.unwrap()), "and a closed one's stay counted");
+        assert!(list.lock().open.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_has_come_counts_before_it_is_read_and_once() {
+        let list = Arc::new(Carried::default());
+        let (mut near, listed, mut far) = pair(&list).await;
+        far.write_all(&[7; 20_000]).await.unwrap();
+        near.readable().await.unwrap();
+        let mut into = vec![0; 20_000];
+        while near.peek(&mut into).await.unwrap() < into.len() {}
+        let waiting = list.bytes().0;
+        assert!(waiting >= 5000, "{waiting}");
+        listed.read(near.read_exact(&mut into).await.unwrap());
+        let read = list.bytes().0;
+        assert_eq!(read, waiting.max(20_000));
+        drop(listed);
+        assert_eq!(list.bytes().0, read);
+    }
+}

@@ -1,6 +1,6 @@
 //! What the GCS dialect makes of answers that are allowed, and seldom seen.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use laneway_lanes::{Config, Lanes};
@@ -198,4 +198,37 @@ async fn another_storage_class_keeps_the_key_and_the_custom_time() {
     let body = String::from_utf8_lossy(&rewrite.body);
     assert!(body.contains(r#""customTime":"2026-01-31T00:00:00Z""#), "{body}");
     assert!(rewrite.target.contains("ifGenerationMatch=7"), "{rewrite:?}");
+}
+
+/// What a proxy answers once, or what was damaged on its way, says nothing of the server.
+#[tokio::test]
+async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
+    const BEGUN: &str =
+        "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+    for (unreadable, readable_after, is_begun) in [
+        ("<html>please log in</html>", 1, true),
+        (&BEGUN[..40], 2, true),
+        ("", 2, true),
+        ("<html>no such page</html>", 3, false),
+    ] {
+        let asked = AtomicUsize::new(0);
+        let server = Scripted::serve(move |_: &Asked| match asked.fetch_add(1, Ordering::Relaxed) {
+            before if before < readable_after => answer(200, &[], unreadable),
+            _ => answer(200, &[], BEGUN),
+        });
+        let store = store(server.url());
+        let begun = store.begin(&id(), &PutOptions::default()).await;
+        assert_eq!(
+            (begun.is_ok(), store.supports_multipart()),
+            (is_begun, is_begun),
+            "{unreadable:?} {begun:?}"
+        );
+        let asked = readable_after + usize::from(is_begun);
+        assert_eq!(server.asked().len(), asked, "{unreadable:?}");
+        assert!(begun.is_ok_and(|upload| upload.upload_id == "u") || !is_begun);
+        // What is known by now is not asked for.
+        let again = store.begin(&id(), &PutOptions::default()).await;
+        assert_eq!((again.is_ok(), server.asked().len()), (is_begun, asked + usize::from(is_begun)));
+        assert!(again.is_ok() || again.is_err_and(|error| error.is_unsupported()));
+    }
 }

@@ -20,6 +20,10 @@ use crate::{
     PutOptions,
 };
 
+/// Successes in a row that name no upload, after which the server is taken for one that knows none: a single one may be a
+/// proxy's page, or have been damaged on its way.
+const UNREADABLE_MAX: usize = 3;
+
 fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
     let mut outgoing = Gcs::about(Method::POST, id, &Query::new().and("uploads", ""))
         .header("content-type", options.content_type.as_deref().unwrap_or(OCTETS))?
@@ -64,36 +68,47 @@ impl Gcs {
         }
         let outgoing =
             begin_request(id, options, self.kms_key.as_deref()).map_err(|e| exchange.unsendable(&e))?;
-        let sent = match exchange.send(&outgoing).await {
-            Ok(sent) => sent,
-            // GCS says no in XML; a server that knows no XML uploads says it in its own way.
-            Err(error) if error.status().is_some_and(|s| matches!(s.as_u16(), 400 | 404 | 405 | 501)) => {
-                let speaks_xml =
-                    error.code().is_some_and(|code| code.starts_with(|c: char| c.is_ascii_uppercase()));
-                if speaks_xml && !error.is_unsupported() {
-                    return Err(error);
+        for _ in 0..UNREADABLE_MAX {
+            let sent = self.begun(&exchange, id, &outgoing).await?;
+            match upload_id(&sent.response.body) {
+                Ok(upload_id) => {
+                    return Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject });
                 }
-                self.lacks_multipart.store(true, Ordering::Release);
-                return Err(self.no_multipart(&exchange));
-            }
-            // Roles made before there were multipart uploads allow objects to be made, and these not
-            // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
-            Err(error) if error.is_permission() => {
-                tracing::debug!(%error, "large objects go through resumable sessions");
-                self.multipart_refused.add(&id.bucket);
-                return Err(may_not(&exchange));
-            }
-            Err(error) => return Err(error),
-        };
-        match upload_id(&sent.response.body) {
-            Ok(upload_id) => {
-                Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject })
-            }
-            Err(_) => {
-                self.lacks_multipart.store(true, Ordering::Release);
-                Err(self.no_multipart(&exchange))
+                Err(why) => tracing::debug!(%id, why, "the answer begins no upload"),
             }
         }
+        Err(self.never_multipart(&exchange))
+    }
+
+    /// The answer to the beginning of an upload that is none of the refusals which are remembered.
+    async fn begun(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        outgoing: &Outgoing,
+    ) -> Result<Sent, Error> {
+        exchange.send(outgoing).await.map_err(|error| {
+            // GCS says no in XML; a server that knows no XML uploads says it in its own way.
+            if error.status().is_some_and(|s| matches!(s.as_u16(), 400 | 404 | 405 | 501)) {
+                let speaks_xml =
+                    error.code().is_some_and(|code| code.starts_with(|c: char| c.is_ascii_uppercase()));
+                if speaks_xml && !error.is_unsupported() { error } else { self.never_multipart(exchange) }
+            } else if error.is_permission() {
+                // Roles made before there were multipart uploads allow objects to be made, and these not
+                // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
+                tracing::debug!(%error, "large objects go through resumable sessions");
+                self.multipart_refused.add(&id.bucket);
+                may_not(exchange)
+            } else {
+                error
+            }
+        })
+    }
+
+    /// Remembers that the server has none.
+    fn never_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {
+        self.lacks_multipart.store(true, Ordering::Release);
+        self.no_multipart(exchange)
     }
 
     fn no_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {

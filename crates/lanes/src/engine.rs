@@ -5,6 +5,8 @@ mod retrying;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -358,7 +360,16 @@ impl Drop for CancelOnDrop<'_> {
 
 fn runtime() -> Result<Runtime, Error> {
     let failed = |e| Error::because(Kind::Invalid, "the engine can't start", e);
+    can_be_opened().map_err(failed)?;
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
+}
+
+/// Opens as many descriptors as a runtime has at most, and closes them: its own two, and three for signals, which tokio opens with the
+/// first runtime wherever a program uses that part of it, and panics where it can't.
+fn can_be_opened() -> io::Result<()> {
+    let (one, _other) = UnixStream::pair()?;
+    let _more = (UnixStream::pair()?, one.try_clone()?);
+    Ok(())
 }
 
 fn spawn(name: &str, runtime: Runtime, main: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! A running server.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ impl Server {
         let threads = config
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(2));
+        can_be_opened().map_err(|error| Error::io("starting the server's threads", error))?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("laneway-server")
@@ -171,6 +173,14 @@ impl Drop for Server {
             }
         }
     }
+}
+
+/// Opens as many descriptors as a runtime begins with, and closes them. Three of these are for signals, which tokio opens with the first
+/// runtime wherever a program uses that part of it, and panics where it can't.
+fn can_be_opened() -> std::io::Result<()> {
+    let (one, _other) = UnixStream::pair()?;
+    let _more = (UnixStream::pair()?, one.try_clone()?);
+    Ok(())
 }
 
 fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use laneway_server::Faults;
-use laneway_testkit::{Changes, Run, Running, Wire};
+use laneway_testkit::{Changes, Program, Run, Running, Wire};
 
 use crate::scene::{KILLED, LANEWAY, Scene};
 use crate::work;
@@ -13,10 +13,13 @@ const NOT_LOADED: Option<i32> = Some(127);
 
 /// Runs the command with a limit, as the shell's `ulimit` spells it.
 fn run_limited(scene: &Scene, limit: &str) -> Run {
-    let shell = scene.endpoint.program("/bin/sh");
+    limited(&scene.endpoint.program("/bin/sh"), limit, &scene.arguments)
+}
+
+fn limited(shell: &Program, limit: &str, arguments: &[impl AsRef<str>]) -> Run {
     let script = format!("ulimit -c 0; ulimit {limit}; exec \"$0\" \"$@\"");
     let words = ["-c", &script, LANEWAY];
-    shell.run(words.into_iter().chain(scene.arguments.iter().map(String::as_str)))
+    shell.run(words.into_iter().chain(arguments.iter().map(AsRef::as_ref)))
 }
 
 #[test]
@@ -28,7 +31,7 @@ fn where_there_are_few_descriptors_it_works_or_says_what_is_lacking() {
     ];
     let mut succeeded = 0;
     for scene in &scenes {
-        for descriptors in [5, 9, 14, 18, 20, 22, 24, 28, 36, 64] {
+        for descriptors in [5, 6, 7, 8, 9, 10, 11, 14, 18, 20, 22, 24, 28, 36, 64] {
             let when = format!("{:?} with {descriptors} descriptors", scene.arguments);
             scene.reset();
             let run = run_limited(scene, &format!("-n {descriptors}"));
@@ -47,6 +50,17 @@ fn where_there_are_few_descriptors_it_works_or_says_what_is_lacking() {
         }
     }
     assert!(succeeded >= scenes.len(), "nothing works with 64 descriptors");
+}
+
+#[test]
+fn a_store_that_is_to_serve_with_few_descriptors_says_what_is_lacking() {
+    let home = tempfile::tempdir().expect("a folder");
+    let shell = Program::new("/bin/sh", home.path());
+    for descriptors in 5..=11 {
+        let run =
+            limited(&shell, &format!("-n {descriptors}"), &["serve", "--listen", "127.0.0.1:0"]).exits(1);
+        assert!(run.stderr.contains("Too many open files"), "{descriptors}: {}", run.stderr);
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ enum Mood {
     Fine,
     /// The store refuses, and repeats in its answer what it was shown, as S3 does where a signature doesn't match.
     Refusing,
+    /// The store refuses, and repeats it in the very words that are shown to people.
+    Telling,
     /// The services of credentials refuse, and repeat what they were shown.
     Withholding,
     /// The same, and what they repeat is the secret alone, without the scheme and the client that stand before it.
@@ -44,8 +46,15 @@ enum Mood {
     Silent,
 }
 
-const MOODS: [Mood; 6] =
-    [Mood::Fine, Mood::Refusing, Mood::Withholding, Mood::Quoting, Mood::Garbling, Mood::Silent];
+const MOODS: [Mood; 7] = [
+    Mood::Fine,
+    Mood::Refusing,
+    Mood::Telling,
+    Mood::Withholding,
+    Mood::Quoting,
+    Mood::Garbling,
+    Mood::Silent,
+];
 
 /// The services that hand out credentials, and a store behind them, at one address.
 fn serve(mood: Mood) -> Scripted {
@@ -59,6 +68,7 @@ fn serve(mood: Mood) -> Scripted {
         None => match mood {
             Mood::Silent => Vec::new(),
             Mood::Refusing => answer(403, &[], repeated(asked)),
+            Mood::Telling => answer(400, &[], telling(asked)),
             _ => store(asked),
         },
     })
@@ -76,6 +86,18 @@ fn repeated(asked: &Asked) -> String {
         "<Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message>\
          <CanonicalRequest>{shown}</CanonicalRequest><StringToSign>{shown}</StringToSign></Error>"
     )
+}
+
+/// An error whose message holds the request's headers, in the form of either dialect.
+fn telling(asked: &Asked) -> String {
+    let headers = ["authorization", "x-amz-security-token", CUSTOMER_KEY, "x-own"];
+    let shown = headers.map(|name| asked.header(name).unwrap_or_default()).join(" ");
+    if asked.target.starts_with("/storage/") || asked.target.starts_with("/upload/") {
+        let reason = serde_json::json!([{"reason": shown}]);
+        return serde_json::json!({"error": {"code": 400, "message": shown, "errors": reason}}).to_string();
+    }
+    let shown = shown.replace('&', "&amp;").replace('<', "&lt;");
+    format!("<Error><Code>{shown}</Code><Message>what is {shown}?</Message></Error>")
 }
 
 /// An error that holds what authorizes the request; the whole of one that nothing in its headers does.

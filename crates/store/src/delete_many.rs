@@ -93,8 +93,8 @@ pub(crate) trait DeletesMany: Deletes {
                 Fate::Failed(failure) => {
                     let id = object.object_id(bucket);
                     Err(Exchange::object(self, Operation::Delete, &id)
-                        .error(self.kind(&failure), failure.message)
-                        .answered(failure.status, failure.code)
+                        .error(self.kind(&failure), sent.secrets.cleared(failure.message))
+                        .answered(failure.status, sent.secrets.cleared_code(failure.code))
                         .after(sent.attempts, sent.elapsed))
                 }
                 Fate::Deleted => Ok(()),

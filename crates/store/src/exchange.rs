@@ -5,6 +5,7 @@ mod outgoing;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
@@ -14,6 +15,7 @@ pub(crate) use self::dialect::Dialect;
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
 use crate::delivery::{Delivery, Described, Hedged, Refused};
 use crate::judge::{self, Ending};
+use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
 /// A verb on its way: what errors will say about it.
@@ -37,6 +39,8 @@ pub(crate) struct Sent {
     pub(crate) response: Response,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
+    /// What the store was shown.
+    pub(crate) secrets: Secrets,
 }
 
 impl<'a, D: Dialect> Exchange<'a, D> {
@@ -75,7 +79,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
 
     /// An answer that makes no sense.
     pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
-        self.error(ErrorKind::Server, message)
+        self.error(ErrorKind::Server, sent.secrets.cleared(message.into()))
             .answered(sent.response.head.status, None)
             .after(sent.attempts, sent.elapsed)
     }
@@ -109,7 +113,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             let error = self.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
             error.lacking_size(lacks_size)
         })?;
-        let Sent { response, attempts, elapsed } = sent;
+        let Sent { response, attempts, elapsed, .. } = sent;
         let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
         if !response.stopped && arrived != range.end - range.start {
             let message = format!("{arrived} bytes came where {} were announced", range.end - range.start);
@@ -151,6 +155,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             ),
             lessons: AtomicU32::new(0),
             uncertain: AtomicBool::new(false),
+            secrets: Mutex::default(),
         };
         let Ended { outcome, attempts, elapsed, is_origin_away } = self
             .dialect
@@ -159,9 +164,10 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             .await
             .map_err(|refusal| self.named(refusal.within(self.operation)))?;
         let uncertain = call.uncertain.load(Ordering::Acquire);
+        let secrets = call.secrets.into_inner().unwrap_or_else(PoisonError::into_inner);
         let error = match outcome {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
-                None => return Ok(Sent { response, attempts, elapsed }),
+                None => return Ok(Sent { response, attempts, elapsed, secrets }),
                 Some(_) if self.wants_tls(outgoing, &response) => {
                     let message = "the server speaks TLS there; write https:// instead of http://";
                     self.error(ErrorKind::Transport, message)
@@ -175,8 +181,8 @@ impl<'a, D: Dialect> Exchange<'a, D> {
                         kind => kind,
                     };
                     let passing = kind == ErrorKind::Throttled || judge::is_passing(&failure);
-                    self.error(kind, failure.message)
-                        .answered(failure.status, failure.code)
+                    self.error(kind, secrets.cleared(failure.message))
+                        .answered(failure.status, secrets.cleared_code(failure.code))
                         .retryable(passing)
                 }
             },
@@ -274,6 +280,8 @@ struct Attempts<'a, D> {
     throttle_key: String,
     lessons: AtomicU32,
     uncertain: AtomicBool,
+    /// What the latest attempt shows.
+    secrets: Mutex<Secrets>,
 }
 
 impl<D: Dialect> Call for Attempts<'_, D> {
@@ -352,6 +360,7 @@ impl<D: Dialect> Attempts<'_, D> {
     async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
         let Exchange { dialect, operation, bucket, .. } = *self.exchange;
         let mut request = dialect.request(bucket, outgoing).await?;
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
         request.sent = Some(dialect.tally().class(operation, &outgoing.method));
         Ok(request)
     }

@@ -45,6 +45,7 @@ mod presign;
 mod reconcile;
 mod requests;
 mod s3;
+mod secrets;
 mod settings;
 mod store;
 mod timestamp;

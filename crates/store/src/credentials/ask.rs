@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -12,12 +10,10 @@ use laneway_lanes::{Body, Call, ClientCertificate, Lanes, Origin, Request, Respo
 use percent_encoding::percent_decode_str;
 
 use crate::judge::retry_after;
+use crate::secrets::{LEFT_OUT, Secrets};
 
 /// How long a server may be silent before it is asked again.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
-
-/// Temporary keys of Amazon's are half of a secret without it, and it is sent as it is.
-const SECURITY_TOKEN: &str = "x-amz-security-token";
 
 /// Fields of forms and documents that are secrets.
 const SECRET_FIELDS: [&str; 8] = [
@@ -30,11 +26,6 @@ const SECRET_FIELDS: [&str; 8] = [
     "TokenCode",
     "WebIdentityToken",
 ];
-
-/// So many letters and digits of a secret, from its beginning, are not met by chance.
-const REPEATED: usize = 8;
-/// A shorter secret is looked for as a whole. Fewer letters and digits than these are in any text.
-const REPEATED_MIN: usize = 4;
 
 /// A question, which is asked again while the server fails.
 #[derive(Clone)]
@@ -157,55 +148,26 @@ impl Ask {
         // What is refused is told in the server's words, unless these are ours.
         let body = match status.is_success() || !self.is_repeated(&response.body) {
             true => response.body,
-            false => Bytes::from_static(b"(its words repeat a secret and are left out)"),
+            false => Bytes::from_static(LEFT_OUT.as_bytes()),
         };
         Ok(Answer { status, headers: response.head.headers, body })
     }
 
-    /// Whether a text holds one of the secrets that go with the question, whole or in part, however it escapes them.
+    /// Whether a text holds one of the secrets that go with the question.
     fn is_repeated(&self, text: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(text);
-        let plain = [plain(&text), plain(&percent_decode_str(&text).decode_utf8_lossy())];
-        let beginnings =
-            self.secrets().into_iter().map(|secret| secret.chars().take(REPEATED).collect::<String>());
-        let mut long_enough = beginnings.filter(|beginning| beginning.len() >= REPEATED_MIN);
-        long_enough.any(|beginning| plain.iter().any(|text| text.contains(&beginning)))
+        Secrets::of(&self.headers).are_repeated(self.secrets(), &String::from_utf8_lossy(text))
     }
 
-    /// The letters and digits of each secret in headers and body. Signatures are none.
+    /// Each secret in the body.
     fn secrets(&self) -> Vec<String> {
-        let headers =
-            self.headers.iter().filter(|(name, value)| value.is_sensitive() || *name == SECURITY_TOKEN);
-        let headers = headers.filter_map(|(_, value)| value.to_str().ok());
-        let headers = headers.filter(|value| !value.starts_with("AWS4-HMAC"));
-        let words = headers.flat_map(authorized_by);
         let body = String::from_utf8_lossy(&self.body);
         let form = body.split('&').filter_map(|pair| pair.split_once('='));
         let form = form.filter(|(name, _)| SECRET_FIELDS.contains(name));
-        let form = form.map(|(_, value)| plain(&percent_decode_str(value).decode_utf8_lossy()));
+        let form = form.map(|(_, value)| percent_decode_str(value).decode_utf8_lossy().into_owned());
         let document: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        let members = SECRET_FIELDS.iter().filter_map(|name| document.get(name)?.as_str().map(plain));
-        words.chain(form).chain(members).collect()
+        let members = SECRET_FIELDS.iter().filter_map(|name| Some(document.get(name)?.as_str()?.to_owned()));
+        form.chain(members).collect()
     }
-}
-
-/// The letters and digits of what is secret in a header, which a server may repeat without the scheme: of a client's name and
-/// password the encoded pair, and the password.
-fn authorized_by(value: &str) -> Vec<String> {
-    let (scheme, secret) = value.split_once(' ').unwrap_or(("", value));
-    if scheme.eq_ignore_ascii_case("basic") {
-        let pair = BASE64_STANDARD.decode(secret).unwrap_or_default();
-        let pair = String::from_utf8_lossy(&pair);
-        let password = pair.split_once(':').map(|(_, password)| plain(password));
-        return std::iter::once(plain(secret)).chain(password).collect();
-    }
-    let is_token = scheme.eq_ignore_ascii_case("bearer");
-    vec![plain(if is_token { secret } else { value })]
-}
-
-/// The letters and digits of a text, which no escaping changes.
-fn plain(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 impl Call for Ask {

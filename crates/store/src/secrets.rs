@@ -1,0 +1,145 @@
+//! The secrets that went with a request, and whether a text of the peer's repeats one of them.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+
+/// What stands in place of a text that repeats a secret.
+pub(crate) const LEFT_OUT: &str = "(its words repeat a secret and are left out)";
+
+/// So many letters and digits of a secret, from its beginning, are not met by chance.
+const REPEATED: usize = 8;
+/// A shorter secret is looked for as a whole. Fewer letters and digits than these are in any text.
+const REPEATED_MIN: usize = 4;
+
+/// What is secret of the headers that the clouds name. Whatever else a caller adds of such names is their vocabulary, which their
+/// messages are made of.
+const OF_CLOUDS: [&str; 6] = [
+    "x-amz-copy-source-server-side-encryption-customer-key",
+    "x-amz-s3session-token",
+    "x-amz-security-token",
+    "x-amz-server-side-encryption-customer-key",
+    "x-amz-sso_bearer_token",
+    "x-goog-encryption-key",
+];
+
+/// The secrets of a request that was sent.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<HeaderValue>);
+
+impl Secrets {
+    /// Those in its headers. Signatures are none.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let found = headers.iter().filter(|(name, value)| is_secret(name, value));
+        Self(found.map(|(_, value)| value.clone()).collect())
+    }
+
+    /// Whether a text holds one of them, or of these others, whole or in part, however it escapes them. What the others have but
+    /// letters and digits is passed over.
+    pub(crate) fn are_repeated(&self, others: Vec<String>, text: &str) -> bool {
+        if self.0.is_empty() && others.is_empty() {
+            return false;
+        }
+        let text = [plain(text), plain(&percent_decode_str(text).decode_utf8_lossy())];
+        let words = self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(authorized_by);
+        let beginnings = words.chain(others.iter().map(|other| plain(other)));
+        let beginnings = beginnings.map(|secret| secret.chars().take(REPEATED).collect::<String>());
+        let mut long_enough = beginnings.filter(|beginning| beginning.len() >= REPEATED_MIN);
+        long_enough.any(|beginning| text.iter().any(|text| text.contains(&beginning)))
+    }
+
+    /// The peer's words, unless these repeat a secret.
+    pub(crate) fn cleared(&self, words: String) -> String {
+        if self.are_repeated(Vec::new(), &words) { LEFT_OUT.to_owned() } else { words }
+    }
+
+    /// The peer's name for what is wrong, unless that repeats a secret.
+    pub(crate) fn cleared_code(&self, code: Option<String>) -> Option<String> {
+        code.filter(|code| !self.are_repeated(Vec::new(), code))
+    }
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
+    let name = name.as_str();
+    if name.starts_with("x-amz-") || name.starts_with("x-goog-") {
+        return OF_CLOUDS.contains(&name);
+    }
+    value.is_sensitive() && !value.as_bytes().starts_with(b"AWS4-HMAC")
+}
+
+/// The letters and digits of what is secret in a header, which a server may repeat without the scheme: of a client's name and
+/// password the encoded pair, and the password.
+fn authorized_by(value: &str) -> Vec<String> {
+    let (scheme, secret) = value.split_once(' ').unwrap_or(("", value));
+    if scheme.eq_ignore_ascii_case("basic") {
+        let pair = BASE64_STANDARD.decode(secret).unwrap_or_default();
+        let pair = String::from_utf8_lossy(&pair);
+        let password = pair.split_once(':').map(|(_, password)| plain(password));
+        return std::iter::once(plain(secret)).chain(password).collect();
+    }
+    let is_token = scheme.eq_ignore_ascii_case("bearer");
+    vec![plain(if is_token { secret } else { value })]
+}
+
+/// The letters and digits of a text, which no escaping changes.
+fn plain(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            let mut value = HeaderValue::from_static(value);
+            value.set_sensitive(true);
+            (HeaderName::from_static(name), value)
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn words_that_repeat_what_was_shown_are_left_out() {
+        let secrets = Secrets::of(&headers(&[
+            ("authorization", "Bearer ya29.a0Af_H6SMB"),
+            ("x-amz-security-token", "FwoGZXIvYXdzEBY"),
+            ("x-amz-sso_bearer_token", "eyJlbmMiOiJBMjU2"),
+            ("x-own", "hunter2+hunter2"),
+        ]));
+        for words in [
+            "no such token: ya29.a0Af_H6SMB",
+            "the token FwoGZXIv... has expired",
+            "GET /federation eyJlbmMiOiJBMjU2",
+            "x-own: hunter2%2Bhunter2",
+        ] {
+            assert_eq!(secrets.cleared(words.to_owned()), LEFT_OUT);
+            assert_eq!(secrets.cleared_code(Some(words.to_owned())), None);
+        }
+        let words = "The provided token has expired.";
+        assert_eq!(secrets.cleared(words.to_owned()), words);
+        assert_eq!(secrets.cleared_code(Some("ExpiredToken".to_owned())).as_deref(), Some("ExpiredToken"));
+    }
+
+    #[test]
+    fn a_signature_and_the_stores_own_vocabulary_are_no_secrets() {
+        let secrets = Secrets::of(&headers(&[
+            ("authorization", "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20260101, Signature=beef"),
+            ("x-amz-request-payer", "requester"),
+            ("x-amz-server-side-encryption", "aws:kms"),
+        ]));
+        for words in [
+            "The AWS Access Key Id AKIAEXAMPLE does not exist in our records; use AWS4-HMAC-SHA256.",
+            "the bucket is of kind requester pays, keys of aws:kms",
+        ] {
+            assert_eq!(secrets.cleared(words.to_owned()), words);
+        }
+    }
+}

@@ -14,6 +14,7 @@ pub struct Program {
     home: PathBuf,
     variables: Vec<(String, OsString)>,
     folder: Option<PathBuf>,
+    memory_max: Option<u64>,
 }
 
 /// How a run ended.
@@ -31,7 +32,13 @@ impl Program {
     /// The program at `binary`. `home` stands for the user's home: no credentials, no configuration, no cache but
     /// what is put there.
     pub fn new(binary: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), home: home.into(), variables: Vec::new(), folder: None }
+        Self {
+            binary: binary.into(),
+            home: home.into(),
+            variables: Vec::new(),
+            folder: None,
+            memory_max: None,
+        }
     }
 
     /// With a variable in its environment.
@@ -53,6 +60,15 @@ impl Program {
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Without more memory of its own than this, in bytes: the kernel refuses it more, and a program that goes on regardless is
+    /// aborted. Linux counts what is mapped to be written to by this process alone, stacks of threads too, touched or not; other
+    /// systems may not keep the limit.
+    #[must_use]
+    pub fn with_memory_max(mut self, bytes: u64) -> Self {
+        self.memory_max = Some(bytes);
         self
     }
 
@@ -101,7 +117,15 @@ impl Program {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
-        let mut command = Command::new(&self.binary);
+        let mut command = match self.memory_max {
+            None => Command::new(&self.binary),
+            Some(bytes) => {
+                let mut shell = Command::new("/bin/sh");
+                let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
+                shell.args(["-c", &script]).arg(&self.binary);
+                shell
+            }
+        };
         command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         // Long enough for what passes, and short where a test waits for the end.
         command.env("LANEWAY_RETRY_FOR", "4s");
@@ -160,24 +184,6 @@ impl Running {
         memory_peak(self.id())
     }
 
-    /// Waits for its end, with the most memory that it has had at once, as far as was seen: `None` where it had ended before
-    /// anybody could look, which on a busy machine happens to what ends within a few milliseconds.
-    pub fn end_watched(self) -> (Run, Option<u64>) {
-        let id = self.id();
-        let (over, is_over) = mpsc::channel::<()>();
-        // At once, and not when the thread has begun.
-        let mut peak = memory_peak(id);
-        let watch = std::thread::spawn(move || {
-            while is_over.recv_timeout(SAMPLED_EVERY) == Err(RecvTimeoutError::Timeout) {
-                peak = memory_peak(id).or(peak);
-            }
-            peak
-        });
-        let run = self.end();
-        drop(over);
-        (run, watch.join().expect("it is watched"))
-    }
-
     /// Waits for its end.
     pub fn end(mut self) -> Run {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
@@ -198,9 +204,6 @@ impl Drop for Running {
         let _ = self.child.wait();
     }
 }
-
-/// How often it is asked for the memory that a process has had, which only grows.
-const SAMPLED_EVERY: Duration = Duration::from_millis(10);
 
 fn memory_peak(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;

@@ -1,7 +1,6 @@
 //! `--manifest` by the real binary.
 
 use std::fs;
-use std::time::Duration;
 
 use laneway_testkit::{Endpoint, Wire, differences, seed_tree};
 
@@ -25,8 +24,9 @@ fn a_copy_that_is_killed_goes_on_where_its_manifest_ends() {
         };
         for kill in 1..4 {
             let running = laneway.start(command);
-            let reached =
-                endpoint.server().wait_until(Duration::from_secs(30), |_| done() >= kill * FILES / 5);
+            let reached = endpoint
+                .server()
+                .wait_until(laneway_testkit::Running::TIME_MAX, |_| done() >= kill * FILES / 5);
             assert!(reached, "{command:?}: {}", done());
             running.signal("-KILL");
             running.end();

@@ -75,7 +75,7 @@ fn what_is_killed_again_and_again_is_done_by_the_same_command() {
             let running = laneway.start(["sync", leg[0], leg[1], "--delete"]);
             let reached = endpoint
                 .server()
-                .wait_until(std::time::Duration::from_secs(30), |_| done() >= kill * total / 8);
+                .wait_until(laneway_testkit::Running::TIME_MAX, |_| done() >= kill * total / 8);
             assert!(reached, "{leg:?}: {}", done());
             running.signal("-KILL");
             running.end();
@@ -220,7 +220,7 @@ fn a_file_that_changes_while_it_is_read_is_told_and_no_object() {
     fs::write(&large, laneway_testkit::random_bytes(1, 40 << 20)).expect("written");
     endpoint.server().store().put("bucket", "p/extra", b"x").expect("stored");
     let running = laneway.start(["sync", "tree", "gs://bucket/p", "--delete", "--json"]);
-    assert!(endpoint.server().wait_until(std::time::Duration::from_secs(30), |c| {
+    assert!(endpoint.server().wait_until(laneway_testkit::Running::TIME_MAX, |c| {
         c.requests_by_verb.get("part").is_some_and(|n| *n > 0)
     }));
     fs::File::options().write(true).open(&large).expect("opened").set_len(1 << 20).expect("cut");

@@ -95,7 +95,7 @@ fn soak(wire: Wire, season: Season) {
         actor.check(endpoint.server().store());
     }
     drop(network);
-    let rest = Duration::from_secs(30);
+    let rest = Duration::from_secs(120);
     assert!(
         endpoint.server().wait_until(rest, |counters| counters.connections_open == 0),
         "connections stay open: {:?}",

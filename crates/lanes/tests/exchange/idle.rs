@@ -67,7 +67,7 @@ async fn open(lanes: &laneway_lanes::Lanes, wanted: u64) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), come).await.expect("it stays otherwise");
+    tokio::time::timeout(std::time::Duration::from_secs(120), come).await.expect("it stays otherwise");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //!
 //! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its outcome is
 //! what [`expectations`] says, which knows the fault and the request and nothing of the program. Beside that, no cell takes more
-//! requests than the table of operations allows, or leaves a file, an upload or a connection; and there is no minute in which none
+//! requests than the table of operations allows, or leaves a file, an upload or a connection; and there are no five minutes in which none
 //! of those under way ends.
 //!
 //! `LANEWAY_CELLS=get-file/get:1/reset,list` runs the cells alone whose names begin so, `LANEWAY_CELLS_SHOWN=1` tells how each
@@ -28,8 +28,8 @@ use rig::{KINDS, ONE_STREAM_KINDS, Rig};
 
 /// Threads of each kind. Cells mostly wait for pauses.
 const THREADS: usize = 6;
-/// Where none has ended for so long they hang.
-const CELL_MAX: Duration = Duration::from_secs(60);
+/// Where none has ended for so long they hang, on however busy a machine.
+const CELL_MAX: Duration = Duration::from_secs(300);
 const CELLS_MIN: usize = 1280;
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) const LARGE: usize = (17 << 20) + 5;
 /// Has ranges too far from each other to be read at once.
 pub(crate) const RANGED: usize = (4 << 20) + 2000;
 /// How long what is over may take until the server has seen it.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A dialect over a protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

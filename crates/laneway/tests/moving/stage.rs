@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub(crate) const BUCKET: &str = "bucket";
 pub(crate) const MIB: usize = 1 << 20;
 /// How long anything in these tests may take that is waited for.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A dialect over a protocol.
 #[derive(Clone, Copy, Debug)]

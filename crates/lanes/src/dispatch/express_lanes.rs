@@ -37,14 +37,21 @@ const ATTEMPTS_PER_LANE: usize = 32;
 /// Fewest h1 lanes that filling the path is taken to need: sizes vary.
 const FILL_MIN: usize = ATTEMPTS_MIN / 2;
 
-/// Beyond half of all connections, those for bulk among them, each of an origin's h1 lanes, too, has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
-/// to a server on two cores, and with 128 0.85 s.
+/// Beyond half of all connections, those for bulk among them, each of an origin's h1 lanes has to have [`ATTEMPTS_MIN`] attempts of
+/// what the origin has had to do: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms to a server on two cores, and with 128 0.85 s.
 const H1_USUAL: usize = CONNECTIONS_MAX / 2;
 
+/// Nor are there more, beyond those, than it takes to read a prefix of S3 as often in a second as S3 promises before it has
+/// spread it over more servers; GCS begins with 5000.
+const READS_A_SECOND: f64 = 5500.0;
+
 /// The attempts of an origin, queued and running, and their bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Work {
     pub(super) attempts: usize,
+    /// Those among them, and those before them since it had none: a job shows its attempts a few at a time, and what has gone on for long is
+    /// likely to go on for as long again.
+    pub(super) so_far: usize,
     pub(super) bytes: u64,
     /// The lanes that bulk wants beside them.
     pub(super) freight: usize,
@@ -92,7 +99,8 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
     let is_known = has_spoken && rtt.is_some();
     // What turns out to speak h2 has no more lanes than if it had been known.
     let usual = H1_USUAL.saturating_sub(work.freight);
-    let most = if is_known { usual.max(work.attempts / ATTEMPTS_PER_LANE) } else { LANES_MAX };
+    let documented = (READS_A_SECOND * turn.as_secs_f64()) as usize;
+    let most = if is_known { usual.max(documented.min(work.so_far / ATTEMPTS_MIN)) } else { LANES_MAX };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
@@ -133,7 +141,7 @@ mod tests {
 
     fn over(path: Shown, protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
         super::wanted(
-            Work { attempts, bytes, freight: 0 },
+            Work { attempts, so_far: attempts, bytes, freight: 0 },
             Known { protocol, has_spoken: true, rtt, service: SERVICE, path },
         )
     }
@@ -172,7 +180,7 @@ mod tests {
             service,
             path: Shown::default(),
         };
-        let work = Work { attempts: 1000, bytes: 1000 * 6000, freight: 0 };
+        let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
         assert!(super::wanted(work, known(SERVICE)) <= 48);
         assert_eq!(super::wanted(work, known(Duration::from_millis(30))), H1_USUAL);
         let beside = Work { freight: 2, ..work };
@@ -181,7 +189,24 @@ mod tests {
 
     #[test]
     fn a_long_queue_of_tiny_objects_far_away_is_worth_more_h1_lanes_than_there_can_be() {
-        assert_eq!(wanted(Protocol::H1, 20_000, 20_000 * 2048, FAR), 625);
+        let known = |rtt| Known {
+            protocol: Protocol::H1,
+            has_spoken: true,
+            rtt,
+            service: SERVICE,
+            path: Shown::default(),
+        };
+        // As a job shows it, which holds some at a time.
+        let after = |so_far, rtt| {
+            let work = Work { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
+            super::wanted(work, known(rtt))
+        };
+        assert_eq!([1500, 2048, 3200, 20_000].map(|so_far| after(so_far, FAR)), [128, 128, 200, 280]);
+        assert_eq!(
+            after(20_000, Some(Duration::from_millis(20))),
+            H1_USUAL,
+            "no more than stores promise to bear"
+        );
     }
 
     #[test]
@@ -215,7 +240,7 @@ mod tests {
             service: SERVICE,
             path: Shown::default(),
         };
-        let work = Work { attempts: 1000, bytes: 1000 * 6000, freight: 0 };
+        let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
         assert_eq!(super::wanted(work, known), LANES_MAX);
         assert!(super::wanted(work, Known { has_spoken: true, ..known }) > LANES_MAX);
     }

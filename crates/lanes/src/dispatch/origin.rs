@@ -34,6 +34,8 @@ pub(super) struct OriginState {
     /// Attempts of each role, queued and running.
     pub(super) express_live: usize,
     pub(super) freight_live: usize,
+    /// Express ones that have ended since there was none.
+    express_ended: usize,
     /// Openers among them.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
@@ -65,7 +67,7 @@ pub(super) struct OriginState {
     failed: [(usize, Option<Instant>); 2],
     /// The last answer of [`express_wanted`](Self::express_wanted): of what was known, beside how many lanes for bulk, and for how many
     /// attempts.
-    wanted: Option<((Known, usize), usize, usize)>,
+    wanted: Option<(Known, Work, usize)>,
     /// When the shares of a burst end.
     shares_end: Option<Instant>,
 }
@@ -217,6 +219,7 @@ impl OriginState {
             Role::Express => {
                 self.express_live -= 1;
                 self.express_weight -= weight;
+                self.express_ended = if self.express_live > 0 { self.express_ended + 1 } else { 0 };
             }
             Role::Freight => self.freight_live -= 1,
         }
@@ -268,14 +271,17 @@ impl OriginState {
             Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), service, path };
         let freight = self.freight_wanted();
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
+        let work = Work { attempts: live, so_far: live + self.express_ended, bytes, freight };
+        let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
         if let Some((of, then, wanted)) = self.wanted
-            && of == (known, freight)
-            && live.abs_diff(then) <= then / 16
+            && (of, freight) == (known, then.freight)
+            && is_about(live, then.attempts)
+            && is_about(work.so_far, then.so_far)
         {
             return wanted;
         }
-        let wanted = express_lanes::wanted(Work { attempts: live, bytes, freight }, known);
-        self.wanted = Some(((known, freight), live, wanted));
+        let wanted = express_lanes::wanted(work, known);
+        self.wanted = Some((known, work, wanted));
         wanted
     }
 

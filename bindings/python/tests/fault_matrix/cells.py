@@ -150,9 +150,10 @@ def left(scene: Scene, has_succeeded: bool) -> str | None:
 
 
 def uploads_left(strike: Strike, row: Row, uploads: int, how: str) -> str | None:
-    """One may be left for a beginning whose answer was lost, since nobody knows its name, and where nothing is tried again one whose
-    connection broke on which it would have been given up."""
+    """One may be left for each beginning whose answer was lost, since nobody knows its name (one that can't be read is asked for three
+    times), and where nothing is tried again one whose connection broke on which it would have been given up."""
     breaks_all = row.tls and row.fault.kind in ("break", "loss") and not row.is_once
-    if uploads > int(strike.about is About.BEGIN or breaks_all):
+    begun = 0 if strike.about is not About.BEGIN else 1 if row.is_once else 3
+    if uploads > max(begun, int(breaks_all)):
         return f"{uploads} uploads are left: {how}"
     return None

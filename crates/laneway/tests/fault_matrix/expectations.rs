@@ -83,9 +83,16 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     }
 }
 
+/// How often the beginning of an upload is asked for whose answer can't be read.
+const BEGINNINGS_MAX: u64 = 3;
+
 /// How many uploads may be left in the store: one for each beginning whose answer was lost, since nobody knows its name, and
 /// one where the connection on which it would have been aborted broke under it, and nothing is tried again.
 pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
     let breaks_all = cell.kind.tls && matches!(cell.fault.class, Class::Break | Class::Loss);
-    u64::from(cell.strike.about == About::Begin || breaks_all && cell.often == Often::Always)
+    match cell.often {
+        Often::Once => u64::from(cell.strike.about == About::Begin),
+        Often::Always if cell.strike.about == About::Begin => BEGINNINGS_MAX,
+        Often::Always => u64::from(breaks_all),
+    }
 }

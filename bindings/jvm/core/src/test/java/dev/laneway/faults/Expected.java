@@ -30,9 +30,9 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     boolean isBatch = strike == Strike.DELETE_ALL;
     // What has been handed on of a stream can't be taken back.
     boolean isStreamed = strike == Strike.STREAM;
-    // GCS's roles may allow objects and no uploads in parts, and a server that answers a beginning with something else knows none.
+    // GCS's roles may allow objects and no uploads in parts, and a server that answers a beginning with something else each time knows none.
     boolean isBegun = !isS3 && about == About.BEGIN;
-    Expected begun = failure(ErrorKind.UNSUPPORTED);
+    Expected begun = isOnce ? SUCCESS : failure(ErrorKind.UNSUPPORTED);
     // What a job reads a listing has told the length of.
     boolean isListed = strike == Strike.COPY_DOWN;
     Expected transport = isOnce ? SUCCESS : failure(ErrorKind.TRANSPORT);

@@ -6,6 +6,7 @@
 mod attributes;
 mod bucket;
 mod call;
+mod columns;
 mod conditions;
 mod copy;
 mod create_bucket;

@@ -18,7 +18,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 pub use prices::PriceList;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use super::call::{callable, within};
 use crate::fork::OfProcess;
@@ -223,6 +223,8 @@ pub struct Ranges {
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
     url: String,
     is_over: bool,
+    /// Nothing comes but what is here.
+    is_whole: bool,
     /// What was here before, which comes first.
     here: Vec<(usize, Result<Bytes, Error>)>,
     /// The places of those that are read, where others were here.
@@ -237,12 +239,35 @@ impl Ranges {
         url: String,
         task: Option<Task>,
     ) -> Self {
-        Self { results, url, is_over: false, here: Vec::new(), places: None, _task: task }
+        Self { results, url, is_over: false, is_whole: false, here: Vec::new(), places: None, _task: task }
     }
 
     /// The same among others that are here already.
     pub(super) fn among(self, here: Vec<(usize, Result<Bytes, Error>)>, places: Vec<usize>) -> Self {
         Self { here, places: Some(places), ..self }
+    }
+
+    /// The same with what has come meanwhile; nothing where it has failed.
+    pub(super) fn unless_failed(mut self) -> Option<Self> {
+        loop {
+            match self.results.get_mut()?.try_recv() {
+                Ok(Some(one)) => {
+                    let (at, bytes, _) = one.ok()?;
+                    self.here.push((self.place(at), Ok(bytes)));
+                }
+                Ok(None) => {
+                    self.is_whole = true;
+                    return Some(self);
+                }
+                Err(TryRecvError::Empty) => return Some(self),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Where a range stands among all that were asked for.
+    fn place(&self, at: usize) -> usize {
+        self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at)
     }
 
     /// What was here before.
@@ -261,6 +286,9 @@ impl Ranges {
         if let Some(here) = self.at_hand() {
             return Some(here);
         }
+        if self.is_whole {
+            return None;
+        }
         let some = self.results.get_mut().map(mpsc::UnboundedReceiver::blocking_recv);
         self.taken(some)
     }
@@ -273,8 +301,7 @@ impl Ranges {
             None => Some(Err(Error::forked(&self.url))),
         };
         self.is_over = !matches!(result, Some(Ok(_)));
-        let place = |at| self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at);
-        Some(result?.map(|(at, bytes, _)| (place(at), bytes)))
+        Some(result?.map(|(at, bytes, _)| (self.place(at), bytes)))
     }
 }
 
@@ -288,6 +315,9 @@ impl Stream for Ranges {
         }
         if let Some(here) = self.at_hand() {
             return Poll::Ready(Some(here));
+        }
+        if self.is_whole {
+            return Poll::Ready(None);
         }
         self.results.poll_with(|results| results.poll_recv(context)).map(|some| self.taken(some))
     }
@@ -374,5 +404,36 @@ mod tests {
         let (out, mut whole) = begun();
         out.send(None).unwrap();
         assert!(whole.next_blocking().is_none() && whole.next_blocking().is_none());
+    }
+
+    #[test]
+    fn what_has_come_before_anybody_asked_comes_first_and_what_has_failed_is_nothing() {
+        let begun = || {
+            let (out, results) = mpsc::unbounded_channel();
+            let ranges = Ranges::new(OfProcess::new(results), "s3://b/k".to_owned(), None);
+            (out, ranges.among(vec![(0, Ok(Bytes::from_static(b"footer")))], vec![1, 2]))
+        };
+        let one = |at, bytes| Some(Ok((at, Bytes::from_static(bytes), None)));
+        let (out, some) = begun();
+        out.send(one(1, b"here")).unwrap();
+        let mut some = some.unless_failed().unwrap();
+        out.send(one(0, b"late")).unwrap();
+        out.send(None).unwrap();
+        let come: Vec<_> = std::iter::from_fn(|| some.next_blocking()).map(Result::unwrap).collect();
+        assert_eq!(come, [(2, "here".into()), (0, "footer".into()), (1, "late".into())]);
+        let (out, all) = begun();
+        out.send(one(0, b"a")).unwrap();
+        out.send(one(1, b"b")).unwrap();
+        out.send(None).unwrap();
+        drop(out);
+        let mut all = all.unless_failed().unwrap();
+        assert_eq!(std::iter::from_fn(|| all.next_blocking()).count(), 3);
+        let (out, failed) = begun();
+        out.send(one(0, b"a")).unwrap();
+        out.send(Some(Err(Error::cancelled("s3://b/k")))).unwrap();
+        assert!(failed.unless_failed().is_none());
+        let (out, lost) = begun();
+        drop(out);
+        assert!(lost.unless_failed().is_none());
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, SeekFrom};
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use laneway_store::ObjectMeta;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
 use super::call::{Pending, pending, within};
+use super::columns::Begun;
 use super::fill::fill;
 use super::ranges::{GetRanges, Ranges};
 use super::read_ahead::ReadAhead;
@@ -33,6 +34,8 @@ pub struct Reader {
     have: (u64, Bytes),
     /// What is being read.
     coming: Option<OfProcess<Coming>>,
+    /// Columns that are read ahead, once somebody reads ranges as they come.
+    columns: Mutex<Option<Begun<Ranges>>>,
 }
 
 type Coming = (Range<u64>, Pending<Vec<Bytes>>);
@@ -50,7 +53,8 @@ impl Reader {
 
     fn of(object: Arc<Object>, deadline: Option<Duration>) -> Self {
         let have = (0, Bytes::new());
-        Self { object, deadline, position: 0, ahead: ReadAhead::default(), have, coming: None }
+        let (ahead, columns) = (ReadAhead::default(), Mutex::default());
+        Self { object, deadline, position: 0, ahead, have, coming: None, columns }
     }
 
     /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order counts from when its bytes
@@ -137,12 +141,18 @@ impl Reader {
     }
 
     /// The same as they come, in no order, each with its place among those asked for: as [`GetRanges::stream`].
+    ///
+    /// Of a Parquet file whose footer has come with the opening request ([`Open::footer`](super::Open::footer)), whoever reads the same columns
+    /// of one row group after the other is read ahead: after two of them of the next one, and the more the more were read, up to 16 MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
-        let (here, asked): (Vec<_>, Vec<_>) =
-            ranges.into_iter().enumerate().partition(|(_, range)| self.object.is_here(range));
-        let (places, asked) = asked.into_iter().unzip();
-        let here = here.into_iter().map(|(at, range)| (at, self.object.of_footer(&range))).collect();
-        self.object.call(asked, self.deadline).stream().among(here, places)
+        let ranges: Vec<_> = ranges.into_iter().collect();
+        let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
+        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = columns.get_or_insert_with(|| Begun::new(&self.object.footer, self.object.meta.size));
+        // What failed before it was asked for is asked for now.
+        let coming = begun.take(&ranges, begin).and_then(Ranges::unless_failed);
+        drop(columns);
+        coming.unwrap_or_else(|| begin(ranges))
     }
 
     /// Where reading in order goes on.
@@ -231,6 +241,14 @@ impl Object {
 
     fn fetch(&self, range: Range<u64>, deadline: Option<Duration>) -> Pending<Vec<Bytes>> {
         pending(self.bucket.client(), self.call(vec![range], deadline).run())
+    }
+
+    fn stream(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Ranges {
+        let (here, asked): (Vec<_>, Vec<_>) =
+            ranges.into_iter().enumerate().partition(|(_, range)| self.is_here(range));
+        let (places, asked) = asked.into_iter().unzip();
+        let here = here.into_iter().map(|(at, range)| (at, self.of_footer(&range))).collect();
+        self.call(asked, deadline).stream().among(here, places)
     }
 
     fn call(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> GetRanges {

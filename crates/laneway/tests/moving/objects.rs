@@ -1,6 +1,7 @@
 //! Objects one by one, as programs ask for them.
 
 mod blocking;
+mod columns;
 mod dropping;
 mod filling;
 mod multipart;

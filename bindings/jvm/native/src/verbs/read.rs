@@ -1,7 +1,7 @@
 //! Reading objects that are open.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -75,8 +75,11 @@ pub(crate) fn read_now(reader: &Open, position: u64, len: usize) -> Option<Bytes
     in_order.chunk(len).now_or_never()?.ok()
 }
 
-/// Lets go of what was read ahead in order, and of what is on its way; of a read that is under way nothing.
+/// Lets go of what was read ahead, in order or of columns, and of what is on its way; of a read that is under way nothing.
 pub(crate) fn drop_ahead(reader: &Open) {
+    let mut at_places = reader.at_places.lock().unwrap_or_else(PoisonError::into_inner);
+    *at_places = at_places.again();
+    drop(at_places);
     if let Ok(mut in_order) = reader.in_order.try_lock() {
         *in_order = in_order.again();
     }

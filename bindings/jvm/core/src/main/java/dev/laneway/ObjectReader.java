@@ -103,6 +103,9 @@ public final class ObjectReader implements SeekableByteChannel {
    * cut. Each future is done as soon as its range is there, with the buffer that {@code allocate} made for its length, from 0 to the range's length. A range may be
    * asked for twice, and ranges may overlap. One that reaches beyond the object's end fails all with an {@link EOFException}, before anything is read.
    *
+   * <p>Of a Parquet file whose footer has come with the opening request ({@link OpenOptions#footer}), whoever reads the same columns of one row group after the
+   * other is read ahead, the more the more were read, up to 16 MiB.
+   *
    * <p>A range whose future is cancelled is not written to its buffer afterwards; where all are, the reading ends.
    *
    * @return futures in the order of the ranges
@@ -173,7 +176,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new ObjectStream(this);
   }
 
-  /** Lets go of what the engine has read ahead of {@link #read}, and gives up what is on its way. A read that is under way isn't ended. */
+  /** Lets go of what the engine has read ahead of {@link #read} and of {@link #readRanges}, and gives up what is on its way. A read that is under way isn't ended. */
   public void dropAhead() {
     Native.dropAhead(handle.number());
   }

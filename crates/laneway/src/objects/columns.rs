@@ -1,0 +1,237 @@
+//! Which columns are read next of a Parquet file: those that were read of the row groups before, of the ones that follow.
+//!
+//! Who reads a file's row groups one after the other waits a round trip for each, however fast the path is. The file's footer tells where the
+//! same columns of the next ones lie, to the byte, so that nothing between them is fetched; how many are fetched is earned by what was right.
+
+mod begun;
+mod layout;
+
+use std::ops::Range;
+
+pub(super) use self::begun::Begun;
+use self::layout::Layout;
+
+/// Bytes that may be ahead of a reader: two row groups of some columns by 128 MiB each, as tables are usually written, and where row groups are
+/// small, as many as a connection of 1 Gbit/s brings in 130 ms.
+const WINDOW: u64 = 16 << 20;
+
+/// A row group more is ahead for so many that were read one after the other, from the second one on: who stops half-way has a quarter more
+/// fetched than was asked for, and a row group.
+const EARNED_BY: usize = 4;
+
+/// What is known of one file, and of who reads it.
+#[derive(Debug)]
+pub(super) struct Columns {
+    layout: Layout,
+    /// All columns, as they lie: where, in which row group, and which.
+    places: Vec<(Range<u64>, usize, usize)>,
+    run: Option<Run>,
+    /// Ranges are ahead of the row groups before this one.
+    ahead: usize,
+}
+
+/// Row groups that were read one after the other.
+#[derive(Debug)]
+struct Run {
+    last: usize,
+    columns: Vec<usize>,
+    len: usize,
+}
+
+impl Columns {
+    /// For a file whose last bytes are a footer of more than two row groups.
+    pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
+        let layout = Layout::of(last, size).filter(|layout| layout.groups.len() > 2)?;
+        let mut places: Vec<_> = layout
+            .groups
+            .iter()
+            .enumerate()
+            .flat_map(|(group, chunks)| {
+                chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
+            })
+            .collect();
+        places.sort_unstable_by_key(|(chunk, ..)| chunk.start);
+        Some(Self { layout, places, run: None, ahead: 0 })
+    }
+
+    /// What to begin to read now that these ranges are asked for: of each row group the same, as far as they aren't on their way.
+    pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        let run = self.located(asked).map(|(group, columns)| match self.run.take() {
+            Some(run) if run.columns == columns && run.last + 1 == group => {
+                Run { last: group, columns, len: run.len + 1 }
+            }
+            _ => {
+                self.ahead = 0;
+                Run { last: group, columns, len: 1 }
+            }
+        });
+        let Some(run) = run else {
+            (self.run, self.ahead) = (None, 0);
+            return Vec::new();
+        };
+        let first = run.last + 1;
+        let most = if run.len > 1 { run.len.div_ceil(EARNED_BY) } else { 0 };
+        let (mut begin, mut bytes) = (Vec::new(), 0);
+        for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
+            let ranges = self.ranges(group, &run.columns);
+            bytes += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+            if bytes > WINDOW {
+                break;
+            }
+            if group >= self.ahead {
+                begin.push(ranges);
+                self.ahead = group + 1;
+            }
+        }
+        self.run = Some(run);
+        begin
+    }
+
+    /// The row group and its columns that are exactly these ranges, where what follows would be asked for alike.
+    fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
+        let mut found = None;
+        let mut columns = Vec::new();
+        for range in asked {
+            let mut at = range.start;
+            let first = self.places.partition_point(|(chunk, ..)| chunk.start < at);
+            for (chunk, group, column) in &self.places[first..] {
+                if at >= range.end {
+                    break;
+                }
+                if chunk.start != at || *found.get_or_insert(*group) != *group {
+                    return None;
+                }
+                columns.push(*column);
+                at = chunk.end;
+            }
+            if at != range.end {
+                return None;
+            }
+        }
+        found.map(|group| (group, columns)).filter(|(group, columns)| self.ranges(*group, columns) == asked)
+    }
+
+    /// Columns of a row group as they are asked for: neighbours as one range.
+    fn ranges(&self, group: usize, columns: &[usize]) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for chunk in columns.iter().filter_map(|column| self.layout.groups[group].get(*column)) {
+            match ranges.last_mut() {
+                Some(last) if last.end == chunk.start => last.end = chunk.end,
+                _ => ranges.push(chunk.clone()),
+            }
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row groups of five columns of 10, 20, ... bytes, and so many times as long in each row group.
+    fn columns(groups: usize, unit: u64) -> Columns {
+        let mut at = 4;
+        let groups: Vec<Vec<_>> = (0..groups)
+            .map(|group| {
+                (1..=5)
+                    .map(|column| {
+                        let start = at;
+                        at += column * 10 * unit + group as u64;
+                        start..at
+                    })
+                    .collect()
+            })
+            .collect();
+        let places = groups.iter().enumerate().flat_map(|(group, chunks)| {
+            chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
+        });
+        let places = places.collect();
+        Columns { layout: Layout { groups }, places, run: None, ahead: 0 }
+    }
+
+    fn asked(columns: &Columns, group: usize) -> Vec<Range<u64>> {
+        columns.ranges(group, &[0, 2, 3])
+    }
+
+    #[test]
+    fn neighbours_are_one_range_as_their_readers_ask_for_them() {
+        let columns = columns(3, 1);
+        let chunks = &columns.layout.groups[1];
+        assert_eq!(asked(&columns, 1), [chunks[0].clone(), chunks[2].start..chunks[3].end]);
+        assert_eq!(columns.located(&asked(&columns, 1)), Some((1, vec![0, 2, 3])));
+    }
+
+    #[test]
+    fn each_row_group_is_begun_once_and_the_more_are_ahead_the_more_were_read() {
+        let mut columns = columns(64, 1);
+        let (mut begun, mut ahead) = (Vec::new(), Vec::new());
+        for group in 0..64 {
+            let more = columns.read(&asked(&columns, group));
+            let first = columns.ahead - more.len();
+            begun.extend(more.into_iter().enumerate().inspect(|(at, ranges)| {
+                assert_eq!(*ranges, asked(&columns, first + at));
+            }));
+            ahead.push(columns.ahead.saturating_sub(group + 1));
+            let wasted = columns.ahead.saturating_sub(group + 1) as f64 / (group + 1) as f64;
+            assert!(group < 3 || wasted <= 0.4, "{group}");
+        }
+        assert_eq!(begun.len(), 62, "all but the first two");
+        assert_eq!(ahead[..10], [0, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
+        assert_eq!(ahead[44..].iter().max(), Some(&13));
+        assert_eq!(ahead[60..], [3, 2, 1, 0], "there are no more");
+    }
+
+    #[test]
+    fn who_reads_other_columns_or_leaves_row_groups_out_has_nothing_ahead() {
+        let mut columns = columns(20, 1);
+        for group in [0, 2, 4, 6, 8] {
+            assert!(columns.read(&asked(&columns, group)).is_empty(), "every other one");
+        }
+        assert_eq!(columns.read(&asked(&columns, 9)).len(), 1);
+        let others = columns.ranges(10, &[1]);
+        assert!(columns.read(&others).is_empty());
+        assert_eq!(columns.read(&columns.ranges(11, &[1])).len(), 1);
+        let part: Vec<_> =
+            columns.ranges(12, &[1]).into_iter().map(|range| range.start..range.end - 1).collect();
+        assert!(columns.read(&part).is_empty(), "pages of a column");
+        assert!(columns.read(&columns.ranges(13, &[1])).is_empty(), "it begins anew");
+        assert!(columns.read(&[]).is_empty());
+        let two = [columns.ranges(3, &[4]), columns.ranges(4, &[0])].concat();
+        assert_eq!(columns.located(&two), None, "of two row groups");
+        assert_eq!(columns.located(&[two[0].start..two[1].end]), None);
+        assert_eq!(columns.located(&[0..4]), None);
+        let apart: Vec<_> = columns.layout.groups[3][2..4].to_vec();
+        assert_eq!(columns.located(&apart), None, "neighbours that aren't joined");
+        let end = columns.places.last().map(|(chunk, ..)| chunk.end).unwrap_or_default();
+        assert_eq!(columns.located(&[end..end + 1]), None);
+    }
+
+    #[test]
+    fn no_more_is_ahead_than_the_window_holds() {
+        // 80 units a row group: 4.2 MB, three of which fit.
+        let mut large = columns(64, 52_429);
+        for group in 0..64 {
+            drop(large.read(&asked(&large, group)));
+            let ahead = large.ahead.saturating_sub(group + 1);
+            assert!(ahead <= 3, "{group}: {ahead}");
+        }
+        let mut larger = columns(8, 300_000);
+        for group in 0..8 {
+            assert!(larger.read(&asked(&larger, group)).is_empty(), "one alone is more");
+        }
+    }
+
+    #[test]
+    fn a_file_of_two_row_groups_or_of_another_kind_has_nothing_to_read_ahead() {
+        let file = layout::tests::file(2);
+        assert!(Columns::of(&file, file.len() as u64).is_none());
+        assert!(Columns::of(b"PAR1", 4).is_none());
+        let file = layout::tests::file(3);
+        let mut columns = Columns::of(&file, file.len() as u64).unwrap();
+        assert_eq!(columns.places.len(), 12);
+        let first = columns.ranges(0, &[0, 2]);
+        let second = columns.ranges(1, &[0, 2]);
+        assert!(columns.read(&first).is_empty());
+        assert_eq!(columns.read(&second), [columns.ranges(2, &[0, 2])]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What was begun ahead of one reader.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::Columns;
+
+/// Ranges that are on their way or wait, by what will be asked for; `R` brings them, and is given up as it is dropped.
+pub(in crate::objects) struct Begun<R> {
+    columns: Option<Columns>,
+    waiting: VecDeque<(Vec<Range<u64>>, R)>,
+}
+
+impl<R> Begun<R> {
+    pub(in crate::objects) fn new(last: &[u8], size: u64) -> Self {
+        Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
+    }
+
+    /// What brings these ranges, if it was begun before. What follows them is begun now; what proved wrong is given up.
+    pub(in crate::objects) fn take(
+        &mut self,
+        asked: &[Range<u64>],
+        begin: impl Fn(Vec<Range<u64>>) -> R,
+    ) -> Option<R> {
+        let more = self.columns.as_mut()?.read(asked);
+        let right = self.waiting.iter().position(|(ranges, _)| ranges == asked);
+        let skipped = right.unwrap_or(self.waiting.len());
+        drop(self.waiting.drain(..skipped));
+        let taken = self.waiting.pop_front();
+        self.waiting.extend(more.into_iter().map(|ranges| (ranges.clone(), begin(ranges))));
+        taken.map(|(_, bringing)| bringing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::objects::columns::layout::{Layout, tests::file};
+
+    #[test]
+    fn what_was_begun_is_handed_over_once_and_given_up_where_it_was_wrong() {
+        let file = file(12);
+        let groups = Layout::of(&file, file.len() as u64).unwrap().groups;
+        let asked = |group: usize| vec![groups[group][0].clone(), groups[group][2].clone()];
+        let of = |ranges: &[Range<u64>]| (0..12).find(|group| asked(*group) == ranges).unwrap();
+        let mut begun = Begun::new(&file, file.len() as u64);
+        let begins = RefCell::new(Vec::new());
+        let begin = |ranges: Vec<_>| {
+            begins.borrow_mut().push(of(&ranges));
+            Rc::new(of(&ranges))
+        };
+        let mut taken: Vec<Option<usize>> = Vec::new();
+        for group in [0, 1, 2, 3, 4] {
+            taken.push(begun.take(&asked(group), begin).map(|bringing| *bringing));
+        }
+        assert_eq!(taken, [None, None, Some(2), Some(3), Some(4)]);
+        assert_eq!(*begins.borrow(), [2, 3, 4, 5, 6]);
+        let held: Vec<_> = begun.waiting.iter().map(|(_, bringing)| Rc::downgrade(bringing)).collect();
+        assert_eq!(held.len(), 2);
+        // One is left out: those before it are given up, and it begins anew with what is here.
+        assert_eq!(begun.take(&asked(6), begin).as_deref(), Some(&6));
+        assert_eq!(held[0].upgrade(), None);
+        assert!(begun.waiting.is_empty());
+        assert_eq!(begun.take(&asked(7), begin), None);
+        assert_eq!(begins.borrow()[5..], [8]);
+        assert_eq!(begun.take(&[0..4], begin), None);
+        assert!(begun.waiting.is_empty(), "something else is read");
+    }
+}

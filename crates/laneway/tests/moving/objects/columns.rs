@@ -1,0 +1,124 @@
+//! Columns of Parquet files, row group after row group.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use laneway::Reader;
+use parquet::data_type::DoubleType;
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use super::{bucket, wait};
+use crate::stage::{DIALECTS, Stage, at_once};
+
+const GROUPS: usize = 24;
+const ROWS: i32 = 4000;
+
+/// A file of four columns, and where they lie.
+fn file() -> (Vec<u8>, Vec<Vec<Range<u64>>>) {
+    let schema =
+        "message row { required double a; required double b; required double c; required double d; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut file = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::default()).unwrap();
+    for group in 0..GROUPS {
+        let mut row_group = writer.next_row_group().unwrap();
+        while let Some(mut column) = row_group.next_column().unwrap() {
+            let numbers: Vec<_> = (0..ROWS).map(|row| f64::from(row).sin() * group as f64).collect();
+            column.typed::<DoubleType>().write_batch(&numbers, None, None).unwrap();
+            column.close().unwrap();
+        }
+        row_group.close().unwrap();
+    }
+    writer.close().unwrap();
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(file.clone())).unwrap();
+    let places = metadata.row_groups().iter().map(|group| {
+        group
+            .columns()
+            .iter()
+            .map(|column| column.byte_range())
+            .map(|(start, len)| start..start + len)
+            .collect()
+    });
+    let places = places.collect();
+    (file, places)
+}
+
+/// Reads the first and the third column of a row group.
+fn read(reader: &Reader, file: &[u8], columns: &[Range<u64>]) {
+    let asked = [columns[0].clone(), columns[2].clone()];
+    let come: BTreeMap<_, _> = wait(reader.stream_ranges(asked.clone()).map(Result::unwrap).collect());
+    assert_eq!(come.len(), 2);
+    for (at, range) in asked.into_iter().enumerate() {
+        assert!(come[&at] == file[range.start as usize..range.end as usize], "{at}");
+    }
+}
+
+#[test]
+fn columns_of_the_row_groups_that_follow_are_there_before_they_are_asked_for() {
+    let (file, groups) = file();
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        stage.object("t.parquet", &file);
+        let reader = wait(bucket(&stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
+        let before = stage.requests("get");
+        read(&reader, &file, &groups[0]);
+        let each = stage.requests("get") - before;
+        read(&reader, &file, &groups[1]);
+        stage.wait_for("get", before + 3 * each);
+        for (group, columns) in groups.iter().enumerate().skip(2) {
+            read(&reader, &file, columns);
+            // Nobody has asked for these yet.
+            let ahead = (group + 1).div_ceil(4).min(GROUPS - 1 - group);
+            stage.wait_for("get", before + (group + 1 + ahead) as u64 * each);
+        }
+        assert_eq!(stage.requests("get") - before, GROUPS as u64 * each, "each once, and nothing else");
+    });
+}
+
+#[test]
+fn who_stops_has_had_a_quarter_more_fetched_at_most_and_who_reads_other_columns_nothing() {
+    let (file, groups) = file();
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        stage.object("t.parquet", &file);
+        let open = || wait(bucket(&stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
+        let before = stage.requests("get");
+        let reader = open();
+        read(&reader, &file, &groups[0]);
+        let each = stage.requests("get") - before - 1;
+        for columns in &groups[1..8] {
+            read(&reader, &file, columns);
+        }
+        drop(reader);
+        let asked = stage.requests("get") - before - 1;
+        assert!(asked <= 10 * each, "{asked} requests for 8 row groups");
+        let (before, reader) = (stage.requests("get"), open());
+        for columns in groups.iter().step_by(2) {
+            read(&reader, &file, columns);
+        }
+        assert_eq!(stage.requests("get") - before - 1, GROUPS as u64 / 2 * each, "every other row group");
+    });
+}
+
+#[test]
+fn columns_ahead_are_of_the_version_that_was_opened() {
+    let (file, groups) = file();
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        stage.object("t.parquet", &file);
+        let reader = wait(bucket(&stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
+        let before = stage.requests("get");
+        read(&reader, &file, &groups[0]);
+        let each = stage.requests("get") - before;
+        read(&reader, &file, &groups[1]);
+        stage.wait_for("get", before + 3 * each);
+        stage.object("t.parquet", b"another");
+        let asked = [groups[3][0].clone(), groups[3][2].clone()];
+        let replaced = wait(reader.stream_ranges(asked).collect::<Vec<_>>()).pop().unwrap().unwrap_err();
+        assert!(replaced.is_precondition() || replaced.is_not_found(), "{replaced}");
+    });
+}

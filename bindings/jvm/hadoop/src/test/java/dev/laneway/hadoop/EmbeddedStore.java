@@ -66,6 +66,11 @@ public final class EmbeddedStore {
 
   /** Sets those keys. */
   public void configure(Configuration conf) {
+    configure(conf, url);
+  }
+
+  /** The same for a store that somebody else has started. */
+  public static void configure(Configuration conf, String url) {
     for (String scheme : List.of("gs", "s3a", "s3")) {
       conf.set("fs." + scheme + ".impl", LanewayFileSystem.class.getName());
       conf.set("fs.AbstractFileSystem." + scheme + ".impl", LanewayFs.class.getName());

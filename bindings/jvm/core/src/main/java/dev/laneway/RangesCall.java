@@ -29,13 +29,9 @@ final class RangesCall extends Call<Void> {
     // What has not come by the end has failed with it.
     whenComplete(
         (done, failure) -> {
-          Throwable why = failure;
-          if (why == null) {
-            why = new LanewayException(ErrorKind.INTERNAL, "a range has not come");
-          }
-          for (OneRange range : futures) {
-            range.failed(why);
-          }
+          Throwable why =
+              failure == null ? new LanewayException(ErrorKind.INTERNAL, "a range has not come") : failure;
+          futures.forEach(range -> range.failed(why));
         });
   }
 
@@ -52,9 +48,7 @@ final class RangesCall extends Call<Void> {
 
   /** Of what is here already nothing is copied any more once this returns. */
   void giveUpCopies() {
-    for (OneRange range : futures) {
-      range.giveUp();
-    }
+    futures.forEach(OneRange::giveUp);
   }
 
   /** A range is here. Runs on the queue's thread, which hears of the call's end later. */

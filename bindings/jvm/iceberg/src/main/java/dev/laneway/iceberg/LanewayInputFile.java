@@ -5,6 +5,7 @@ import dev.laneway.ObjectMeta;
 import dev.laneway.OpenOptions;
 import java.io.IOException;
 import java.util.Locale;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
@@ -59,13 +60,10 @@ final class LanewayInputFile implements InputFile {
   @Override
   public boolean exists() {
     try {
-      length = bucket.head(location.key()).size();
+      length = head().size();
       return true;
-    } catch (IOException failed) {
-      if (Failures.isNotFound(failed)) {
-        return false;
-      }
-      throw Failures.of(location.text(), failed);
+    } catch (NotFoundException gone) {
+      return false;
     }
   }
 

@@ -78,10 +78,21 @@ final class StoreProperties {
     return builder.build();
   }
 
-  /** @throws ValidationException for properties that can't be meant here, by themselves or together */
+  /** @throws ValidationException for properties that can't be meant here, by themselves or together, and for values that make no sense */
   void check() {
+    if (said.isEmpty()) {
+      return;
+    }
     checkNames();
-    set(Laneway.builder());
+    Laneway.Builder builder = Laneway.builder();
+    set(builder);
+    described();
+    // Nothing is asked of the store.
+    try (Laneway made = builder.build()) {
+      made.bucket((store == Location.Store.S3 ? "s3" : "gs") + "://bucket/");
+    } catch (LanewayException failed) {
+      throw new ValidationException(failed, "%s: %s", said.keySet(), failed.getMessage());
+    }
   }
 
   private void set(Laneway.Builder builder) {

@@ -15,8 +15,9 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
 /**
- * {@code Measure JOB CONNECTOR URL [ARGUMENT...]}: does a job through Hadoop's FileSystem, by {@code laneway}, {@code s3a} or {@code s3a-tuned}, and tells what it
- * took as a line of JSON, or in the file that {@code RIG_EXTRA} names. Endpoint and keys come from AWS' variables. What the JVM takes to start doesn't count, nor
+ * {@code Measure JOB CONNECTOR URL [ARGUMENT...]}: does a job through Hadoop's FileSystem, by {@code laneway}, {@code s3a}, {@code s3a-tuned}, {@code s3a-analytics} (its streams
+ * by AWS' analytics accelerator), {@code gcs} (Google's connector) or {@code local}, and tells what it took as a line of JSON, or in the file that {@code RIG_EXTRA} names.
+ * Endpoint and keys come from AWS' variables, and from {@code STORAGE_EMULATOR_HOST}. What the JVM takes to start doesn't count, nor
  * does the first request.
  */
 public final class Measure {
@@ -39,7 +40,8 @@ public final class Measure {
       case "make-columns" -> Columns.write(place, conf);
       case "list" -> Trees.list(files, place);
       case "delete" -> Trees.delete(files, place);
-      case "mixed" -> Mixed.read(files, place, Integer.parseInt(arguments[3]));
+      case "mixed" -> Mixed.byThreads(files, place);
+      case "mixedheavy" -> Mixed.byFutures(files, place);
       case "read" -> Whole.read(files, place);
       case "commit" -> Commit.run(files, place, conf, Integer.parseInt(arguments[3]));
       default -> throw new IllegalArgumentException(job + " is no job");
@@ -68,13 +70,28 @@ public final class Measure {
     conf.set("fs.s3a.endpoint.region", System.getenv().getOrDefault("AWS_REGION", "us-east-1"));
     conf.set("fs.s3a.access.key", System.getenv("AWS_ACCESS_KEY_ID"));
     conf.set("fs.s3a.secret.key", System.getenv("AWS_SECRET_ACCESS_KEY"));
+    String google = System.getenv("STORAGE_EMULATOR_HOST");
+    if (google != null) {
+      conf.set("fs.gs.storage.root.url", google + "/");
+      conf.set("fs.gs.auth.type", "UNAUTHENTICATED");
+    }
     conf.setBoolean("parquet.hadoop.vectored.io.enabled", true);
     switch (connector) {
       case "laneway" -> {
         conf.set("fs.s3a.impl", LanewayFileSystem.class.getName());
+        conf.set("fs.gs.impl", LanewayFileSystem.class.getName());
         conf.set("mapreduce.outputcommitter.factory.scheme.s3a", UploadCommitterFactory.class.getName());
       }
-      case "s3a", "s3a-tuned" -> {
+      // With files of file:// alone: what a job takes without a network.
+      case "local" -> {}
+      case "gcs" -> {
+        // Google's, of gs:// alone.
+        conf.set("fs.gs.impl", "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem");
+      }
+      case "s3a", "s3a-tuned", "s3a-analytics" -> {
+        if (connector.endsWith("analytics")) {
+          conf.set("fs.s3a.input.stream.type", "analytics");
+        }
         conf.set("mapreduce.outputcommitter.factory.scheme.s3a", "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory");
         conf.set("fs.s3a.committer.name", "magic");
         if (connector.endsWith("tuned")) {

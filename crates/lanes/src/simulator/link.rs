@@ -357,9 +357,9 @@ impl Link {
     pub(super) fn acked(&mut self, now: Nanos, ack: Ack) {
         self.now = now;
         let Some(flow) = self.flows.get_mut(&ack.lane) else { return };
-        let new = flow.sender.acked(now, &ack);
+        let delivered = flow.sender.acked(now, &ack);
         if self.side == Side::Up {
-            self.carried[flow.place.server] += new;
+            self.carried[flow.place.server] += delivered;
         }
         self.pump(ack.lane);
     }

@@ -5,7 +5,7 @@
 //!
 //! The other way, what comes behind a lost packet can be read only when that has come again, and all of it at once: on a path of 200 Mbit/s and
 //! 120 ms, what could be read in a second was anything from 80 to 290 Mbit/s while the wire was full throughout, and lanes were added
-//! for what had never been lost. So what waits in the kernel counts, in whatever order it came.
+//! for what had never been lost. So what waits behind a lost packet counts, at either end, in whatever order it came.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

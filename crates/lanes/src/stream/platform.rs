@@ -13,7 +13,7 @@
 //! - `unsent`: the kernel takes at most so many bytes beyond what it may send at once; it wakes the writer at half of that.
 //! - `Socket::waiting`: about how many bytes have come and can't be read yet, or weren't. Without it what was read counts, which comes in bursts
 //!   behind each lost packet.
-//! - `Socket::unacknowledged`: how many of the bytes that were written the peer has not acknowledged, where
+//! - `Socket::unacknowledged`: how many of the bytes that were written the peer doesn't have as far as it has said, where
 //!   `TELLS_ACKNOWLEDGED`.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]

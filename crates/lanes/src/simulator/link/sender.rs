@@ -175,7 +175,7 @@ impl Sender {
         self.arm(burst.at);
     }
 
-    /// An acknowledgement arrives: how many bytes are new without a gap.
+    /// An acknowledgement arrives: how many bytes have come of which none told before, in whatever order.
     pub(super) fn acked(&mut self, now: Nanos, ack: &Ack) -> u64 {
         let new = ack.received.saturating_sub(self.acknowledged);
         self.acknowledged += new;
@@ -190,7 +190,7 @@ impl Sender {
             // What was taken for lost may only have been late.
             self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
         }
-        let Some(place) = self.furthest(ack) else { return new };
+        let Some(place) = self.furthest(ack) else { return 0 };
         let latest = self.outstanding[place];
         let mut delivered = 0;
         for (i, sent) in self.outstanding.drain(..=place).collect::<Vec<_>>().into_iter().enumerate() {
@@ -235,7 +235,7 @@ impl Sender {
             in_flight: self.in_flight,
         });
         self.arm(now);
-        new
+        delivered
     }
 
     /// The last one sent of those bursts of which something has come.

@@ -1,7 +1,7 @@
 //! Linux.
 #![allow(
     unsafe_code,
-    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ or SO_MEMINFO; SO_RCVBUF can't be given back to TCP's own tuning"
+    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ, SO_MEMINFO or TCP_INFO; SO_RCVBUF can't be given back to TCP's own tuning"
 )]
 
 use std::os::fd::AsRawFd;
@@ -21,6 +21,10 @@ const SOCK_RCVBUF_LOCK: u32 = 2;
 
 // linux/sock_diag.h: what arrived and wasn't read, with what is around it.
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
+
+// linux/tcp.h, struct tcp_info.
+const TCPI_SND_MSS: usize = 4;
+const TCPI_SACKED: usize = 7;
 
 impl Locks {
     /// Locks a buffer or gives it back. Says whether it could: Linux can since 5.14.
@@ -73,15 +77,8 @@ impl Socket {
     /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
     /// the host of a virtual machine has put together count as one.
     pub(in crate::stream) fn waiting(self) -> u64 {
-        let mut memory = [0_u32; SK_MEMINFO_RMEM_ALLOC + 1];
-        let mut len = size_of_val(&memory) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `memory`, which lives through the call; any bytes are words. Of a socket that is closed
-        // it would be the answer for another one, which is of no harm to memory.
-        let asked = unsafe {
-            let memory = memory.as_mut_ptr().cast();
-            libc::getsockopt(self.0, libc::SOL_SOCKET, libc::SO_MEMINFO, memory, &raw mut len)
-        };
-        if asked == 0 { u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2 } else { 0 }
+        let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO);
+        memory.map_or(0, |memory| u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
     }
 
     pub(in crate::stream) fn unacknowledged(self) -> u64 {
@@ -89,7 +86,24 @@ impl Socket {
         // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to where it is pointed, which lives through the
         // call. Of a socket that is closed it would be the answer for another one, which is of no harm to memory.
         let asked = unsafe { libc::ioctl(self.0, libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
-        if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 }
+        let bytes = if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 };
+        bytes.saturating_sub(self.beyond_a_gap())
+    }
+
+    /// What the peer has of that beyond a packet that was lost (RFC 2018), in full segments.
+    fn beyond_a_gap(self) -> u64 {
+        let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
+        info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
+    }
+
+    /// The first words of an option that is a structure of them.
+    fn option<const WORDS: usize>(self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
+        let mut words = [0_u32; WORDS];
+        let mut len = size_of_val(&words) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is closed it
+        // would be the answer for another one, which is of no harm to memory.
+        let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
+        (asked == 0).then_some(words)
     }
 }
 

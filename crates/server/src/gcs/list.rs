@@ -1,11 +1,15 @@
 //! Listings.
 
+use std::sync::Arc;
+
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::answer::{Answer, Problem, json};
-use super::resource::ObjectResource;
+use super::resource::{ObjectResource, Wanted};
 use super::{JsonCall, conditions};
+use crate::habits::Habits;
+use crate::objects::Object;
 use crate::objects::glob::Glob;
 use crate::objects::listing::{From, Order, Query};
 
@@ -21,8 +25,25 @@ struct Listing<'a> {
     next_page_token: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prefixes: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    items: Vec<ObjectResource<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items<'a>>,
+}
+
+/// The objects of a page, each made a resource of where it is written: all of them would be larger than the answer.
+struct Items<'a> {
+    wanted: Wanted,
+    habits: &'a Habits,
+    base: &'a str,
+    bucket: &'a str,
+    objects: &'a [Arc<Object>],
+}
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { wanted, habits, base, bucket, objects } = self;
+        let item = |object| ObjectResource::with(wanted, habits, base, bucket, object);
+        serializer.collect_seq(objects.iter().map(|object| item(object)))
+    }
 }
 
 pub(super) fn list(call: &JsonCall<'_>) -> Answer {
@@ -61,10 +82,10 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     };
     let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let base = call.base_url();
-    let (fields, objects) = (&call.fields, page.objects.iter());
-    let items = fields.of("items").map_or_else(Vec::new, |wanted| {
-        let item = |object| ObjectResource::with(wanted, &call.state.habits, &base, call.bucket, object);
-        objects.map(|object| item(object)).collect()
+    let fields = &call.fields;
+    let items = fields.of("items").filter(|_| !page.objects.is_empty()).map(|wanted| {
+        let (wanted, habits, objects) = (Wanted::of(wanted), &call.state.habits, &page.objects[..]);
+        Items { wanted, habits, base: &base, bucket: call.bucket, objects }
     });
     let listing = Listing {
         kind: fields.has("kind").then_some("storage#objects"),

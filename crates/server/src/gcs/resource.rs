@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -19,68 +20,70 @@ pub(super) const LOCATION_TYPE: &str = "multi-region";
 /// What a key's segment in a URL may hold unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// An object as the JSON API shows it, or what is wanted of it. Numbers that may exceed 2^53 are strings there.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ObjectResource<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    self_link: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    media_link: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bucket: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metageneration: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    storage_class: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    md5_hash: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    crc32c: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    etag: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_created: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updated: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_deleted: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_storage_class_updated: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_encoding: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_disposition: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_language: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    custom_time: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    component_count: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kms_key_name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    customer_encryption: Option<CustomerEncryption<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retention: Option<Keeping>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temporary_hold: Option<bool>,
+/// Declares a resource of fields that may be absent, each with its name in JSON, and beside it which of them are wanted.
+macro_rules! resource {
+    ($(#[$about:meta])* $resource:ident, $wanted:ident { $($field:ident $name:literal: $kind:ty,)* }) => {
+        $(#[$about])*
+        pub(crate) struct $resource<'a> {
+            $($field: Option<$kind>,)*
+        }
+
+        impl Serialize for $resource<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut fields = serializer.serialize_map(None)?;
+                $(if let Some(value) = &self.$field {
+                    fields.serialize_entry($name, value)?;
+                })*
+                fields.end()
+            }
+        }
+
+        /// Which fields are wanted, looked up once for all objects of an answer.
+        pub(super) struct $wanted {
+            $($field: bool,)*
+        }
+
+        impl $wanted {
+            pub(super) fn of(fields: &Fields) -> Self {
+                Self { $($field: fields.has($name),)* }
+            }
+        }
+    };
+}
+
+resource! {
+    /// An object as the JSON API shows it, or what is wanted of it. Numbers that may exceed 2^53 are strings there.
+    ObjectResource, Wanted {
+        kind "kind": &'static str,
+        id "id": String,
+        self_link "selfLink": String,
+        media_link "mediaLink": String,
+        name "name": &'a str,
+        bucket "bucket": &'a str,
+        generation "generation": Text,
+        metageneration "metageneration": Text,
+        content_type "contentType": &'a str,
+        storage_class "storageClass": &'a str,
+        size "size": Text,
+        md5_hash "md5Hash": String,
+        crc32c "crc32c": String,
+        etag "etag": String,
+        time_created "timeCreated": String,
+        updated "updated": String,
+        time_deleted "timeDeleted": String,
+        time_storage_class_updated "timeStorageClassUpdated": String,
+        content_encoding "contentEncoding": &'a str,
+        cache_control "cacheControl": &'a str,
+        content_disposition "contentDisposition": &'a str,
+        content_language "contentLanguage": &'a str,
+        custom_time "customTime": &'a str,
+        component_count "componentCount": u32,
+        metadata "metadata": &'a BTreeMap<String, String>,
+        kms_key_name "kmsKeyName": &'a str,
+        customer_encryption "customerEncryption": CustomerEncryption<'a>,
+        retention "retention": Keeping,
+        temporary_hold "temporaryHold": bool,
+    }
 }
 
 /// By which of a customer's keys an object is encrypted.
@@ -101,12 +104,12 @@ struct Keeping {
 
 impl<'a> ObjectResource<'a> {
     pub(crate) fn new(habits: &Habits, base: &str, bucket: &'a str, object: &'a Object) -> Self {
-        Self::with(&Fields::All, habits, base, bucket, object)
+        Self::with(&Wanted::of(&Fields::All), habits, base, bucket, object)
     }
 
     /// The fields that are wanted.
     pub(super) fn with(
-        wanted: &Fields,
+        wanted: &Wanted,
         habits: &Habits,
         base: &str,
         bucket: &'a str,
@@ -116,54 +119,53 @@ impl<'a> ObjectResource<'a> {
         let escaped = || utf8_percent_encode(key, SEGMENT);
         let (created, updated) = (|| rfc3339(object.created_us), || rfc3339(object.updated_us));
         let encryption = attributes.asked.encryption.as_ref();
-        let has = |name| wanted.has(name);
         ObjectResource {
-            kind: has("kind").then_some("storage#object"),
-            id: has("id").then(|| format!("{bucket}/{key}/{generation}")),
-            self_link: has("selfLink").then(|| format!("{base}/storage/v1/b/{bucket}/o/{}", escaped())),
-            media_link: has("mediaLink").then(|| {
+            kind: wanted.kind.then_some("storage#object"),
+            id: wanted.id.then(|| format!("{bucket}/{key}/{generation}")),
+            self_link: wanted.self_link.then(|| format!("{base}/storage/v1/b/{bucket}/o/{}", escaped())),
+            media_link: wanted.media_link.then(|| {
                 let of = format!("generation={generation}&alt=media");
                 format!("{base}/download/storage/v1/b/{bucket}/o/{}?{of}", escaped())
             }),
-            name: has("name").then_some(key),
-            bucket: has("bucket").then_some(bucket),
-            generation: has("generation").then_some(Text(*generation)),
-            metageneration: has("metageneration").then_some(Text(object.metageneration)),
-            content_type: attributes.content_type.as_deref().filter(|_| has("contentType")),
-            storage_class: has("storageClass").then(|| object.storage_class()),
-            size: Some(object.size).filter(|size| has("size") && (*size > 0 || habits.empty_sizes)).map(Text),
-            md5_hash: has("md5Hash").then(|| object.md5_base64()).flatten(),
-            crc32c: has("crc32c").then(|| object.crc32c_base64()),
-            etag: has("etag").then(|| object.gcs_etag()),
-            time_created: has("timeCreated").then(created),
-            updated: has("updated").then(updated),
-            time_deleted: object.standing.noncurrent_us.filter(|_| has("timeDeleted")).map(rfc3339),
-            time_storage_class_updated: has("timeStorageClassUpdated").then(created),
-            content_encoding: attributes.content_encoding.as_deref().filter(|_| has("contentEncoding")),
-            cache_control: attributes.cache_control.as_deref().filter(|_| has("cacheControl")),
+            name: wanted.name.then_some(key),
+            bucket: wanted.bucket.then_some(bucket),
+            generation: wanted.generation.then_some(Text(*generation)),
+            metageneration: wanted.metageneration.then_some(Text(object.metageneration)),
+            content_type: attributes.content_type.as_deref().filter(|_| wanted.content_type),
+            storage_class: wanted.storage_class.then(|| object.storage_class()),
+            size: Some(object.size).filter(|size| wanted.size && (*size > 0 || habits.empty_sizes)).map(Text),
+            md5_hash: wanted.md5_hash.then(|| object.md5_base64()).flatten(),
+            crc32c: wanted.crc32c.then(|| object.crc32c_base64()),
+            etag: wanted.etag.then(|| object.gcs_etag()),
+            time_created: wanted.time_created.then(created),
+            updated: wanted.updated.then(updated),
+            time_deleted: object.standing.noncurrent_us.filter(|_| wanted.time_deleted).map(rfc3339),
+            time_storage_class_updated: wanted.time_storage_class_updated.then(created),
+            content_encoding: attributes.content_encoding.as_deref().filter(|_| wanted.content_encoding),
+            cache_control: attributes.cache_control.as_deref().filter(|_| wanted.cache_control),
             content_disposition: attributes
                 .content_disposition
                 .as_deref()
-                .filter(|_| has("contentDisposition")),
-            content_language: attributes.content_language.as_deref().filter(|_| has("contentLanguage")),
-            custom_time: attributes.custom_time.as_deref().filter(|_| has("customTime")),
-            component_count: object.components.filter(|_| has("componentCount")),
-            metadata: Some(&attributes.metadata).filter(|metadata| !metadata.is_empty() && has("metadata")),
+                .filter(|_| wanted.content_disposition),
+            content_language: attributes.content_language.as_deref().filter(|_| wanted.content_language),
+            custom_time: attributes.custom_time.as_deref().filter(|_| wanted.custom_time),
+            component_count: object.components.filter(|_| wanted.component_count),
+            metadata: Some(&attributes.metadata).filter(|metadata| !metadata.is_empty() && wanted.metadata),
             kms_key_name: match encryption {
-                Some(Encryption::Managed { kms_key, .. }) if has("kmsKeyName") => kms_key.as_deref(),
+                Some(Encryption::Managed { kms_key, .. }) if wanted.kms_key_name => kms_key.as_deref(),
                 _ => None,
             },
             customer_encryption: match encryption {
-                Some(Encryption::Customer { sha256, .. }) if has("customerEncryption") => {
+                Some(Encryption::Customer { sha256, .. }) if wanted.customer_encryption => {
                     Some(CustomerEncryption { encryption_algorithm: "AES256", key_sha256: sha256 })
                 }
                 _ => None,
             },
-            retention: attributes.asked.retention.filter(|_| has("retention")).map(|retention| Keeping {
+            retention: attributes.asked.retention.filter(|_| wanted.retention).map(|retention| Keeping {
                 mode: if retention.strict { "Locked" } else { "Unlocked" },
                 retain_until_time: rfc3339(retention.until_us),
             }),
-            temporary_hold: (attributes.asked.legal_hold && has("temporaryHold")).then_some(true),
+            temporary_hold: (attributes.asked.legal_hold && wanted.temporary_hold).then_some(true),
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) fn read(
     id: &ObjectId,
     size: u64,
 ) -> Result<ObjectMeta, Error> {
-    let resource: Resource = serde_json::from_slice(&sent.response.body)
+    let resource: Resource<'_> = serde_json::from_slice(&sent.response.body)
         .map_err(|e| exchange.nonsense(sent, format!("the answer is no object resource: {e}")))?;
     resource
         .into_meta(id.clone(), size)

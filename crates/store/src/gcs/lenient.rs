@@ -1,7 +1,11 @@
 //! Text where a server may have written something else: a number, nothing at all, a structure.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -14,9 +18,55 @@ pub(super) fn text_of(value: Value) -> String {
     }
 }
 
-/// A field that is text.
-pub(super) fn text<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
-    Value::deserialize(field).map(text_of)
+/// A field that is text, borrowed from the answer where it stands there as it is.
+pub(super) fn text<'de, D: Deserializer<'de>, T: From<Cow<'de, str>>>(field: D) -> Result<T, D::Error> {
+    field.deserialize_any(Text).map(T::from)
+}
+
+struct Text;
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(text.to_owned().into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok("".into())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(text_of(value.into()).into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(text_of(number.into()).into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(text_of(number.into()).into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(text_of(number.into()).into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, values: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(values)).map(|value| text_of(value).into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(fields)).map(|value| text_of(value).into())
+    }
 }
 
 /// A field whose own fields are text.

@@ -74,12 +74,12 @@ impl Reader for Arriving {
         let items = self.cutter.take(bytes);
         self.held.reserve(items.len());
         for item in items {
-            let item: Resource = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
-            if list.start_after.as_deref() == Some(item.name()) {
+            let item: Resource<'_> = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
+            let name = item.name();
+            if list.start_after.as_deref() == Some(&*name) {
                 continue;
             }
-            let id = ObjectId::new(&list.bucket, item.name());
-            let name = id.key.clone();
+            let id = ObjectId::new(&list.bucket, &*name);
             let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
             self.held.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
         }

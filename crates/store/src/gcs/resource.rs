@@ -1,5 +1,6 @@
 //! An object as the JSON API and the media headers describe it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use laneway_lanes::Head;
@@ -23,31 +24,33 @@ pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted";
 /// empty object among them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Resource {
-    bucket: String,
-    name: String,
-    #[serde(deserialize_with = "text")]
-    size: String,
-    #[serde(deserialize_with = "text")]
-    generation: String,
-    #[serde(deserialize_with = "text")]
-    metageneration: String,
-    #[serde(deserialize_with = "text")]
-    etag: String,
-    #[serde(deserialize_with = "text")]
-    crc32c: String,
-    #[serde(deserialize_with = "text")]
-    md5_hash: String,
+pub(crate) struct Resource<'a> {
+    #[serde(borrow)]
+    bucket: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    size: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    generation: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    metageneration: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    etag: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    crc32c: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    md5_hash: Cow<'a, str>,
     content_type: Option<String>,
     content_encoding: Option<String>,
     cache_control: Option<String>,
     content_disposition: Option<String>,
     content_language: Option<String>,
     storage_class: Option<String>,
-    #[serde(deserialize_with = "text")]
-    updated: String,
-    #[serde(deserialize_with = "text")]
-    time_created: String,
+    #[serde(borrow, deserialize_with = "text")]
+    updated: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    time_created: Cow<'a, str>,
     time_deleted: Option<String>,
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
@@ -88,16 +91,16 @@ impl Keeping {
     }
 }
 
-impl Resource {
+impl<'a> Resource<'a> {
     /// The name of the object.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> Cow<'a, str> {
+        self.name.clone()
     }
 
     /// As metadata of one of the versions of an object.
     pub(crate) fn into_version(self, id: ObjectId) -> Option<ObjectMeta> {
         let is_latest = self.time_deleted.is_none();
-        let id = id.at_version(self.generation.as_str());
+        let id = id.at_version(&*self.generation);
         let meta = self.into_meta(id, 0).filter(|meta| meta.version.is_some())?;
         Some(ObjectMeta { is_latest: Some(is_latest), ..meta })
     }
@@ -120,7 +123,7 @@ impl Resource {
         let mut meta = ObjectMeta::new(id, announced.unwrap_or(size));
         meta.version = generation.map(Version::Generation);
         meta.metageneration = self.metageneration.parse().ok();
-        meta.etag = Some(self.etag).filter(|etag| !etag.is_empty());
+        meta.etag = Some(self.etag.into_owned()).filter(|etag| !etag.is_empty());
         meta.checksums.crc32c = decode_crc32c(&self.crc32c);
         meta.checksums.md5 = decode_md5(&self.md5_hash);
         meta.content_type = self.content_type;
@@ -278,7 +281,7 @@ mod tests {
             "metageneration":"2","etag":"CAE=","crc32c":"4waSgw==","md5Hash":"JfnnlDI7RTiF9RgfG2JNCw==","contentType":"text/plain",
             "storageClass":"STANDARD","updated":"2026-11-21T09:04:05.250Z","timeCreated":"2026-11-20T09:04:05Z",
             "metadata":{"K":"v"}}"#;
-        let resource: Resource = serde_json::from_str(json).expect("JSON");
+        let resource: Resource<'_> = serde_json::from_str(json).expect("JSON");
         let meta = resource.clone().into_meta(ObjectId::new("b", "a/b"), 0).expect("metadata");
         assert_eq!(meta.size, 9);
         assert_eq!(meta.version, Some(Version::Generation(1_700_000_000_000_001)));
@@ -291,7 +294,7 @@ mod tests {
     }
 
     fn meta(json: &str, size: u64) -> Option<ObjectMeta> {
-        serde_json::from_str::<Resource>(json).expect("JSON").into_meta(ObjectId::new("b", "k"), size)
+        serde_json::from_str::<Resource<'_>>(json).expect("JSON").into_meta(ObjectId::new("b", "k"), size)
     }
 
     #[test]
@@ -318,7 +321,7 @@ mod tests {
         let json = r#"{"name":"k","bucket":"b","size":"9","generation":"1","temporaryHold":true,
             "customerEncryption":{"encryptionAlgorithm":"AES256","keySha256":"s"},
             "retention":{"mode":"Locked","retainUntilTime":"2027-01-31T00:00:00Z"}}"#;
-        let resource: Resource = serde_json::from_str(json).expect("JSON");
+        let resource: Resource<'_> = serde_json::from_str(json).expect("JSON");
         let meta = resource.into_meta(ObjectId::new("b", "k"), 0).expect("metadata");
         assert_eq!(meta.encryption.as_deref(), Some("customer AES256"));
         assert_eq!(meta.customer_key.as_deref(), Some("s"));

@@ -67,14 +67,15 @@ fn request(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Answer<'a> {
     #[serde(default)]
     done: bool,
     rewrite_token: Option<String>,
     #[serde(deserialize_with = "text")]
     #[serde(default)]
     total_bytes_rewritten: String,
-    resource: Option<Resource>,
+    #[serde(borrow)]
+    resource: Option<Resource<'a>>,
 }
 
 /// How far a rewrite has come. A token may stay the same from call to call, so that bytes tell progress too.
@@ -145,7 +146,7 @@ impl Gcs {
                 }
                 Err(error) => return Err(error),
             };
-            let answer: Answer = serde_json::from_slice(&sent.response.body)
+            let answer: Answer<'_> = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no rewrite response: {e}")))?;
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {

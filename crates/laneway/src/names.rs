@@ -23,11 +23,6 @@ impl Names {
         Self { taken: may_meet.then(HashSet::new), keys: RandomState::new() }
     }
 
-    /// Whether a name was taken.
-    pub(crate) fn is_taken(&self, name: &str) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.contains(&self.keys.hash_one(name)))
-    }
-
     /// Takes a name; false when it was taken already.
     pub(crate) fn is_new(&mut self, name: &str) -> bool {
         match &mut self.taken {
@@ -45,7 +40,6 @@ mod tests {
     fn a_name_is_taken_once() {
         let mut names = Names::new(true);
         assert!(names.is_new("a") && names.is_new("b") && !names.is_new("a"));
-        assert!(names.is_taken("a") && !names.is_taken("c"));
     }
 
     #[test]

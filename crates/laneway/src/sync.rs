@@ -129,7 +129,7 @@ async fn merge(
         rules: request.rules(),
         carrier: Carrier::new(search, request, unknown)?,
         in_the_way: InTheWay::default(),
-        folded: folds.then(Folded::new),
+        folded: folds.then(Folded::default),
         is_named: request.files_from.is_some(),
         found: std::mem::take(found),
     };

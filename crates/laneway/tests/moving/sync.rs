@@ -122,6 +122,26 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
 }
 
 #[test]
+fn what_filters_leave_of_a_source_alone_does_not_go_under_a_name_of_another_case() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for key in ["p/KEPT", "p/FOLDER/a", "p/other"] {
+            stage.object(key, b"x");
+        }
+        stage.file("d/gone", "gone");
+        stage.file("d/folder/a", "a");
+        stage.file("d/folder/gone", "gone");
+        // Two names of one file are what a file system shows that folds cases.
+        std::fs::hard_link(stage.file("d/kept", "kept"), stage.path("d/KEPT")).unwrap();
+        let filter = Filter::default().exclude("KEPT").unwrap().exclude("FOLDER/").unwrap();
+        let request = SyncRequest::new(stage.url("p"), local(&stage, "d")).delete(true).filter(filter);
+        assert_eq!(counts(&sync(&stage, request)), (1, 2, 0, 0), "{kind:?}");
+        assert_eq!(names(&stage.path("d")), ["KEPT", "folder", "kept", "other"]);
+        assert_eq!(names(&stage.path("d/folder")), ["a"]);
+    }
+}
+
+#[test]
 fn more_than_may_be_removed_are_not_removed_at_all() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

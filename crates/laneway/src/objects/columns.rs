@@ -126,6 +126,8 @@ impl Columns {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     /// Row groups of five columns of 10, 20, ... bytes, and so many times as long in each row group.
@@ -198,8 +200,8 @@ mod tests {
         assert!(columns.read(&[]).is_empty());
         let two = [columns.ranges(3, &[4]), columns.ranges(4, &[0])].concat();
         assert_eq!(columns.located(&two), None, "of two row groups");
-        assert_eq!(columns.located(&[two[0].start..two[1].end]), None);
-        assert_eq!(columns.located(&[0..4]), None);
+        assert_eq!(columns.located(slice::from_ref(&(two[0].start..two[1].end))), None);
+        assert_eq!(columns.located(slice::from_ref(&(0..4))), None);
         let apart: Vec<_> = columns.layout.groups[3][2..4].to_vec();
         assert_eq!(columns.located(&apart), None, "neighbours that aren't joined");
         let end = columns.places.last().map(|(chunk, ..)| chunk.end).unwrap_or_default();

@@ -36,6 +36,7 @@ impl<R> Begun<R> {
 mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
+    use std::slice;
 
     use super::*;
     use crate::objects::columns::layout::{Layout, tests::file};
@@ -66,7 +67,7 @@ mod tests {
         assert!(begun.waiting.is_empty());
         assert_eq!(begun.take(&asked(7), begin), None);
         assert_eq!(begins.borrow()[5..], [8]);
-        assert_eq!(begun.take(&[0..4], begin), None);
+        assert_eq!(begun.take(slice::from_ref(&(0..4)), begin), None);
         assert!(begun.waiting.is_empty(), "something else is read");
     }
 }

@@ -42,17 +42,20 @@ enum Mood {
     Quoting,
     /// The services of credentials answer what nobody can read.
     Garbling,
+    /// The store lists, and repeats what it was shown where a size should stand.
+    Listing,
     /// The store closes each connection.
     Silent,
 }
 
-const MOODS: [Mood; 7] = [
+const MOODS: [Mood; 8] = [
     Mood::Fine,
     Mood::Refusing,
     Mood::Telling,
     Mood::Withholding,
     Mood::Quoting,
     Mood::Garbling,
+    Mood::Listing,
     Mood::Silent,
 ];
 
@@ -69,6 +72,7 @@ fn serve(mood: Mood) -> Scripted {
             Mood::Silent => Vec::new(),
             Mood::Refusing => answer(403, &[], repeated(asked)),
             Mood::Telling => answer(400, &[], telling(asked)),
+            Mood::Listing if asked.target.contains("list-type") => answer(200, &[], listing(asked)),
             _ => store(asked),
         },
     })
@@ -88,10 +92,21 @@ fn repeated(asked: &Asked) -> String {
     )
 }
 
+/// The request's headers that are secret.
+fn shown(asked: &Asked) -> String {
+    let headers = ["authorization", "x-amz-security-token", CUSTOMER_KEY, "x-own"];
+    headers.map(|name| asked.header(name).unwrap_or_default()).join(" ")
+}
+
+/// A page of a listing whose only object has the request's headers for a size.
+fn listing(asked: &Asked) -> String {
+    let shown = shown(asked).replace('&', "&amp;").replace('<', "&lt;");
+    format!("<ListBucketResult><Contents><Key>k</Key><Size>{shown}</Size></Contents></ListBucketResult>")
+}
+
 /// An error whose message holds the request's headers, in the form of either dialect.
 fn telling(asked: &Asked) -> String {
-    let headers = ["authorization", "x-amz-security-token", CUSTOMER_KEY, "x-own"];
-    let shown = headers.map(|name| asked.header(name).unwrap_or_default()).join(" ");
+    let shown = shown(asked);
     if asked.target.starts_with("/storage/") || asked.target.starts_with("/upload/") {
         let reason = serde_json::json!([{"reason": shown}]);
         return serde_json::json!({"error": {"code": 400, "message": shown, "errors": reason}}).to_string();

@@ -31,7 +31,7 @@ const TIMES_USUAL: u32 = 3;
 /// No small request is a straggler before: nearby, a busy server, a collector's pause or a turn of the scheduler explains so
 /// much. On a longer path [`TIMES_USUAL`] is the bound, three round trips, which is what a new connection for the hedge takes.
 /// TCP itself mends a lost tail after 200 ms and more, and a handshake's loss after a second.
-pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
+const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
 /// No bulk either: its segments queue, a lost one stalls its stream for some round trips, and writing its bytes may block
 /// a thread that other bodies share.
@@ -51,7 +51,7 @@ const TIMES_SLOWER: f64 = 3.0;
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
 /// A look that comes later than this finds a process that stood still: its silences are its own.
-const LATE: Duration = Duration::from_millis(100);
+const LATE: Duration = Duration::from_millis(30);
 
 /// Among which requests of its origin one can be found slow: those with the same number. Whoever makes the requests knows
 /// which take equally long: a listing thinks longer than a read.

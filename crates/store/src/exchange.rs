@@ -89,12 +89,18 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     /// # Errors
     /// A failure, or the reason why there is no whole answer.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
-        self.run(outgoing, None, None).await
+        self.run(outgoing, None, None, &Mutex::default()).await
     }
 
-    /// The same, with the body of each attempt going to a sink of its own, of which any number may be made.
-    pub(crate) async fn arrive(&self, outgoing: &Outgoing, sinks: &Sinks<'_>) -> Result<Sent, Error> {
-        self.run(outgoing, None, Some(sinks)).await
+    /// The same, with the body of each attempt going to a sink of its own, of which any number may be made. `shown` has what the store is
+    /// shown meanwhile.
+    pub(crate) async fn arrive(
+        &self,
+        outgoing: &Outgoing,
+        sinks: &Sinks<'_>,
+        shown: &Mutex<Secrets>,
+    ) -> Result<Sent, Error> {
+        self.run(outgoing, None, Some(sinks), shown).await
     }
 
     /// The same, with a body that goes to the caller's sink.
@@ -103,7 +109,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
     ) -> Result<Sent, Error> {
-        self.run(outgoing, delivery, None).await
+        self.run(outgoing, delivery, None, &Mutex::default()).await
     }
 
     /// What a successful answer delivered.
@@ -140,6 +146,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
         sinks: Option<&Sinks<'_>>,
+        shown: &Mutex<Secrets>,
     ) -> Result<Sent, Error> {
         let outgoing = &*self.with_added_headers(outgoing);
         let call = Attempts {
@@ -155,7 +162,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             ),
             lessons: AtomicU32::new(0),
             uncertain: AtomicBool::new(false),
-            secrets: Mutex::default(),
+            shown,
         };
         let Ended { outcome, attempts, elapsed, is_origin_away } = self
             .dialect
@@ -164,7 +171,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             .await
             .map_err(|refusal| self.named(refusal.within(self.operation)))?;
         let uncertain = call.uncertain.load(Ordering::Acquire);
-        let secrets = call.secrets.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let secrets = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let error = match outcome {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
                 None => return Ok(Sent { response, attempts, elapsed, secrets }),
@@ -281,7 +288,7 @@ struct Attempts<'a, D> {
     lessons: AtomicU32,
     uncertain: AtomicBool,
     /// What the latest attempt shows.
-    secrets: Mutex<Secrets>,
+    shown: &'a Mutex<Secrets>,
 }
 
 impl<D: Dialect> Call for Attempts<'_, D> {
@@ -360,7 +367,7 @@ impl<D: Dialect> Attempts<'_, D> {
     async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
         let Exchange { dialect, operation, bucket, .. } = *self.exchange;
         let mut request = dialect.request(bucket, outgoing).await?;
-        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
         request.sent = Some(dialect.tally().class(operation, &outgoing.method));
         Ok(request)
     }

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
@@ -66,12 +67,16 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
+/// A short value of a header that a caller adds may be any word: with `x-env: prod` errors that name the bucket `prod-data` would be left out.
 fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
     let name = name.as_str();
     if name.starts_with("x-amz-") || name.starts_with("x-goog-") {
         return OF_CLOUDS.contains(&name);
     }
-    value.is_sensitive() && !value.as_bytes().starts_with(b"AWS4-HMAC")
+    let is_long = || value.to_str().is_ok_and(|value| plain(value).len() >= REPEATED);
+    value.is_sensitive()
+        && !value.as_bytes().starts_with(b"AWS4-HMAC")
+        && (name == AUTHORIZATION.as_str() || is_long())
 }
 
 /// The letters and digits of what is secret in a header, which a server may repeat without the scheme: of a client's name and
@@ -134,10 +139,12 @@ mod tests {
             ("authorization", "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20260101, Signature=beef"),
             ("x-amz-request-payer", "requester"),
             ("x-amz-server-side-encryption", "aws:kms"),
+            ("x-env", "prod"),
         ]));
         for words in [
             "The AWS Access Key Id AKIAEXAMPLE does not exist in our records; use AWS4-HMAC-SHA256.",
             "the bucket is of kind requester pays, keys of aws:kms",
+            "no such bucket: prod-data",
         ] {
             assert_eq!(secrets.cleared(words.to_owned()), words);
         }

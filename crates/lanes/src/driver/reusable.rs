@@ -5,7 +5,10 @@ use std::time::Duration;
 use crate::addresses::{FAILED_FOR, SLOW_FOR};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
-use crate::hedge::SMALL_SILENT_MIN;
+
+/// How long nothing has come over an h2 connection that is taken for slow because a hedge on another was sooner: on a far path it rests
+/// for a round trip between two flights.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// Whether a lane can be used again.
 pub(crate) enum Reusable {
@@ -42,7 +45,7 @@ impl Reusable {
             Kind::Interrupted if error.is_stale() => Self::Stale,
             Kind::Timeout if idle >= timeout => Self::Broken,
             // Cancelled because a hedge was sooner.
-            Kind::Closed if is_hedged && idle >= SMALL_SILENT_MIN => Self::Slow,
+            Kind::Closed if is_hedged && idle >= QUIET => Self::Slow,
             _ => Self::H2,
         }
     }
@@ -70,10 +73,10 @@ mod tests {
     #[test]
     fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
         let after = |is_hedged, idle| Reusable::after_h2(&error(Kind::Closed), is_hedged, idle, TIMEOUT);
-        let quiet = after(true, SMALL_SILENT_MIN);
+        let quiet = after(true, QUIET);
         assert!(matches!(quiet, Reusable::Slow));
         assert_eq!(quiet.avoided_for(), Some(SLOW_FOR));
-        assert!(matches!(after(true, SMALL_SILENT_MIN / 2), Reusable::H2), "others come on it");
+        assert!(matches!(after(true, QUIET / 2), Reusable::H2), "others come on it");
         assert!(matches!(after(false, TIMEOUT), Reusable::H2), "the caller has gone");
     }
 

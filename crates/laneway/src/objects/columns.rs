@@ -1,7 +1,7 @@
 //! Which columns are read next of a Parquet file: those that were read of the row groups before, of the ones that follow.
 //!
 //! Who reads a file's row groups one after the other waits a round trip for each, however fast the path is. The file's footer tells where the
-//! same columns of the next ones lie, to the byte, so that nothing between them is fetched; how many are fetched is earned by what was right.
+//! same columns of the next ones lie, to the byte; how many are fetched is earned by what was right.
 
 mod begun;
 mod layout;
@@ -71,10 +71,11 @@ impl Columns {
         };
         let first = run.last + 1;
         let most = if run.len > 1 { run.len.div_ceil(EARNED_BY) } else { 0 };
-        let (mut begin, mut bytes) = (Vec::new(), 0);
+        let (mut begin, mut bytes) = (Vec::new(), 0_u64);
         for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
             let ranges = self.ranges(group, &run.columns);
-            bytes += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+            // The sizes are a store's, and may be any.
+            bytes = ranges.iter().fold(bytes, |sum, range| sum.saturating_add(range.end - range.start));
             if bytes > WINDOW {
                 break;
             }

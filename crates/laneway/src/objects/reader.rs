@@ -57,8 +57,8 @@ impl Reader {
         Self { object, deadline, position: 0, ahead, have, coming: None, columns }
     }
 
-    /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order counts from when its bytes
-    /// were asked for, which is ahead of time. Without one a read ends when the store has given nothing for as long as the client's
+    /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order, or the columns of
+    /// one row group after the other, counts from when its bytes were asked for, which is ahead of time. Without one a read ends when the store has given nothing for as long as the client's
     /// [`retry_for`](crate::ClientBuilder::retry_for) allows.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::{ENTRIES_MAX, TOO_MANY};
 use crate::exchange::{Dialect, Exchange, Outgoing};
+use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 
 /// What a page is taken for until it has come: small, beside which bulk makes way.
@@ -40,10 +41,15 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
         let attempt = attempts.fetch_add(1, Relaxed);
         Box::new(Forward { attempt, taken: 0, out: Arc::clone(&arrived) }) as Box<dyn Sink>
     };
-    let mut carried = pin!(exchange.arrive(outgoing, &sinks));
+    let shown = Mutex::default();
+    let mut carried = pin!(exchange.arrive(outgoing, &sinks, &shown));
     let mut answers: Vec<Option<Answer<R>>> = Vec::new();
     let mut seen = HashSet::new();
-    let nonsense = |e| exchange.error(ErrorKind::Server, format!("the answer is no listing: {e}"));
+    let nonsense = |e| {
+        // It is the peer's words in part.
+        let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
+        exchange.error(ErrorKind::Server, shown.cleared(format!("the answer is no listing: {e}")))
+    };
     let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<(usize, Vec<u8>)>| {
         for (attempt, bytes) in chunks {
             if attempt >= answers.len() {

@@ -186,11 +186,12 @@ impl Sender {
                 (self.deadline, self.timeouts) = (None, 0);
             }
         }
-        if !self.lost.is_empty() {
-            // What was taken for lost may only have been late.
-            self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
-        }
-        let Some(place) = self.furthest(ack) else { return 0 };
+        // What was taken for lost may only have been late.
+        let lost = |sender: &Self| sender.lost.iter().map(|lost| lost.bytes).sum::<u64>();
+        let before = lost(self);
+        self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
+        let late = before - lost(self);
+        let Some(place) = self.furthest(ack) else { return late };
         let latest = self.outstanding[place];
         let mut delivered = 0;
         for (i, sent) in self.outstanding.drain(..=place).collect::<Vec<_>>().into_iter().enumerate() {
@@ -235,7 +236,7 @@ impl Sender {
             in_flight: self.in_flight,
         });
         self.arm(now);
-        delivered
+        late + delivered
     }
 
     /// The last one sent of those bursts of which something has come.

@@ -27,6 +27,9 @@ impl<R> Begun<R> {
         let skipped = right.unwrap_or(self.waiting.len());
         drop(self.waiting.drain(..skipped));
         let taken = self.waiting.pop_front();
+        if skipped > 0 {
+            self.waiting.clear();
+        }
         self.waiting.extend(more.into_iter().map(|ranges| (ranges.clone(), begin(ranges))));
         taken.map(|(_, bringing)| bringing)
     }
@@ -43,10 +46,10 @@ mod tests {
 
     #[test]
     fn what_was_begun_is_handed_over_once_and_given_up_where_it_was_wrong() {
-        let file = file(12);
+        let file = file(24);
         let groups = Layout::of(&file, file.len() as u64).unwrap().groups;
         let asked = |group: usize| vec![groups[group][0].clone(), groups[group][2].clone()];
-        let of = |ranges: &[Range<u64>]| (0..12).find(|group| asked(*group) == ranges).unwrap();
+        let of = |ranges: &[Range<u64>]| (0..24).find(|group| asked(*group) == ranges).unwrap();
         let mut begun = Begun::new(&file, file.len() as u64);
         let begins = RefCell::new(Vec::new());
         let begin = |ranges: Vec<_>| {
@@ -69,5 +72,11 @@ mod tests {
         assert_eq!(begins.borrow()[5..], [8]);
         assert_eq!(begun.take(slice::from_ref(&(0..4)), begin), None);
         assert!(begun.waiting.is_empty(), "something else is read");
+        for group in 0..13 {
+            begun.take(&asked(group), begin);
+        }
+        assert_eq!(begun.waiting.len(), 4);
+        assert_eq!(begun.take(&asked(14), begin).as_deref(), Some(&14));
+        assert!(begun.waiting.is_empty(), "nor does what lies beyond the one left out wait on");
     }
 }

@@ -63,7 +63,8 @@ impl Thrift<'_> {
             }),
             _ => from.skip(kind, DEPTH_MAX),
         })?;
-        Some(columns)
+        // Without columns a row group would take more memory than its byte of the footer.
+        (!columns.is_empty()).then_some(columns)
     }
 
     fn column(&mut self) -> Option<Range<u64>> {

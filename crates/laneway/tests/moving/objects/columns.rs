@@ -17,6 +17,9 @@ use crate::stage::{DIALECTS, Stage, at_once};
 const GROUPS: usize = 24;
 const ROWS: i32 = 4000;
 
+/// Requests that a busy machine may hold up for so long that they are sent a second time.
+const HEDGES: u64 = 2;
+
 /// A file of four columns, and where they lie.
 fn file() -> (Vec<u8>, Vec<Vec<Range<u64>>>) {
     let schema =
@@ -75,7 +78,11 @@ fn columns_of_the_row_groups_that_follow_are_there_before_they_are_asked_for() {
             let ahead = (group + 1).div_ceil(4).min(GROUPS - 1 - group);
             stage.wait_for("get", before + (group + 1 + ahead) as u64 * each);
         }
-        assert_eq!(stage.requests("get") - before, GROUPS as u64 * each, "each once, and nothing else");
+        let (asked, all) = (stage.requests("get") - before, GROUPS as u64 * each);
+        assert!(
+            (all..=all + HEDGES).contains(&asked),
+            "each once, and nothing else: {asked} requests, not {all}"
+        );
     });
 }
 
@@ -93,14 +100,17 @@ fn who_stops_has_had_a_quarter_more_fetched_at_most_and_who_reads_other_columns_
         for columns in &groups[1..8] {
             read(&reader, &file, columns);
         }
+        // Of what is ahead every request has come, so that none is counted below.
+        stage.wait_for("get", before + 1 + 10 * each);
         drop(reader);
         let asked = stage.requests("get") - before - 1;
-        assert!(asked <= 10 * each, "{asked} requests for 8 row groups");
+        assert!(asked <= 10 * each + HEDGES, "{asked} requests for 8 row groups");
         let (before, reader) = (stage.requests("get"), open());
         for columns in groups.iter().step_by(2) {
             read(&reader, &file, columns);
         }
-        assert_eq!(stage.requests("get") - before - 1, GROUPS as u64 / 2 * each, "every other row group");
+        let (asked, all) = (stage.requests("get") - before - 1, GROUPS as u64 / 2 * each);
+        assert!((all..=all + HEDGES).contains(&asked), "every other row group: {asked} requests, not {all}");
     });
 }
 
@@ -117,6 +127,15 @@ fn columns_ahead_are_of_the_version_that_was_opened() {
         read(&reader, &file, &groups[1]);
         stage.wait_for("get", before + 3 * each);
         stage.object("t.parquet", b"another");
+        // What was ahead is of the version that was opened, if it came before.
+        let (ahead, wanted) =
+            (&groups[2][0], |range: &Range<u64>| &file[range.start as usize..range.end as usize]);
+        for come in wait(reader.stream_ranges([ahead.clone()]).collect::<Vec<_>>()) {
+            match come {
+                Ok((_, bytes)) => assert!(bytes == wanted(ahead)),
+                Err(e) => assert!(e.is_precondition() || e.is_not_found(), "{e}"),
+            }
+        }
         let asked = [groups[3][0].clone(), groups[3][2].clone()];
         let replaced = wait(reader.stream_ranges(asked).collect::<Vec<_>>()).pop().unwrap().unwrap_err();
         assert!(replaced.is_precondition() || replaced.is_not_found(), "{replaced}");

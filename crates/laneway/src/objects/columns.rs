@@ -206,7 +206,7 @@ mod tests {
         let apart: Vec<_> = columns.layout.groups[3][2..4].to_vec();
         assert_eq!(columns.located(&apart), None, "neighbours that aren't joined");
         let end = columns.places.last().map(|(chunk, ..)| chunk.end).unwrap_or_default();
-        assert_eq!(columns.located(&[end..end + 1]), None);
+        assert_eq!(columns.located(slice::from_ref(&(end..end + 1))), None);
     }
 
     #[test]

@@ -435,14 +435,15 @@ fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves
 }
 
 #[test]
-fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_there_may_be() {
+fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_stores_promise_to_bear() {
     let mut world = World::new(GIGABIT, vec![Server::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
     for _ in 0..8000 {
         world.submit(Duration::ZERO, Want::unknown(KIB));
     }
     world.run();
     println!("{} lanes, {:?}", world.lanes_peak, world.last_end());
-    assert!(world.lanes_peak > 200 && world.last_end() < Duration::from_secs(3), "{:?}", world.last_end());
+    assert!((160..200).contains(&world.lanes_peak), "{}", world.lanes_peak);
+    assert!(world.last_end() < Duration::from_secs(3), "{:?}", world.last_end());
 }
 
 #[test]

@@ -62,20 +62,28 @@ impl Origin {
             Some("https") => Scheme::Https,
             _ => return Err(invalid("it must start with http:// or https://")),
         };
-        let host = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| invalid("it names no host"))?;
-        let address = host.strip_prefix('[').map(|rest| rest.trim_end_matches(']').split('%').next());
-        if address.is_some_and(|address| address.is_none_or(|address| address.parse::<Ipv6Addr>().is_err())) {
+        let whole = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| invalid("it names no host"))?;
+        let (host, is_host) = match whole.strip_prefix('[') {
+            Some(rest) => {
+                let address = rest.strip_suffix(']').unwrap_or_default();
+                let number = address.split('%').next().unwrap_or_default();
+                (address, number.parse::<Ipv6Addr>().is_ok())
+            }
+            // These belong to addresses, and a name that had one would be another origin once it is written out.
+            None => (whole, !whole.contains(['[', ']', ':'])),
+        };
+        if !is_host {
             return Err(invalid("what it has in brackets is no address"));
         }
         // What stands behind the host and is no port would be left out, and the scheme's own port taken.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
-        let rest = named.and_then(|named| named.strip_prefix(host)).unwrap_or_default();
+        let rest = named.and_then(|named| named.strip_prefix(whole)).unwrap_or_default();
         if uri.port_u16().is_none() && !matches!(rest, "" | ":") {
             return Err(invalid("its port is no number up to 65535"));
         }
         Ok(Self {
             scheme,
-            host: host.trim_matches(['[', ']']).to_ascii_lowercase().into(),
+            host: host.to_ascii_lowercase().into(),
             port: uri.port_u16().unwrap_or(default_port(scheme)),
             client_certificate: None,
         })
@@ -134,6 +142,14 @@ mod tests {
             assert!(Origin::parse(url).is_err(), "{url}");
         }
         assert_eq!(Origin::parse("http://h:/x").unwrap().port, 80);
+    }
+
+    #[test]
+    fn brackets_stand_around_an_address_and_nowhere_else() {
+        for url in ["http://)[AAAAA:]:9000", "http://a[::1]", "http://[::1]]:80", "http://[a]", "http://a]"] {
+            assert!(Origin::parse(url).is_err(), "{url}");
+        }
+        assert_eq!(&*Origin::parse("http://[fe80::1%25eth0]:80").unwrap().host, "fe80::1%25eth0");
     }
 
     #[test]

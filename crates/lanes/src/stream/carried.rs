@@ -23,8 +23,8 @@ struct Sockets {
     open: Vec<Connection>,
     /// What those brought and took that are closed.
     closed: Bytes,
-    /// What was counted last.
-    counted: Bytes,
+    /// What had gone up when that was counted last.
+    up: u64,
 }
 
 /// Bytes in each direction, heads and what TLS adds among them.
@@ -38,7 +38,7 @@ struct Bytes {
 struct Connection {
     socket: Socket,
     program: Arc<Program>,
-    /// What has come.
+    /// What has come, never less than before.
     came: u64,
 }
 
@@ -65,9 +65,8 @@ impl Carried {
         for connection in &mut sockets.open {
             sum.add(connection.carried());
         }
-        let Bytes { down, up } = sockets.counted;
-        sockets.counted = Bytes { down: down.max(sum.down), up: up.max(sum.up) };
-        (sockets.counted.down, TELLS_ACKNOWLEDGED.then_some(sockets.counted.up))
+        sockets.up = sockets.up.max(sum.up);
+        (sum.down, TELLS_ACKNOWLEDGED.then_some(sockets.up))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sockets> {

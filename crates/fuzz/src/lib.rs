@@ -30,7 +30,7 @@ const fn target(name: &'static str, feed: fn(&[u8])) -> Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 27] = [
+pub const TARGETS: [Target; 28] = [
     // What a server answers.
     target("h1_answer", lanes::h1_answer),
     target("events", lanes::events),
@@ -47,6 +47,7 @@ pub const TARGETS: [Target; 27] = [
     target("range", store::range),
     target("timestamp", store::timestamp),
     target("checksum", store::checksum),
+    target("parquet_footer", library::parquet_footer),
     // What lies in files, and what a user writes.
     target("ini", store::ini),
     target("location", library::location),

@@ -4,6 +4,7 @@ pub use crate::folder::fuzzing::download_journal;
 pub use crate::inventory::fuzzing::inventory;
 pub use crate::manifest::fuzzing::manifest;
 use crate::names_from::{Reading, name};
+pub use crate::objects::parquet_footer;
 use crate::pattern::Pattern;
 use crate::relative::Relative;
 pub use crate::upload::fuzzing::upload_journal;

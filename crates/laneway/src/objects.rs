@@ -29,6 +29,8 @@ mod written;
 
 pub use bucket::Bucket;
 pub use call::Pending;
+#[cfg(feature = "fuzzing")]
+pub use columns::fuzzing::parquet_footer;
 pub use copy::Copy;
 pub use create_bucket::CreateBucket;
 pub use delete::{Delete, DeleteMany};

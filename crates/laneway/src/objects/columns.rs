@@ -4,6 +4,8 @@
 //! same columns of the next ones lie, to the byte; how many are fetched is earned by what was right.
 
 mod begun;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod layout;
 
 use std::ops::Range;

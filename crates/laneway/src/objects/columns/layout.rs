@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// A footer ends with its own length, four bytes, and these.
-const MAGIC: &[u8] = b"PAR1";
+pub(super) const MAGIC: &[u8] = b"PAR1";
 const TAIL: usize = 8;
 
 /// Structs and lists within each other: a footer has some ten, and who writes more wants to see the stack end.

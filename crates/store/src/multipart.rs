@@ -93,6 +93,10 @@ pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
     Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
 }
 
+/// How often the beginning of an upload is asked for whose answer is a success and names none: a single one may be a proxy's page, or have been
+/// damaged on its way. As where it was lost, an upload may be left that nobody can name.
+pub(crate) const BEGINNINGS_MAX: u32 = 3;
+
 /// The name that an answer gives to the upload that it has begun.
 pub(crate) fn upload_id(answer: &[u8]) -> Result<String, String> {
     let Initiated { upload_id } = xml::answer(answer, &["InitiateMultipartUploadResult"])?;

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, MetaChange, Multipart, ObjectId, ObjectMeta,
-    Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store, Version,
+    AccessKey, Body, Checksums, Condition, Deletion, Error, ErrorKind, Get, MetaChange, Multipart, ObjectId,
+    ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store,
+    Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -453,6 +454,40 @@ fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
             assert_eq!(completed.is_ok(), is_ours, "{completed:?}");
         });
         assert_eq!(server.asked().len(), 2);
+    }
+}
+
+/// What a proxy answers once, or what was damaged on its way, begins no upload, as where the answer was lost.
+#[test]
+fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
+    const BEGUN: &str =
+        "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+    for (unreadable, times, is_begun) in [
+        ("<html>please log in</html>", 1, true),
+        (&BEGUN[..60], 2, true),
+        ("", 2, true),
+        ("<Error><Code>InternalError</Code></Error>", 3, false),
+    ] {
+        let asked = AtomicU32::new(0);
+        let (server, store) = scripted(
+            move |_: &Asked| match asked.fetch_add(1, Ordering::Relaxed) {
+                before if before < times => answer(200, &[], unreadable),
+                _ => answer(200, &[("x-amz-checksum-algorithm", "CRC32C")], BEGUN),
+            },
+            Settings::default(),
+        );
+        run(async {
+            match store.begin(&ObjectId::new("bucket", "k"), &PutOptions::default()).await {
+                Ok(upload) => {
+                    assert_eq!((&*upload.upload_id, upload.checksums), ("u", PartChecksums::Composite));
+                }
+                Err(error) => {
+                    assert!(error.kind() == ErrorKind::Server && !is_begun, "{unreadable:?}: {error}");
+                    assert_eq!(error.attempts(), times);
+                }
+            }
+        });
+        assert_eq!(server.asked().len() as u32, times + u32::from(is_begun), "{unreadable:?}");
     }
 }
 

@@ -13,16 +13,12 @@ use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path};
 use crate::encryption::Keyed;
 use crate::exchange::{Dialect as _, Exchange, Outgoing, Sent, Unsendable};
-use crate::multipart::{SpeaksMultipart, complete_request, upload_id};
+use crate::multipart::{BEGINNINGS_MAX, SpeaksMultipart, complete_request, upload_id};
 use crate::reconcile::{compared, landed};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
     PutOptions,
 };
-
-/// Successes in a row that name no upload, after which the server is taken for one that knows none: a single one may be a
-/// proxy's page, or have been damaged on its way.
-const UNREADABLE_MAX: usize = 3;
 
 fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
     let mut outgoing = Gcs::about(Method::POST, id, &Query::new().and("uploads", ""))
@@ -68,7 +64,7 @@ impl Gcs {
         }
         let outgoing =
             begin_request(id, options, self.kms_key.as_deref()).map_err(|e| exchange.unsendable(&e))?;
-        for _ in 0..UNREADABLE_MAX {
+        for _ in 0..BEGINNINGS_MAX {
             let sent = self.begun(&exchange, id, &outgoing).await?;
             match upload_id(&sent.response.body) {
                 Ok(upload_id) => {

@@ -1,6 +1,8 @@
 //! Multipart uploads. The server keeps one CRC32C of the whole where it can (`FULL_OBJECT`), else that of the parts'
 //! CRC32Cs (`COMPOSITE`), else none; what it can is seen once and remembered.
 
+use std::time::Duration;
+
 use http::Method;
 use laneway_lanes::{Body, Head};
 use serde::Deserialize;
@@ -18,7 +20,9 @@ use crate::checksum::{
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
-use crate::multipart::{self, SpeaksMultipart, damaged, in_order, part_of, part_request, upload_id};
+use crate::multipart::{
+    self, BEGINNINGS_MAX, SpeaksMultipart, damaged, in_order, part_of, part_request, upload_id,
+};
 use crate::reconcile::{compared, landed, unread};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
@@ -126,6 +130,7 @@ impl S3 {
     ) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
         let mut climb = self.checksums.parts.climb();
+        let (mut unreadable, mut attempts, mut elapsed) = (0, 0, Duration::ZERO);
         loop {
             let outgoing = build(climb.rung())?;
             let sent = match exchange.send(&outgoing).await {
@@ -133,11 +138,21 @@ impl S3 {
                 Err(error) if climb.descend(&error) => continue,
                 Err(error) => return Err(error),
             };
-            climb.settle();
-            let upload_id = upload_id(&sent.response.body)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer names no upload: {e}")))?;
-            let checksums = granted(&sent.response.head);
-            return Ok(Multipart { id: id.clone(), upload_id, checksums });
+            let why = match upload_id(&sent.response.body) {
+                Ok(upload_id) => {
+                    climb.settle();
+                    let checksums = granted(&sent.response.head);
+                    return Ok(Multipart { id: id.clone(), upload_id, checksums });
+                }
+                Err(why) => format!("the answer names no upload: {why}"),
+            };
+            unreadable += 1;
+            attempts += sent.attempts;
+            elapsed += sent.elapsed;
+            if unreadable == BEGINNINGS_MAX {
+                return Err(exchange.nonsense(&sent, why).after(attempts, elapsed));
+            }
+            tracing::debug!(%id, why, "the upload is begun again");
         }
     }
 

@@ -30,9 +30,9 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     boolean isBatch = strike == Strike.DELETE_ALL;
     // What has been handed on of a stream can't be taken back.
     boolean isStreamed = strike == Strike.STREAM;
-    // GCS's roles may allow objects and no uploads in parts, and a server that answers a beginning with something else each time knows none.
-    boolean isBegun = !isS3 && about == About.BEGIN;
-    Expected begun = isOnce ? SUCCESS : failure(ErrorKind.UNSUPPORTED);
+    // What is answered by something else is begun again. GCS's roles may allow objects and no uploads in parts, and a GCS that answers so each time knows none.
+    boolean isBegun = about == About.BEGIN;
+    Expected begun = isOnce ? SUCCESS : isS3 ? failure(ErrorKind.SERVER, ErrorKind.TRANSPORT) : failure(ErrorKind.UNSUPPORTED);
     // What a job reads a listing has told the length of.
     boolean isListed = strike == Strike.COPY_DOWN;
     Expected transport = isOnce ? SUCCESS : failure(ErrorKind.TRANSPORT);
@@ -42,7 +42,7 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
       // What is renamed is removed in its state, for which S3 wants another permission than for removing whatever is there.
       case REFUSAL -> isBatch || strike == Strike.RENAME && isS3 && isOnce
           ? SUCCESS
-          : isBegun ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
+          : isBegun && !isS3 ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
       case THROTTLE -> isOnce || isBatch
           ? SUCCESS
           // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.

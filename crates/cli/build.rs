@@ -1,4 +1,5 @@
-//! Finds out what `laneway --version` says beside the version: the commit, the target and the TLS library.
+//! Finds out what `laneway --version` says beside the version: the commit, the target and the TLS library, and
+//! which libraries the clients stand on that are measured beside it.
 
 #[path = "build/facts.rs"]
 mod facts;
@@ -6,10 +7,16 @@ mod facts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use facts::version;
+use facts::{packaged, version};
 
 /// Filled in by `git archive`, which makes the tarballs of a release, by way of `.gitattributes`.
 const ARCHIVED: &str = "COMMIT";
+
+/// Filled in by `cargo package`, and stands beside the manifest in what crates.io has.
+const PACKAGED: &str = ".cargo_vcs_info.json";
+
+/// What moves the bytes of the clients that are measured beside Laneway.
+const LIBRARIES: [&str; 4] = ["hyper", "h2", "rustls", "tokio"];
 
 fn main() {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -19,12 +26,15 @@ fn main() {
     println!("cargo:rerun-if-changed={ARCHIVED}");
     println!("cargo:rerun-if-env-changed=LANEWAY_COMMIT");
 
-    let (named, archived) =
-        (std::env::var("LANEWAY_COMMIT").ok(), std::fs::read_to_string(folder.join(ARCHIVED)).ok());
+    let text = |name| std::fs::read_to_string(folder.join(name)).ok();
+    let named = std::env::var("LANEWAY_COMMIT").ok();
+    let archived = text(PACKAGED).as_deref().and_then(packaged).or_else(|| text(ARCHIVED));
     println!("cargo:rustc-env=LANEWAY_COMMIT={}", facts::commit(named, archived, || checked_out(&root)));
     println!("cargo:rustc-env=LANEWAY_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
-    let lock = root.join("Cargo.lock");
+    // A package brings its own.
+    let lock = [folder.as_path(), &root].map(|folder| folder.join("Cargo.lock"));
+    let lock = lock.into_iter().find(|lock| lock.exists()).unwrap_or_default();
     watch(&lock);
     let lock = std::fs::read_to_string(lock).unwrap_or_default();
     let named = |package: &str| match version(&lock, package) {
@@ -32,6 +42,7 @@ fn main() {
         None => package.to_owned(),
     };
     println!("cargo:rustc-env=LANEWAY_TLS={} with {}", named("rustls"), named("ring"));
+    println!("cargo:rustc-env=LANEWAY_LIBRARIES={}", LIBRARIES.map(named).join(", "));
 }
 
 /// The commit that is checked out; nothing where these sources only lie inside some other repository.

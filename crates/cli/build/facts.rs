@@ -13,6 +13,11 @@ pub(crate) fn commit(
     named.or(archived).or_else(checked_out).unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// The commit that `cargo package` notes.
+pub(crate) fn packaged(note: &str) -> Option<String> {
+    Some(note.split_once("\"sha1\": \"")?.1.split_once('"')?.0.to_owned())
+}
+
 /// The version of a package in a lock file.
 pub(crate) fn version(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
@@ -37,6 +42,13 @@ mod tests {
         assert_eq!(of("", Some("\n"), Some("1bc")), "1bc");
         assert_eq!(of("", None, None), "unknown");
         assert_eq!(commit(None, Some("0af".to_owned()), || panic!("git is not asked")), "0af");
+    }
+
+    #[test]
+    fn a_package_tells_its_commit_by_cargos_note() {
+        let note = "{\n  \"git\": {\n    \"sha1\": \"0af\",\n    \"dirty\": true\n  },\n  \"path_in_vcs\": \"crates/cli\"\n}";
+        assert_eq!(packaged(note).as_deref(), Some("0af"));
+        assert_eq!(packaged("{}"), None);
     }
 
     #[test]

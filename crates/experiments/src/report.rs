@@ -11,7 +11,6 @@ mod markup;
 mod sections;
 mod summary;
 mod timeline;
-mod versions;
 
 use std::fmt::Write as _;
 
@@ -37,6 +36,8 @@ const STYLE: &str = include_str!("report/style.css");
 pub struct Heading {
     /// Whose versions: `laneway 0.1.0`, and how it was built.
     pub versions: String,
+    /// Which libraries the clients of this crate stand on: `hyper 1.12.0, h2 0.4.1`.
+    pub libraries: String,
     /// When, for people.
     pub date: String,
     /// The command that makes such a page again.
@@ -141,7 +142,7 @@ impl Page {
             let _ = writeln!(html, "<p class=\"opening\">{}</p>", escaped(&sentence));
         }
         let Machine { system, processor, cores, memory } = &heading.machine;
-        let mut beside = vec![format!("clients over {}", versions::of_rivals())];
+        let mut beside = vec![format!("clients over {}", heading.libraries)];
         for program in self.sections.iter().flat_map(|section| &section.programs) {
             if !beside.contains(program) {
                 beside.push(program.clone());
@@ -228,6 +229,7 @@ mod tests {
     fn heading() -> Heading {
         Heading {
             versions: "laneway 0".to_owned(),
+            libraries: "hyper 0".to_owned(),
             date: "today".to_owned(),
             command: "laneway bench all --report '<x>'".to_owned(),
             machine: Machine::this(),

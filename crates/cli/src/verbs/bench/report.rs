@@ -59,6 +59,7 @@ impl Report {
 pub(crate) fn write(context: &Context, path: &Path, page: &Page, command: &str) -> anyhow::Result<()> {
     let heading = Heading {
         versions: format!("laneway {}, {BUILD}", env!("CARGO_PKG_VERSION")),
+        libraries: env!("LANEWAY_LIBRARIES").to_owned(),
         date: jiff::Zoned::now().strftime("%Y-%m-%d %H:%M %Z").to_string(),
         command: command.to_owned(),
         machine: Machine::this(),

@@ -1,5 +1,7 @@
 # The program alone: docker build -t laneway . && docker run --rm laneway --version
+# (with --build-arg LANEWAY_COMMIT=$(git rev-parse HEAD) it names its commit).
 FROM rust:1-bookworm AS build
+ARG LANEWAY_COMMIT
 WORKDIR /src
 COPY . .
 RUN cargo build --release --locked -p laneway-cli --no-default-features --features parquet-inventory

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Error, ErrorKind, Get, MetaChange, Multipart, ObjectId,
-    ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store,
-    Version,
+    AccessKey, Body, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, MetaChange,
+    Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums,
+    Settings, Store, Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -155,6 +155,7 @@ fn without_a_region_one_head_bucket_goes_ahead_of_a_burst_of_puts() {
     let settings = Settings {
         access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         s3_path_style: Some(true),
+        environment: Environment::of([("HOME", "/nowhere")]),
         ..Settings::default()
     };
     let lanes = LanesConfig {

@@ -43,28 +43,28 @@ struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
     fn file(&mut self) -> Option<Vec<Vec<Range<u64>>>> {
-        let mut groups = Vec::new();
-        self.fields(|from, id, kind| match (id, kind) {
-            (4, LIST) => from.structs(|from| {
-                groups.push(from.row_group()?);
-                Some(())
-            }),
-            _ => from.skip(kind, DEPTH_MAX),
-        })?;
-        Some(groups)
+        self.structs(4, Self::row_group)
     }
 
     fn row_group(&mut self) -> Option<Vec<Range<u64>>> {
-        let mut columns = Vec::new();
+        // Without columns a row group would take more memory than its byte of the footer.
+        self.structs(1, Self::column).filter(|columns| !columns.is_empty())
+    }
+
+    /// What a struct has in its list of structs of this number; everything else of it is passed over.
+    fn structs<T>(&mut self, list: i16, each: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut read = Vec::new();
         self.fields(|from, id, kind| match (id, kind) {
-            (1, LIST) => from.structs(|from| {
-                columns.push(from.column()?);
+            (id, LIST) if id == list => {
+                let (count, kind) = from.list()?;
+                for _ in 0..count {
+                    read.push(if kind == STRUCT { each(from)? } else { return None });
+                }
                 Some(())
-            }),
+            }
             _ => from.skip(kind, DEPTH_MAX),
         })?;
-        // Without columns a row group would take more memory than its byte of the footer.
-        (!columns.is_empty()).then_some(columns)
+        Some(read)
     }
 
     fn column(&mut self) -> Option<Range<u64>> {
@@ -114,12 +114,6 @@ impl Thrift<'_> {
             };
             each(self, id, kind)?;
         }
-    }
-
-    /// Each element of a list of structs.
-    fn structs(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        let (count, kind) = self.list()?;
-        (0..count).try_for_each(|_| if kind == STRUCT { each(self) } else { None })
     }
 
     fn list(&mut self) -> Option<(u64, u8)> {

@@ -93,6 +93,8 @@ pub(crate) struct Machinery {
     pub(crate) files: Files,
     /// Threads that the machine runs at once.
     pub(crate) cores: usize,
+    /// Held by each reader that is read far ahead: as many as there are share the room for that.
+    pub(crate) reading_on: Arc<()>,
     config: Config,
     lanes: Mutex<Vec<(Network, Lanes)>>,
 }
@@ -201,6 +203,7 @@ impl Machinery {
             runtime: Runtime::start()?,
             files: Files::new(Files::threads_for(cores)),
             cores,
+            reading_on: Arc::default(),
             config,
             lanes: Mutex::default(),
         })

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use laneway_store::{Get, GetRange, ObjectMeta, Version};
 
 use super::call::{callable, within};
-use super::reader::Reader;
+use super::read_ahead::FIRST_IN_ORDER;
+use super::reader::{Opened, Reader};
 use crate::{Bucket, Error};
 
 /// Opens an object; made by [`Bucket::open`].
@@ -18,6 +18,7 @@ pub struct Open {
     key: String,
     version: Option<Version>,
     footer: Option<u64>,
+    in_order: bool,
     known: Option<Box<ObjectMeta>>,
 }
 
@@ -46,6 +47,7 @@ impl Bucket {
             key: key.to_owned(),
             version: None,
             footer: None,
+            in_order: false,
             known: None,
         }
     }
@@ -76,34 +78,48 @@ impl Open {
         self
     }
 
+    /// It is going to be read from its beginning to its end: the first 512 KiB come with the opening request in place of a
+    /// [`footer`](Self::footer), the whole of most small objects, and what follows is fetched before it is asked for. Of a [`known`](Self::known) object
+    /// nothing is asked for at opening.
+    pub fn in_order(mut self) -> Self {
+        self.in_order = true;
+        self
+    }
+
     async fn run(self) -> Result<Reader, Error> {
-        let Self { bucket, deadline, key, version, footer, known } = self;
+        let Self { bucket, deadline, key, version, footer, in_order, known } = self;
         let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
-        let footer = footer.filter(|bytes| *bytes > 0);
+        let footer = footer.filter(|bytes| *bytes > 0 && !in_order);
         if let Some(mut meta) = known.filter(|meta| footer.is_none() && meta.version.is_some()) {
             meta.version = version;
             meta.id = id;
             bucket.relative(&mut meta);
-            return Ok(Reader::new(bucket, *meta, Bytes::new()));
+            return Ok(Reader::new(bucket, *meta, Opened::default(), in_order));
         }
-        let ask = async {
-            let (meta, footer) = match footer {
-                None => (store.head(&id, version.as_ref()).await?, Bytes::new()),
-                Some(last) => {
-                    let range = Some(GetRange::Last(last));
-                    let get = Get { range, version: version.as_ref(), expected: Some(last), ..Get::new(&id) };
-                    let got = store.get(get).await?;
-                    (got.meta, got.body)
-                }
-            };
-            Ok::<(ObjectMeta, Bytes), Error>((meta, footer))
+        let range = match footer {
+            // Most objects have less.
+            _ if in_order => Some((GetRange::from(0..FIRST_IN_ORDER), FIRST_IN_ORDER / 2)),
+            footer => footer.map(|last| (GetRange::Last(last), last)),
         };
-        let (mut meta, footer) = within(deadline, &url, ask).await?;
+        let ask = async {
+            let Some((range, expected)) = range else {
+                return Ok((store.head(&id, version.as_ref()).await?, Opened::default()));
+            };
+            let get = Get {
+                range: Some(range),
+                version: version.as_ref(),
+                expected: Some(expected),
+                ..Get::new(&id)
+            };
+            let got = store.get(get).await?;
+            Ok::<_, Error>((got.meta, Opened { start: got.range.start, bytes: got.body }))
+        };
+        let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
             let message = "without a version its reads can't be pinned to one state";
             return Err(Error::integrity(url, message));
         }
         bucket.relative(&mut meta);
-        Ok(Reader::new(bucket, meta, footer))
+        Ok(Reader::new(bucket, meta, opened, in_order))
     }
 }

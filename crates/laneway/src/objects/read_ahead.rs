@@ -5,45 +5,66 @@ use std::ops::Range;
 /// What is read at first, and after a jump, where less is asked for.
 const FIRST: u64 = 128 << 10;
 
+/// The same for who has said that it reads in order: the whole of most small objects, by one request.
+pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
+
+/// By how much more is read each time. From half a MiB on it is bulk, which small requests of others go before.
+const GROWTH: u64 = 4;
+
 /// The most that is read at a time: two slices of bulk.
 const MOST: u64 = 16 << 20;
 
 /// From this size on the next bytes are fetched before they are asked for.
-const EAGER: u64 = 1 << 20;
+const EAGER: u64 = 2 << 20;
+
+/// What all readers that read on share, half of what they have and fetch together: beyond four of them each is read ahead less, down to [`EAGER`].
+const TOGETHER: u64 = 64 << 20;
 
 /// The state of one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReadAhead {
+    /// Whether its reader has said that it reads in order.
+    in_order: bool,
     /// How much is read at a time.
     window: u64,
     /// Where a reader that reads on goes on.
     next: u64,
 }
 
-impl Default for ReadAhead {
-    fn default() -> Self {
-        Self { window: FIRST, next: 0 }
-    }
-}
-
 impl ReadAhead {
-    /// What to read for a reader that wants `len` bytes at `position`, before the end, and finds none of them here.
-    pub(super) fn wanted(&mut self, position: u64, len: u64, size: u64) -> Range<u64> {
-        self.window = match position == self.next && position > 0 {
-            true => (self.window * 2).min(MOST),
-            false => FIRST,
-        };
+    /// Of an object whose first bytes, so many, are here.
+    pub(super) fn new(in_order: bool, here: u64) -> Self {
+        let window = if in_order { FIRST_IN_ORDER } else { FIRST };
+        Self { in_order, window, next: here }
+    }
+
+    /// What to read for a reader that wants `len` bytes at `position`, before the end, and finds none of them here. So many `readers` read on.
+    pub(super) fn wanted(&mut self, position: u64, len: u64, size: u64, readers: usize) -> Range<u64> {
+        match position == self.next && position > 0 {
+            true => self.grow(readers),
+            false => *self = Self::new(self.in_order, 0),
+        }
         self.range(position, self.window.max(len), size)
     }
 
     /// What to begin to fetch for a reader that is at `position` and has everything up to `end`.
-    pub(super) fn next(&mut self, position: u64, end: u64, size: u64) -> Option<Range<u64>> {
+    pub(super) fn next(&mut self, position: u64, end: u64, size: u64, readers: usize) -> Option<Range<u64>> {
         let is_near = position <= end && end - position <= self.window / 2;
-        let is_worth_it = self.next == end && end < size && self.window >= EAGER && is_near;
+        let is_worth_it = self.next == end && end < size && (self.in_order || self.reads_on()) && is_near;
         is_worth_it.then(|| {
-            self.window = (self.window * 2).min(MOST);
+            self.grow(readers);
             self.range(end, self.window, size)
         })
+    }
+
+    /// Whether so much is read ahead that it counts among those that share.
+    pub(super) fn reads_on(&self) -> bool {
+        self.window >= EAGER
+    }
+
+    fn grow(&mut self, readers: usize) {
+        let share = TOGETHER / readers.max(1) as u64;
+        self.window = (self.window * GROWTH).min(share.clamp(EAGER, MOST));
     }
 
     fn range(&mut self, start: u64, len: u64, size: u64) -> Range<u64> {
@@ -58,47 +79,71 @@ mod tests {
 
     const SIZE: u64 = 1 << 30;
 
-    #[test]
-    fn who_reads_on_is_given_twice_as_much_each_time_up_to_a_bound() {
-        let (mut ahead, mut at, mut lens) = (ReadAhead::default(), 0, Vec::new());
-        for _ in 0..10 {
-            let range = ahead.wanted(at, 4096, SIZE);
+    /// How much is read of each of so many readers, one time after the other, in KiB.
+    fn windows(mut ahead: ReadAhead, mut at: u64, readers: usize) -> [u64; 6] {
+        std::array::from_fn(|_| {
+            let range = ahead.wanted(at, 4096, SIZE, readers);
             assert_eq!(range.start, at);
-            lens.push((range.end - range.start) >> 10);
             at = range.end;
+            (range.end - range.start) >> 10
+        })
+    }
+
+    #[test]
+    fn who_reads_on_is_given_four_times_as_much_each_time_up_to_a_bound() {
+        let unknown = ReadAhead::new(false, 0);
+        assert_eq!(windows(unknown, 0, 1), [128, 512, 2048, 8192, 16384, 16384]);
+        let in_order = ReadAhead::new(true, 0);
+        assert_eq!(windows(in_order, 0, 1), [512, 2048, 8192, 16384, 16384, 16384]);
+        let opened = ReadAhead::new(true, FIRST_IN_ORDER);
+        assert_eq!(windows(opened, FIRST_IN_ORDER, 1)[..3], [2048, 8192, 16384]);
+    }
+
+    #[test]
+    fn many_readers_share_what_four_have() {
+        for (readers, most) in [(0, 16384), (4, 16384), (5, 13107), (16, 4096), (32, 2048), (1000, 2048)] {
+            assert_eq!(windows(ReadAhead::new(true, 0), 0, readers)[5], most, "{readers} readers");
         }
-        assert_eq!(lens, [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 16384, 16384]);
     }
 
     #[test]
     fn who_jumps_is_given_little_again_and_never_less_than_was_asked_for() {
-        let mut ahead = ReadAhead::default();
-        let first = ahead.wanted(0, 10, SIZE);
-        assert!(ahead.wanted(first.end, 10, SIZE).end > first.end + FIRST);
-        assert_eq!(ahead.wanted(700 << 20, 10, SIZE), (700 << 20)..(700 << 20) + FIRST);
-        assert_eq!(ahead.wanted(5, 3 << 20, SIZE), 5..5 + (3 << 20));
-        assert_eq!(ahead.wanted(SIZE - 7, 4096, SIZE), SIZE - 7..SIZE);
+        let mut ahead = ReadAhead::new(false, 0);
+        let first = ahead.wanted(0, 10, SIZE, 1);
+        assert!(ahead.wanted(first.end, 10, SIZE, 1).end > first.end + FIRST);
+        assert_eq!(ahead.wanted(700 << 20, 10, SIZE, 1), (700 << 20)..(700 << 20) + FIRST);
+        assert!(!ahead.reads_on());
+        assert_eq!(ahead.wanted(5, 3 << 20, SIZE, 1), 5..5 + (3 << 20));
+        assert_eq!(ahead.wanted(SIZE - 7, 4096, SIZE, 1), SIZE - 7..SIZE);
     }
 
     #[test]
     fn the_next_bytes_are_fetched_once_half_is_read_by_who_has_read_on_for_long() {
-        let mut ahead = ReadAhead::default();
+        let mut ahead = ReadAhead::new(false, 0);
         let mut at = 0;
-        for _ in 0..3 {
-            let range = ahead.wanted(at, 10, SIZE);
-            assert_eq!(ahead.next(range.end - 1, range.end, SIZE), None, "too little to pay");
+        for _ in 0..2 {
+            let range = ahead.wanted(at, 10, SIZE, 1);
+            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, 1), None, "too little to pay");
             at = range.end;
         }
-        let range = ahead.wanted(at, 10, SIZE);
+        let range = ahead.wanted(at, 10, SIZE, 1);
         assert_eq!(range.end - range.start, EAGER);
-        assert_eq!(ahead.next(range.start, range.end, SIZE), None, "half of it is not read yet");
-        assert_eq!(
-            ahead.next(range.end - EAGER / 2, range.end, SIZE),
-            Some(range.end..range.end + 2 * EAGER)
-        );
-        assert_eq!(ahead.next(range.end, range.end, SIZE), None, "it is on its way");
-        assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE), None);
-        let ended = range.end + 2 * EAGER;
-        assert_eq!(ahead.next(ended + 5, ended, SIZE), None, "what it reads was here before");
+        assert!(ahead.reads_on());
+        assert_eq!(ahead.next(range.start, range.end, SIZE, 1), None, "half of it is not read yet");
+        let ended = range.end + GROWTH * EAGER;
+        assert_eq!(ahead.next(range.end - EAGER / 2, range.end, SIZE, 1), Some(range.end..ended));
+        assert_eq!(ahead.next(range.end, range.end, SIZE, 1), None, "it is on its way");
+        assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, 1), None);
+        assert_eq!(ahead.next(ended + 5, ended, SIZE, 1), None, "what it reads was here before");
+    }
+
+    #[test]
+    fn who_has_said_that_it_reads_in_order_has_the_next_bytes_fetched_from_the_first_on() {
+        let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
+        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, 1), None, "half of it is not read yet");
+        let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, 1);
+        assert_eq!(next, Some(FIRST_IN_ORDER..5 * FIRST_IN_ORDER));
+        let small = &mut ReadAhead::new(true, 1000);
+        assert_eq!(small.next(600, 1000, 1000, 1), None);
     }
 }

@@ -34,6 +34,8 @@ pub struct Reader {
     have: (u64, Bytes),
     /// What is being read.
     coming: Option<OfProcess<Coming>>,
+    /// Held while it is read far ahead: one of those that share the room for that.
+    reading_on: Option<Arc<()>>,
     /// Columns that are read ahead, once somebody reads ranges as they come.
     columns: Mutex<Option<Begun<Ranges>>>,
 }
@@ -43,18 +45,33 @@ type Coming = (Range<u64>, Pending<Vec<Bytes>>);
 struct Object {
     bucket: Bucket,
     meta: ObjectMeta,
-    footer: Bytes,
+    opened: Opened,
+    in_order: bool,
+}
+
+/// What the opening request has brought: nothing, or bytes at the object's beginning or end.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub(super) start: u64,
+    pub(super) bytes: Bytes,
+}
+
+impl Opened {
+    fn range(&self) -> Range<u64> {
+        self.start..self.start + self.bytes.len() as u64
+    }
 }
 
 impl Reader {
-    pub(super) fn new(bucket: Bucket, meta: ObjectMeta, footer: Bytes) -> Self {
-        Self::of(Arc::new(Object { bucket, meta, footer }), None)
+    pub(super) fn new(bucket: Bucket, meta: ObjectMeta, opened: Opened, in_order: bool) -> Self {
+        Self::of(Arc::new(Object { bucket, meta, opened, in_order }), None)
     }
 
     fn of(object: Arc<Object>, deadline: Option<Duration>) -> Self {
-        let have = (0, Bytes::new());
-        let (ahead, columns) = (ReadAhead::default(), Mutex::default());
-        Self { object, deadline, position: 0, ahead, have, coming: None, columns }
+        let here = if object.opened.start == 0 { object.opened.range().end } else { 0 };
+        let ahead = ReadAhead::new(object.in_order, here);
+        let (have, columns) = ((0, Bytes::new()), Mutex::default());
+        Self { object, deadline, position: 0, ahead, have, coming: None, reading_on: None, columns }
     }
 
     /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order, or the columns of
@@ -78,7 +95,7 @@ impl Reader {
 
     /// The last bytes, as many as the opening request has brought.
     pub fn footer(&self) -> &Bytes {
-        &self.object.footer
+        self.object.footer()
     }
 
     /// Fills `buffer` from `offset` on, and gives it back with the number of bytes that it now begins with: fewer than it has room
@@ -148,7 +165,7 @@ impl Reader {
         let ranges: Vec<_> = ranges.into_iter().collect();
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = columns.get_or_insert_with(|| Begun::new(&self.object.footer, self.object.meta.size));
+        let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
         // What failed before it was asked for is asked for now.
         let coming = begun.take(&ranges, begin).and_then(Ranges::unless_failed);
         drop(columns);
@@ -183,6 +200,7 @@ impl Reader {
     fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<Result<Bytes, Error>> {
         loop {
             if self.position >= self.size() || len == 0 {
+                self.reading_on = None;
                 return Poll::Ready(Ok(Bytes::new()));
             }
             if let Some(bytes) = self.at_hand(len) {
@@ -195,7 +213,8 @@ impl Reader {
             let is_useful =
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
-                let range = self.ahead.wanted(position, len as u64, self.object.meta.size);
+                let range = self.ahead.wanted(position, len as u64, self.object.meta.size, self.readers());
+                self.share();
                 OfProcess::new((range.clone(), self.object.fetch(range, self.deadline)))
             });
             let Some((range, fetch)) = self.coming.insert(coming).get_mut() else { continue };
@@ -206,24 +225,47 @@ impl Reader {
         }
     }
 
+    /// How many readers share the room for what is read ahead.
+    fn readers(&self) -> usize {
+        self.object
+            .bucket
+            .client()
+            .state()
+            .map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
+    }
+
+    /// Is one of them, or no longer.
+    fn share(&mut self) {
+        self.reading_on = match self.ahead.reads_on() {
+            true => self.reading_on.take().or_else(|| {
+                let state = self.object.bucket.client().state();
+                state.ok().map(|state| Arc::clone(&state.machinery.reading_on))
+            }),
+            false => None,
+        };
+    }
+
     /// Bytes from the place where the reader is, at most so many, that are here already.
     fn at_hand(&self, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
-        let (start, footer) = (self.object.footer_start(), &self.object.footer);
-        [(*at, bytes), (start, footer)].into_iter().find_map(|(at, bytes)| {
+        let Opened { start, bytes: opened } = &self.object.opened;
+        [(at, bytes), (start, opened)].into_iter().find_map(|(at, bytes)| {
             let from =
-                usize::try_from(self.position.checked_sub(at)?).ok().filter(|from| *from < bytes.len())?;
+                usize::try_from(self.position.checked_sub(*at)?).ok().filter(|from| *from < bytes.len())?;
             Some(bytes.slice(from..bytes.len().min(from.saturating_add(len))))
         })
     }
 
     /// Begins to fetch what comes after what is here, where that is worth it.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
-        let end = self.have.0 + self.have.1.len() as u64;
-        if self.coming.is_some() || end > self.object.footer_start() {
+        let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
+        // What is opened comes last of all, or first.
+        let end = if opened.start == 0 { have.max(opened.end) } else { have };
+        if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;
         }
-        if let Some(range) = self.ahead.next(self.position, end, self.object.meta.size) {
+        if let Some(range) = self.ahead.next(self.position, end, self.object.meta.size, self.readers()) {
+            self.share();
             let mut fetch = self.object.fetch(range.clone(), self.deadline);
             // It begins with its first poll. What comes of it is looked at when it is wanted.
             if Pin::new(&mut fetch).poll(context).is_pending() {
@@ -234,9 +276,10 @@ impl Reader {
 }
 
 impl Object {
-    /// Where the footer begins; the end where there is none.
-    fn footer_start(&self) -> u64 {
-        self.meta.size - self.footer.len() as u64
+    /// What was opened of the object's end.
+    fn footer(&self) -> &Bytes {
+        static NOTHING: Bytes = Bytes::new();
+        if self.opened.range().end == self.meta.size { &self.opened.bytes } else { &NOTHING }
     }
 
     fn fetch(&self, range: Range<u64>, deadline: Option<Duration>) -> Pending<Vec<Bytes>> {
@@ -247,7 +290,7 @@ impl Object {
         let (here, asked): (Vec<_>, Vec<_>) =
             ranges.into_iter().enumerate().partition(|(_, range)| self.is_here(range));
         let (places, asked) = asked.into_iter().unzip();
-        let here = here.into_iter().map(|(at, range)| (at, self.of_footer(&range))).collect();
+        let here = here.into_iter().map(|(at, range)| (at, self.of_opened(&range))).collect();
         self.call(asked, deadline).stream().among(here, places)
     }
 
@@ -277,22 +320,23 @@ impl Object {
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Whether the footer has all bytes of a range that the object has, and doesn't lack them because there are none.
+    /// Whether what was opened has all bytes of a range that the object has, and doesn't lack them because there are none.
     fn is_here(&self, range: &Range<u64>) -> bool {
-        range.start >= self.footer_start() && range.start < range.end
+        let here = self.opened.range();
+        here.start <= range.start && range.start < range.end && range.end.min(self.meta.size) <= here.end
     }
 
-    /// The bytes of a range that the footer has.
+    /// The bytes of a range that is here.
     ///
     /// # Errors
     /// Where the range begins at or beyond the end.
-    fn of_footer(&self, range: &Range<u64>) -> Result<Bytes, Error> {
-        let (start, size) = (self.footer_start(), self.meta.size);
+    fn of_opened(&self, range: &Range<u64>) -> Result<Bytes, Error> {
+        let (start, size) = (self.opened.start, self.meta.size);
         if range.start >= size && range.start > 0 {
             let message = format!("the range {}..{} begins at or beyond the end", range.start, range.end);
             return Err(Error::invalid_range(self.bucket.url_of(&self.meta.id.key), message));
         }
-        Ok(self.footer.slice((range.start - start) as usize..(range.end.min(size) - start) as usize))
+        Ok(self.opened.bytes.slice((range.start - start) as usize..(range.end.min(size) - start) as usize))
     }
 
     async fn fill<B: AsMut<[u8]> + Send + 'static>(
@@ -307,22 +351,29 @@ impl Object {
             return Ok((0, buffer));
         }
         let read = (end - offset) as usize;
-        // What is here already lies behind what is missing.
-        let start = self.footer_start();
-        let missing = offset..end.min(start.max(offset));
-        if missing.end < end {
-            let here = self.footer.slice((missing.end - start) as usize..(end - start) as usize);
-            room[(missing.end - offset) as usize..read].copy_from_slice(&here);
+        // What is here lies at the object's beginning or end, and so what is missing does behind or before it.
+        let opened = self.opened.range();
+        let here = opened.start.max(offset)..opened.end.min(end);
+        let missing = match here.is_empty() {
+            true => offset..end,
+            false if here.start == offset => here.end..end,
+            false => offset..here.start,
+        };
+        if !here.is_empty() {
+            let bytes =
+                &self.opened.bytes[(here.start - opened.start) as usize..(here.end - opened.start) as usize];
+            room[(here.start - offset) as usize..(here.end - offset) as usize].copy_from_slice(bytes);
         }
         if missing.is_empty() {
             return Ok((read, buffer));
         }
+        let rest = Rest { buffer, at: (missing.start - offset) as usize };
         let client = self.bucket.client().clone();
         let filled = pending(&client, async move {
             let url = self.bucket.url_of(&self.meta.id.key);
-            within(deadline, &url, fill(&self.bucket, &self.meta, missing, buffer)).await
+            within(deadline, &url, fill(&self.bucket, &self.meta, missing, rest)).await
         });
-        Ok((read, filled.await?))
+        Ok((read, filled.await?.buffer))
     }
 
     async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {
@@ -335,10 +386,22 @@ impl Object {
         ranges
             .iter()
             .map(|range| match self.is_here(range) {
-                true => self.of_footer(range),
+                true => self.of_opened(range),
                 false => Ok(read.next().unwrap_or_default()),
             })
             .collect()
+    }
+}
+
+/// A buffer from one of its bytes on.
+struct Rest<B> {
+    buffer: B,
+    at: usize,
+}
+
+impl<B: AsMut<[u8]>> AsMut<[u8]> for Rest<B> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer.as_mut()[self.at..]
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) fn open(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fai
         0 => open,
         footer => open.footer(footer),
     };
+    let open = if from.flag()? { open.in_order() } else { open };
     let client = bucket.client().clone();
     Ok(Work::new(bucket.client(), async move {
         let reader = open.await?;

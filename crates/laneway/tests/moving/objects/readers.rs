@@ -66,6 +66,54 @@ fn the_footer_comes_with_the_opening_request() {
 }
 
 #[test]
+fn what_is_read_in_order_begins_with_the_opening_request() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(5, 3 * MIB);
+        let small = &bytes[..400_000];
+        stage.object("k", &bytes);
+        stage.object("small", small);
+        stage.object("empty", b"");
+        let bucket = bucket(&stage, "");
+        let open = |key: &str| wait(bucket.open(key).footer(100).in_order().into_future()).unwrap();
+        let before = stage.server.counters().requests;
+        let mut reader = open("small");
+        let mut read = Vec::new();
+        wait(reader.read_to_end(&mut read)).unwrap();
+        assert!(read == small && reader.footer()[..] == *small, "all of it came");
+        for (at, len) in [(0, 400_000), (0, 10), (399_990, 100)] {
+            let (read, buffer) = wait(reader.read_into(at, vec![0; len])).unwrap();
+            assert!(buffer[..read] == small[at as usize..][..read] && read == len.min(400_000 - at as usize));
+        }
+        assert!(wait(reader.read_range(7..400_000)).unwrap() == small[7..]);
+        assert_eq!(stage.server.counters().requests - before, 1);
+        let known = reader.meta().clone();
+        let mut again = wait(bucket.open("small").known(&known).in_order().into_future()).unwrap();
+        let mut some = Vec::new();
+        wait(again.read_to_end(&mut some)).unwrap();
+        assert!(some == small, "and of what is known in one");
+        assert_eq!(stage.server.counters().requests - before, 2);
+
+        let mut reader = open("k");
+        assert!(reader.footer().is_empty());
+        read.clear();
+        wait(reader.read_to_end(&mut read)).unwrap();
+        assert!(read == bytes);
+        // What is here is the beginning of some reads, all of others, and nothing of the last.
+        for (at, len) in [(0, 3 * MIB), (500_000, MIB), (1000, 5000), (2 * MIB, 5000)] {
+            let (read, buffer) = wait(reader.read_into(at as u64, vec![0; len])).unwrap();
+            assert!(read == len.min(3 * MIB - at) && buffer[..read] == bytes[at..at + read], "{at}");
+            let ranges = [at as u64..(at + len) as u64, 5..9];
+            let ranges = wait(reader.read_ranges(ranges)).unwrap();
+            assert!(ranges[0] == buffer[..read] && ranges[1] == bytes[5..9], "{at}");
+        }
+        let empty = open("empty");
+        assert_eq!(empty.size(), 0);
+        assert!(wait(empty.read_range(0..10)).unwrap().is_empty());
+    });
+}
+
+#[test]
 fn reading_on_takes_few_requests_and_jumping_about_few_bytes() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);

@@ -94,6 +94,21 @@ class ReadingTest {
 
   @ParameterizedTest
   @EnumSource
+  void of_what_is_read_in_order_the_beginning_comes_with_the_opening_request(Serving dialect) throws Exception {
+    byte[] noise = noise(400_000);
+    Bucket bucket = with(dialect, "k", noise);
+    long before = requests();
+    try (ObjectReader reader = bucket.open("k", OpenOptions.NONE.inOrder())) {
+      assertArrayEquals(noise, reader.stream().readAllBytes());
+      ByteBuffer buffer = ByteBuffer.allocate(noise.length);
+      reader.readFully(0, buffer);
+      assertArrayEquals(noise, written(buffer));
+      assertEquals(before + 1, requests());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
   void of_what_is_known_nothing_is_asked_and_the_footer_costs_one_request(Serving dialect) throws Exception {
     byte[] noise = noise(SIZE);
     Bucket bucket = with(dialect, "k", noise);

@@ -68,11 +68,12 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
   }
 
   /**
-   * The same for the library. The last bytes come with the opening request, the whole of a small file and the index of a table; a file that is
-   * known is opened without one, unless its index is wanted.
+   * The same for the library. The last bytes come with the opening request, the whole of a small file and the index of a table, or the first ones
+   * of what is read in order; a file that is known is opened without one, unless its index is wanted.
    */
   OpenOptions options() {
-    OpenOptions options = OpenOptions.NONE.footer(policy.footerBytes());
+    boolean isInOrder = policy == ReadPolicy.SEQUENTIAL;
+    OpenOptions options = isInOrder ? OpenOptions.NONE.inOrder() : OpenOptions.NONE.footer(policy.footerBytes());
     if (version.isEmpty()) {
       return options;
     }
@@ -80,7 +81,7 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
       return options.ifVersion(version.get());
     }
     OpenOptions known = OpenOptions.NONE.known(bytes.get(), version.get());
-    return policy == ReadPolicy.COLUMNAR ? known.footer(policy.footerBytes()) : known;
+    return isInOrder ? known.inOrder() : policy == ReadPolicy.COLUMNAR ? known.footer(policy.footerBytes()) : known;
   }
 
   private static ReadPolicy policy(Configuration options, ReadPolicy otherwise) {

@@ -118,6 +118,23 @@ class ReadingTest {
   }
 
   @Test
+  void aSmallFileThatIsReadAsAWholeTakesOneRequest() throws Exception {
+    Path small = new Path(path.getParent(), "small");
+    try (FSDataOutputStream out = files.create(small)) {
+      out.write(expected, 0, 400_000);
+    }
+    long before = requests();
+    try (FSDataInputStream in =
+        files.openFile(small).opt("fs.option.openfile.read.policy", "whole-file").build().get()) {
+      byte[] read = new byte[400_000];
+      in.readFully(0, read);
+      assertArrayEquals(Arrays.copyOf(expected, 400_000), read);
+      assertArrayEquals(read, in.readAllBytes());
+    }
+    assertEquals(before + 1, requests());
+  }
+
+  @Test
   void theIndexAtTheEndOfATableComesWithTheOpeningRequest() throws Exception {
     long before = requests();
     try (FSDataInputStream in =

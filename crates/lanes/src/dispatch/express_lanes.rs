@@ -100,7 +100,7 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
     // What turns out to speak h2 has no more lanes than if it had been known.
     let usual = H1_USUAL.saturating_sub(work.freight);
     let documented = (REQUESTS_A_SECOND * turn.as_secs_f64()) as usize;
-    let most = if is_known { usual.max(documented.min(work.so_far / ATTEMPTS_MIN)) } else { LANES_MAX };
+    let most = if is_known { usual.max(documented.min(work.so_far / ATTEMPTS_MIN)) } else { ATTEMPTS_MIN };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
@@ -241,7 +241,7 @@ mod tests {
             path: Shown::default(),
         };
         let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
-        assert_eq!(super::wanted(work, known), LANES_MAX);
+        assert_eq!(super::wanted(work, known), ATTEMPTS_MIN);
         assert!(super::wanted(work, Known { has_spoken: true, ..known }) > LANES_MAX);
     }
 

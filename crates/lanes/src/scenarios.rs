@@ -244,13 +244,18 @@ struct Arrivals {
     protocol: Protocol,
     rtt_ms: u64,
     is_up: bool,
+    /// Seconds after bulk has begun.
+    begin_s: u64,
 }
 
 impl Arrivals {
     fn all() -> impl Iterator<Item = Self> {
         let protocols = [Protocol::H1, Protocol::H2].into_iter();
         let paths = protocols.flat_map(|p| [2, 50].map(|rtt| (p, rtt)));
-        paths.flat_map(|(protocol, rtt_ms)| [false, true].map(|is_up| Self { protocol, rtt_ms, is_up }))
+        let ways = paths.flat_map(|path| [false, true].map(|is_up| (path, is_up)));
+        ways.flat_map(|((protocol, rtt_ms), is_up)| {
+            [0, 1].map(|begin_s| Self { protocol, rtt_ms, is_up, begin_s })
+        })
     }
 
     fn want(&self, bytes: u64) -> Want {
@@ -265,7 +270,7 @@ impl Arrivals {
     fn run(&self, slices: usize) -> (World, Vec<AttemptId>, Vec<AttemptId>) {
         let mut world = self.world();
         let bulk = (0..slices).map(|_| world.submit(Duration::ZERO, self.want(16 * MIB))).collect();
-        let mut at = Duration::from_secs(1);
+        let mut at = Duration::from_secs(self.begin_s);
         let smalls = sizes(500, 16 * KIB, 300 * KIB)
             .map(|size| {
                 at += Duration::from_millis(4);
@@ -280,7 +285,7 @@ impl Arrivals {
 impl std::fmt::Display for Arrivals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let direction = if self.is_up { "up" } else { "down" };
-        write!(f, "{:?} {direction}, {} ms", self.protocol, self.rtt_ms)
+        write!(f, "{:?} {direction}, {} ms, {} s after bulk", self.protocol, self.rtt_ms, self.begin_s)
     }
 }
 
@@ -301,8 +306,10 @@ fn small_objects_beside_bulk_take_little_longer_than_alone() {
         );
         // Far away many lanes begin at once, overflow the queue and wait for timeouts: 3.3 times as long as alone. 2.5 is wanted.
         let most = if arrivals.rtt_ms > 10 { 3.6 } else { 2.5 };
+        // Where both begin at once, bulk does before anything is known of the path.
+        let later = Duration::from_millis(if arrivals.begin_s == 0 { 250 } else { 30 });
         assert!(
-            p99 <= p99_alone.mul_f64(most).max(p99_alone + Duration::from_millis(30)),
+            p99 <= p99_alone.mul_f64(most).max(p99_alone + later),
             "{arrivals}: {p99:?} beside bulk, {p99_alone:?} alone"
         );
     }
@@ -325,7 +332,7 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         let share = alone.last_end().as_secs_f64() / left;
         println!("{arrivals}: bulk has {share:.3} of what is left of the link");
         // Far away it takes a while to find its pace again each time that it has yielded.
-        let least = if arrivals.rtt_ms > 10 { 0.5 } else { 0.85 };
+        let least = if arrivals.rtt_ms > 10 { 0.75 } else { 0.95 };
         assert!(share >= least, "{arrivals}: {share:.3}");
     }
 }
@@ -370,7 +377,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
 #[test]
 fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
     for is_up in [false, true] {
-        let arrivals = Arrivals { protocol: Protocol::H1, rtt_ms: 2, is_up };
+        let arrivals = Arrivals { protocol: Protocol::H1, rtt_ms: 2, is_up, begin_s: 1 };
         let mut world = World::new(GIGABIT, vec![Server::new(2, Protocol::H1)], CONNECTIONS_MAX, 1);
         let bulk: Vec<_> = (0..64).map(|_| world.submit(Duration::ZERO, arrivals.want(16 * MIB))).collect();
         for size in sizes(200, 32 * KIB, 512 * KIB) {

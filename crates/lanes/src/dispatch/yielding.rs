@@ -46,7 +46,8 @@ impl Yielding {
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
-        let on_the_way = carries * rtt.as_secs_f64() / 2.0;
+        // What a full path has on its way; where small requests alone have shown it, what they keep outstanding by waiting for their answers.
+        let on_the_way = carries * rtt.as_secs_f64() * if is_full { 0.5 } else { GAIN };
         let above = ((carries * MOMENT.as_secs_f64()).min(FREIGHT_ABOVE as f64) + on_the_way) as u64;
         // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
         let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
@@ -117,6 +118,16 @@ mod tests {
     fn a_single_small_object_does_not_stop_bulk() {
         let mut yielding = Yielding::default();
         assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, None, RTT), None);
+    }
+
+    #[test]
+    fn small_objects_that_come_and_go_do_not_stop_bulk_where_only_they_have_shown_the_path() {
+        // 50 of 272 KiB a second take 70 ms each.
+        let (far, outstanding) = (Duration::from_millis(50), 1 << 20);
+        let decide = |path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
+        assert_eq!(decide((Some(14e6), false)), None);
+        assert!(decide((Some(14e6), true)).is_some(), "a backlog where the path carries no more");
+        assert!(decide((Some(3e6), false)).is_some(), "or where they come as they can");
     }
 
     #[test]

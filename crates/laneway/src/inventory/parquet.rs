@@ -34,10 +34,12 @@ mod without {
 
 #[cfg(feature = "parquet-inventory")]
 mod reading {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::{Duration, SystemTime};
 
     use csv::StringRecord;
     use parquet::basic::{Compression, Repetition};
+    use parquet::errors::ParquetError;
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use parquet::record::Field;
     use parquet::record::reader::RowIter;
@@ -62,8 +64,8 @@ mod reading {
         /// For what is no Parquet.
         pub(in super::super) fn open(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
             let DataFile { name, file } = data;
-            let broken = |e| Error::refused(&name, format!("can't be read as Parquet: {e}"));
-            let reader = SerializedFileReader::new(file).map_err(broken)?;
+            let broken = |e: String| Error::refused(&name, format!("can't be read as Parquet: {e}"));
+            let reader = survived(|| SerializedFileReader::new(file)).map_err(broken)?;
             let schema = reader.metadata().file_metadata().schema();
             let is_wanted = |column: &Type| {
                 column.is_primitive()
@@ -84,10 +86,10 @@ mod reading {
                     return Err(Error::refused(&name, why));
                 }
             }
-            let wanted =
-                Type::group_type_builder(schema.name()).with_fields(fields).build().map_err(broken)?;
-            let rows = RowIter::from_file_into(Box::new(reader)).project(Some(wanted)).map_err(broken)?;
-            Ok(Self { names, rows, read: 0 })
+            let wanted = Type::group_type_builder(schema.name()).with_fields(fields).build();
+            let rows =
+                wanted.and_then(|wanted| RowIter::from_file_into(Box::new(reader)).project(Some(wanted)));
+            Ok(Self { names, rows: rows.map_err(|e| broken(e.to_string()))?, read: 0 })
         }
 
         pub(in super::super) fn names(&self) -> &StringRecord {
@@ -97,8 +99,8 @@ mod reading {
         pub(in super::super) fn next(&mut self, into: &mut Row) -> Result<Option<u64>, (u64, String)> {
             self.read += 1;
             let number = self.read;
-            let Some(row) = self.rows.next() else { return Ok(None) };
-            let row = row.map_err(|e| (number, e.to_string()))?;
+            let row = survived(|| self.rows.next().transpose()).map_err(|why| (number, why))?;
+            let Some(row) = row else { return Ok(None) };
             into.texts.clear();
             into.times.clear();
             for (column, (name, field)) in row.get_column_iter().enumerate() {
@@ -110,6 +112,14 @@ mod reading {
             }
             Ok(Some(number))
         }
+    }
+
+    const CONTRADICTORY: &str = "what its pages hold isn't what they say";
+
+    /// What the crate reads, which panics over some pages that are damaged.
+    fn survived<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+        let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| CONTRADICTORY.to_owned())?;
+        read.map_err(|e| e.to_string())
     }
 
     /// The name of a codec that isn't read. Zstandard's library alone would be a third of a megabyte of the program.
@@ -152,7 +162,66 @@ mod reading {
 
     #[cfg(test)]
     mod tests {
+        #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+        use std::io::{Seek as _, Write as _};
+        use std::sync::Arc;
+
+        use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+        use parquet::file::properties::WriterProperties;
+        use parquet::file::writer::SerializedFileWriter;
+        use parquet::schema::parser::parse_message_type;
+
         use super::*;
+
+        fn file() -> Vec<u8> {
+            let schema = Arc::new(
+                parse_message_type("message s { optional binary key; optional int64 size; }").unwrap(),
+            );
+            let mut file = Vec::new();
+            let settings = Arc::new(WriterProperties::default());
+            let mut writer = SerializedFileWriter::new(&mut file, schema, settings).unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            let mut keys = group.next_column().unwrap().unwrap();
+            let texts = ["pa", "pb", "pc"].map(ByteArray::from);
+            keys.typed::<ByteArrayType>().write_batch(&texts, Some(&[1, 1, 1]), None).unwrap();
+            keys.close().unwrap();
+            let mut sizes = group.next_column().unwrap().unwrap();
+            sizes.typed::<Int64Type>().write_batch(&[1, 2], Some(&[1, 1, 0]), None).unwrap();
+            sizes.close().unwrap();
+            group.close().unwrap();
+            writer.close().unwrap();
+            file
+        }
+
+        /// How many rows of a file can be read, or what is wrong with it.
+        fn read(bytes: &[u8]) -> Result<usize, String> {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            file.rewind().unwrap();
+            let data = DataFile { name: "data.parquet".to_owned(), file };
+            let (mut rows, mut row) =
+                (Rows::open(data, &["key", "size"]).map_err(|e| e.to_string())?, Row::default());
+            let mut count = 0;
+            while rows.next(&mut row).map_err(|(_, why)| why)?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        }
+
+        /// Over some such files the crate panics.
+        #[test]
+        fn a_bit_that_is_wrong_anywhere_in_a_file_is_an_error_at_most() {
+            let file = file();
+            assert_eq!(read(&file), Ok(3));
+            let mut contradictory = 0;
+            for at in 0..file.len() {
+                let mut damaged = file.clone();
+                damaged[at] ^= 64;
+                contradictory += usize::from(read(&damaged).is_err_and(|why| why.contains(CONTRADICTORY)));
+            }
+            assert!(contradictory > 0, "nothing is caught");
+        }
 
         #[test]
         fn values_are_told_as_csv_tells_them_and_times_as_times() {

@@ -1,7 +1,7 @@
 # `make` lists the tasks. A task that needs something installs it; none of them touches anything outside this folder,
 # cargo's and ~/.cache/laneway-interop.
 CARGO ?= cargo
-BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector
+BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector,laneway-object-store/opendal-transport
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test python jvm consumers soak fuzz lint platforms bench docs public-api interop

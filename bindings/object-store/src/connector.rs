@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::header::{HOST, RANGE, USER_AGENT};
+use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body::{Body as _, Frame, SizeHint};
 use laneway::Client;
@@ -18,6 +18,8 @@ use object_store::client::{
 };
 use object_store::{ClientOptions, Error, Result};
 use object_store_0_14 as object_store;
+
+use crate::expected::expected;
 
 /// Carries the requests of object_store's clients over a client's lanes: one engine for all of them and for whatever else the
 /// program has of Laneway's, which decides on connections and their number, with HTTP/1.1 and HTTP/2, and lets small requests go before bulk.
@@ -133,22 +135,6 @@ impl Service {
         request.no_progress = self.no_progress;
         request.body = segments(body).await?;
         Ok(request)
-    }
-}
-
-/// How many bytes the answer has at most, where the request tells it.
-fn expected(method: &Method, headers: &HeaderMap) -> Option<u64> {
-    if *method != Method::GET {
-        // What was done, in a document.
-        return Some(0);
-    }
-    let range = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;
-    match range.split_once('-')? {
-        ("", last) => last.parse().ok(),
-        (first, last) => {
-            let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-            last.checked_sub(first)?.checked_add(1)
-        }
     }
 }
 

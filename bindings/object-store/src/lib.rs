@@ -31,6 +31,8 @@
 //! Who wants those (`AmazonS3`, `GoogleCloudStorage`, with their configuration, credentials and retries) puts Laneway's lanes under them with the
 //! feature `http-connector`, on object_store's `aws-base`, `gcp-base` and `ring`, by which no other HTTP client is built: see `connector::LanewayConnector`.
 //!
+//! Under [OpenDAL](https://docs.rs/opendal)'s services (0.59) they go by the feature `opendal-transport`: see `transport::LanewayTransport`.
+//!
 //! # What holds
 //!
 //! - A location is its key, below the bucket's prefix, byte for byte. Keys that no [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html)
@@ -53,6 +55,10 @@
 
 #[cfg(feature = "http-connector")]
 pub mod connector;
+#[cfg(any(feature = "http-connector", feature = "opendal-transport"))]
+mod expected;
+#[cfg(feature = "opendal-transport")]
+pub mod transport;
 #[cfg(feature = "object_store_0_13")]
 pub mod v0_13;
 #[cfg(feature = "object_store_0_14")]

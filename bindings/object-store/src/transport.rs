@@ -1,0 +1,122 @@
+//! Laneway's lanes under OpenDAL's services.
+
+use futures_util::StreamExt as _;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, LOCATION, PROXY_AUTHORIZATION};
+use http::{Method, Request, Response, StatusCode, Uri};
+use laneway::Client;
+use laneway_lanes::{Body, Error as LanesError, Kind, Origin, Request as LanesRequest, Streamed};
+use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpRedirect, HttpTransport, Result};
+use url::Url;
+
+use crate::expected::expected;
+
+/// As many as other clients follow.
+const REDIRECTS_MAX: u32 = 10;
+
+/// Carries the requests of OpenDAL's services over a client's lanes: of one operator by
+/// `operator.with_context(operator.base_context().with_http_transport(HttpTransporter::new(transport)))`, of all of them by
+/// `HttpTransporter::install_default(transport)`.
+///
+/// Retries stay OpenDAL's, by its `RetryLayer`. Connections, timeouts, proxies and certificates are the engine's own, set up at the
+/// [`ClientBuilder`](laneway::ClientBuilder). Redirects are followed, ten of them, without credentials to other hosts, and never
+/// from https to http. A body that isn't read on holds about a MiB; dropped, its lane is free.
+#[derive(Clone, Debug)]
+pub struct LanewayTransport {
+    client: Client,
+}
+
+impl LanewayTransport {
+    /// A transport over this client's engine, with its proxies and certificates.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn once(&self, request: &Request<Buffer>) -> Result<Response<HttpBody>> {
+        let origin = Origin::parse(&request.uri().to_string()).map_err(error)?;
+        let mut sent = LanesRequest::new(origin, request.method().clone(), request.uri().clone());
+        sent.headers = request.headers().clone();
+        sent.headers.remove(HOST);
+        sent.expected = expected(request.method(), request.headers());
+        sent.body = Iterator::fold(request.body().clone(), Body::empty(), Body::and);
+        // Asked for anew each time: a child of a fork has lanes of its own.
+        let lanes = laneway::internal::lanes(&self.client)
+            .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine is gone").set_source(e))?;
+        let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
+        let size = head.content_length().filter(|_| request.method() != Method::HEAD);
+        let body = HttpBody::new(body.map(|chunk| chunk.map(Buffer::from).map_err(error)), size);
+        let mut response = Response::new(body);
+        (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
+        Ok(response)
+    }
+}
+
+impl HttpTransport for LanewayTransport {
+    async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
+        let asked = request.uri().clone();
+        let mut request = match request.extensions().get::<HttpRedirect>().cloned() {
+            Some(known) => redirected(&request, StatusCode::TEMPORARY_REDIRECT, known.uri().original_uri()),
+            None => None,
+        }
+        .unwrap_or(request);
+        for _ in 0..REDIRECTS_MAX {
+            let mut response = self.once(&request).await?;
+            let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+            let Some(next) = location.and_then(|to| redirected(&request, response.status(), to)) else {
+                if *request.uri() != asked {
+                    response.extensions_mut().insert(HttpRedirect::new(request.uri().clone()));
+                }
+                // What OpenDAL's errors name.
+                response.extensions_mut().insert(asked);
+                return Ok(response);
+            };
+            request = next;
+        }
+        Err(Error::new(ErrorKind::Unexpected, "too many redirects"))
+    }
+}
+
+/// The request that a redirect asks for (RFC 9110 section 15.4); `None` where the answer stands for itself.
+fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> Option<Request<Buffer>> {
+    let keeps_method = match status {
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => false,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+        _ => return None,
+    };
+    let from = Url::parse(&request.uri().to_string()).ok()?;
+    let to = from.join(location).ok()?;
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return None;
+    }
+    let mut next = Request::new(Buffer::new());
+    *next.uri_mut() = to.as_str().parse::<Uri>().ok()?;
+    *next.headers_mut() = request.headers().clone();
+    if keeps_method || matches!(*request.method(), Method::GET | Method::HEAD) {
+        (*next.method_mut(), *next.body_mut()) = (request.method().clone(), request.body().clone());
+    } else {
+        next.headers_mut().remove(CONTENT_LENGTH);
+    }
+    if from.origin() != to.origin() {
+        let foreign = |name: &HeaderName| {
+            let name = name.as_str();
+            let is_secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].iter().any(|secret| secret == name);
+            // A session's token, or a customer's key.
+            is_secret || name.starts_with("x-amz-") || name.starts_with("x-goog-")
+        };
+        let names: Vec<HeaderName> = next.headers().keys().filter(|name| foreign(name)).cloned().collect();
+        for name in names {
+            next.headers_mut().remove(name);
+        }
+    }
+    Some(next)
+}
+
+/// Temporary is what another attempt may help, whether it is made is OpenDAL's.
+fn error(error: LanesError) -> Error {
+    let is_lasting = matches!(
+        error.kind(),
+        Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed
+    );
+    let message = if error.is_unsent() { "a request couldn't be sent" } else { "an exchange failed" };
+    let shown = Error::new(ErrorKind::Unexpected, message).set_source(error);
+    if is_lasting { shown } else { shown.set_temporary() }
+}

@@ -252,8 +252,8 @@ impl Arrivals {
     fn all() -> impl Iterator<Item = Self> {
         let protocols = [Protocol::H1, Protocol::H2].into_iter();
         let paths = protocols.flat_map(|p| [2, 50].map(|rtt| (p, rtt)));
-        let ways = paths.flat_map(|path| [false, true].map(|is_up| (path, is_up)));
-        ways.flat_map(|((protocol, rtt_ms), is_up)| {
+        let directed = paths.flat_map(|path| [false, true].map(|is_up| (path, is_up)));
+        directed.flat_map(|((protocol, rtt_ms), is_up)| {
             [0, 1].map(|begin_s| Self { protocol, rtt_ms, is_up, begin_s })
         })
     }

@@ -1,10 +1,10 @@
 //! Laneway's lanes under OpenDAL's services.
 
 use futures_util::StreamExt as _;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, LOCATION, PROXY_AUTHORIZATION};
+use http::header::{HOST, HeaderName, LOCATION};
 use http::{Method, Request, Response, StatusCode, Uri};
 use laneway::Client;
-use laneway_lanes::{Body, Error as LanesError, Kind, Origin, Request as LanesRequest, Streamed};
+use laneway_lanes::{Body, Error as LanesError, Origin, Request as LanesRequest, Streamed};
 use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpRedirect, HttpTransport, Result};
 use url::Url;
 
@@ -18,7 +18,7 @@ const REDIRECTS_MAX: u32 = 10;
 /// `HttpTransporter::install_default(transport)`.
 ///
 /// Retries stay OpenDAL's, by its `RetryLayer`. Connections, timeouts, proxies and certificates are the engine's own, set up at the
-/// [`ClientBuilder`](laneway::ClientBuilder). Redirects are followed, ten of them, without credentials to other hosts, and never
+/// [`ClientBuilder`](laneway::ClientBuilder). Redirects are followed, ten of them: to other hosts by reads alone, without any credential, and never
 /// from https to http. A body that isn't read on holds about a MiB; dropped, its lane is free.
 #[derive(Clone, Debug)]
 pub struct LanewayTransport {
@@ -42,7 +42,9 @@ impl LanewayTransport {
         let lanes = laneway::internal::lanes(&self.client)
             .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine is gone").set_source(e))?;
         let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
-        let size = head.content_length().filter(|_| request.method() != Method::HEAD);
+        // Of an error's page no more is kept than is needed to tell it.
+        let is_whole = request.method() != Method::HEAD && head.status.is_success();
+        let size = head.content_length().filter(|_| is_whole);
         let body = HttpBody::new(body.map(|chunk| chunk.map(Buffer::from).map_err(error)), size);
         let mut response = Response::new(body);
         (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
@@ -58,7 +60,7 @@ impl HttpTransport for LanewayTransport {
             None => None,
         }
         .unwrap_or(request);
-        for _ in 0..REDIRECTS_MAX {
+        for _ in 0..=REDIRECTS_MAX {
             let mut response = self.once(&request).await?;
             let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
             let Some(next) = location.and_then(|to| redirected(&request, response.status(), to)) else {
@@ -75,48 +77,43 @@ impl HttpTransport for LanewayTransport {
     }
 }
 
-/// The request that a redirect asks for (RFC 9110 section 15.4); `None` where the answer stands for itself.
+/// The request that a redirect asks for (RFC 9110 section 15.4); `None` where the answer stands for itself. Another host is told what is asked
+/// for alone, and only by requests that change nothing there.
 fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> Option<Request<Buffer>> {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let keeps_method = match status {
-        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => false,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => request.method() != Method::POST,
+        StatusCode::SEE_OTHER => reads,
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
         _ => return None,
     };
     let from = Url::parse(&request.uri().to_string()).ok()?;
     let to = from.join(location).ok()?;
-    if from.scheme() == "https" && to.scheme() != "https" {
+    let is_elsewhere = from.origin() != to.origin();
+    if from.scheme() == "https" && to.scheme() != "https" || is_elsewhere && !reads {
         return None;
     }
     let mut next = Request::new(Buffer::new());
     *next.uri_mut() = to.as_str().parse::<Uri>().ok()?;
-    *next.headers_mut() = request.headers().clone();
-    if keeps_method || matches!(*request.method(), Method::GET | Method::HEAD) {
+    if keeps_method {
         (*next.method_mut(), *next.body_mut()) = (request.method().clone(), request.body().clone());
-    } else {
-        next.headers_mut().remove(CONTENT_LENGTH);
     }
-    if from.origin() != to.origin() {
-        let foreign = |name: &HeaderName| {
-            let name = name.as_str();
-            let is_secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].iter().any(|secret| secret == name);
-            // A session's token, or a customer's key.
-            is_secret || name.starts_with("x-amz-") || name.starts_with("x-goog-")
-        };
-        let names: Vec<HeaderName> = next.headers().keys().filter(|name| foreign(name)).cloned().collect();
-        for name in names {
-            next.headers_mut().remove(name);
-        }
-    }
+    let goes_along = |name: &HeaderName| {
+        let name = name.as_str();
+        let is_of_a_body = name.starts_with("content-") || name == "transfer-encoding";
+        let is_plain =
+            name.starts_with("accept") || name.starts_with("if-") || name == "range" || name == "user-agent";
+        if is_elsewhere { is_plain } else { keeps_method || !is_of_a_body }
+    };
+    let headers = request.headers().iter().filter(|(name, _)| goes_along(name));
+    next.headers_mut().extend(headers.map(|(name, value)| (name.clone(), value.clone())));
     Some(next)
 }
 
-/// Temporary is what another attempt may help, whether it is made is OpenDAL's.
+/// Temporary is what another attempt may help; whether it is made is OpenDAL's.
 fn error(error: LanesError) -> Error {
-    let is_lasting = matches!(
-        error.kind(),
-        Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed
-    );
+    let is_transient = error.is_transient();
     let message = if error.is_unsent() { "a request couldn't be sent" } else { "an exchange failed" };
     let shown = Error::new(ErrorKind::Unexpected, message).set_source(error);
-    if is_lasting { shown } else { shown.set_temporary() }
+    if is_transient { shown.set_temporary() } else { shown }
 }

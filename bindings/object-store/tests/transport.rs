@@ -117,6 +117,46 @@ fn a_redirect_is_followed_and_another_host_is_told_no_secret() {
 }
 
 #[test]
+fn what_changes_something_is_asked_again_as_it_was_and_of_no_other_host() {
+    const OK: &str = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+    let moved = |to: &str| {
+        format!("HTTP/1.1 301 Moved\r\nlocation: {to}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+    };
+    let transport = HttpTransporter::new(LanewayTransport::new(client()));
+    let delete = |url: &str| Request::delete(format!("{url}/k")).body(Buffer::new()).expect("a request");
+    let (url, here) = answering(vec![moved("/same"), OK.to_owned()]);
+    assert_eq!(run(transport.send(delete(&url))).expect("an answer").status(), 204);
+    let here = here.join().expect("served");
+    assert!(here[1].starts_with("DELETE /same "), "{here:?}");
+    let (url, _here) = answering(vec![moved("http://127.0.0.1:1/k")]);
+    assert_eq!(run(transport.send(delete(&url))).expect("an answer").status(), 301);
+}
+
+#[test]
+fn ten_redirects_are_followed() {
+    let moved = "HTTP/1.1 302 Found\r\nlocation: /on\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let found = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+    let transport = HttpTransporter::new(LanewayTransport::new(client()));
+    for (redirects, is_found) in [(10, true), (11, false)] {
+        let mut texts = vec![moved.to_owned(); redirects];
+        texts.push(found.to_owned());
+        let (url, _served) = answering(texts);
+        let answer = run(transport.send(Request::get(&url).body(Buffer::new()).expect("a request")));
+        assert_eq!(answer.is_ok(), is_found, "{redirects}");
+    }
+}
+
+#[test]
+fn an_error_longer_than_what_is_kept_of_it_stays_that_error() {
+    let page = "x".repeat(80_000);
+    let text = format!("HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 80000\r\n\r\n{page}");
+    let (url, _served) = answering(vec![text]);
+    let transport = HttpTransporter::new(LanewayTransport::new(client()));
+    let answer = run(transport.send(Request::get(&url).body(Buffer::new()).expect("a request")));
+    assert_eq!(answer.expect("an answer").status(), 404);
+}
+
+#[test]
 fn an_answer_that_breaks_off_is_an_error_that_passes() {
     let (url, served) = answering(vec!["HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf ".to_owned()]);
     let transport = HttpTransporter::new(LanewayTransport::new(client()));

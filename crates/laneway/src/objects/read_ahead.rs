@@ -48,11 +48,17 @@ impl ReadAhead {
     }
 
     /// What to begin to fetch for a reader that is at `position` and has everything up to `end`.
-    pub(super) fn next(&mut self, position: u64, end: u64, size: u64, readers: usize) -> Option<Range<u64>> {
+    pub(super) fn next(
+        &mut self,
+        position: u64,
+        end: u64,
+        size: u64,
+        readers: impl FnOnce() -> usize,
+    ) -> Option<Range<u64>> {
         let is_near = position <= end && end - position <= self.window / 2;
         let is_worth_it = self.next == end && end < size && (self.in_order || self.reads_on()) && is_near;
         is_worth_it.then(|| {
-            self.grow(readers);
+            self.grow(readers());
             self.range(end, self.window, size)
         })
     }
@@ -123,27 +129,27 @@ mod tests {
         let mut at = 0;
         for _ in 0..2 {
             let range = ahead.wanted(at, 10, SIZE, 1);
-            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, 1), None, "too little to pay");
+            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, || 1), None, "too little to pay");
             at = range.end;
         }
         let range = ahead.wanted(at, 10, SIZE, 1);
         assert_eq!(range.end - range.start, EAGER);
         assert!(ahead.reads_on());
-        assert_eq!(ahead.next(range.start, range.end, SIZE, 1), None, "half of it is not read yet");
+        assert_eq!(ahead.next(range.start, range.end, SIZE, || 1), None, "half of it is not read yet");
         let ended = range.end + GROWTH * EAGER;
-        assert_eq!(ahead.next(range.end - EAGER / 2, range.end, SIZE, 1), Some(range.end..ended));
-        assert_eq!(ahead.next(range.end, range.end, SIZE, 1), None, "it is on its way");
-        assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, 1), None);
-        assert_eq!(ahead.next(ended + 5, ended, SIZE, 1), None, "what it reads was here before");
+        assert_eq!(ahead.next(range.end - EAGER / 2, range.end, SIZE, || 1), Some(range.end..ended));
+        assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "it is on its way");
+        assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, || 1), None);
+        assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "what it reads was here before");
     }
 
     #[test]
     fn who_has_said_that_it_reads_in_order_has_the_next_bytes_fetched_from_the_first_on() {
         let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
-        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, 1), None, "half of it is not read yet");
-        let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, 1);
+        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of it is not read yet");
+        let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, || 1);
         assert_eq!(next, Some(FIRST_IN_ORDER..5 * FIRST_IN_ORDER));
         let small = &mut ReadAhead::new(true, 1000);
-        assert_eq!(small.next(600, 1000, 1000, 1), None);
+        assert_eq!(small.next(600, 1000, 1000, || 1), None);
     }
 }

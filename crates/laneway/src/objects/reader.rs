@@ -23,7 +23,7 @@ use crate::{Bucket, Error};
 /// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
 /// [`Bucket::open`].
 ///
-/// It is [`AsyncRead`] and [`AsyncSeek`] too: read in order it reads ahead, more and more, and nothing ahead after a jump. Other readers
+/// It is [`AsyncRead`] and [`AsyncSeek`] too: read in order it reads ahead, more and more, and nothing ahead after a jump, unless it was opened for that. Other readers
 /// of the same object, made by [`again`](Self::again), share what was fetched with the opening request.
 pub struct Reader {
     object: Arc<Object>,
@@ -35,7 +35,7 @@ pub struct Reader {
     /// What is being read.
     coming: Option<OfProcess<Coming>>,
     /// Held while it is read far ahead: one of those that share the room for that.
-    reading_on: Option<Arc<()>>,
+    reading_on: Option<OfProcess<Arc<()>>>,
     /// Columns that are read ahead, once somebody reads ranges as they come.
     columns: Mutex<Option<Begun<Ranges>>>,
 }
@@ -200,12 +200,15 @@ impl Reader {
     fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<Result<Bytes, Error>> {
         loop {
             if self.position >= self.size() || len == 0 {
-                self.reading_on = None;
                 return Poll::Ready(Ok(Bytes::new()));
             }
             if let Some(bytes) = self.at_hand(len) {
                 self.position += bytes.len() as u64;
                 self.fetch_ahead(context);
+                // What was read ahead is given back at the end, whether or not the reader is closed.
+                if self.position >= self.size() && self.reading_on.take().is_some() {
+                    self.have = (0, Bytes::new());
+                }
                 return Poll::Ready(Ok(bytes));
             }
             let position = self.position;
@@ -213,7 +216,8 @@ impl Reader {
             let is_useful =
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
-                let range = self.ahead.wanted(position, len as u64, self.object.meta.size, self.readers());
+                let range =
+                    self.ahead.wanted(position, len as u64, self.object.meta.size, self.object.readers());
                 self.share();
                 OfProcess::new((range.clone(), self.object.fetch(range, self.deadline)))
             });
@@ -225,21 +229,12 @@ impl Reader {
         }
     }
 
-    /// How many readers share the room for what is read ahead.
-    fn readers(&self) -> usize {
-        self.object
-            .bucket
-            .client()
-            .state()
-            .map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
-    }
-
     /// Is one of them, or no longer.
     fn share(&mut self) {
         self.reading_on = match self.ahead.reads_on() {
-            true => self.reading_on.take().or_else(|| {
+            true => self.reading_on.take().filter(|held| held.get().is_some()).or_else(|| {
                 let state = self.object.bucket.client().state();
-                state.ok().map(|state| Arc::clone(&state.machinery.reading_on))
+                state.ok().map(|state| OfProcess::new(Arc::clone(&state.machinery.reading_on)))
             }),
             false => None,
         };
@@ -264,7 +259,8 @@ impl Reader {
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;
         }
-        if let Some(range) = self.ahead.next(self.position, end, self.object.meta.size, self.readers()) {
+        let object = &self.object;
+        if let Some(range) = self.ahead.next(self.position, end, object.meta.size, || object.readers()) {
             self.share();
             let mut fetch = self.object.fetch(range.clone(), self.deadline);
             // It begins with its first poll. What comes of it is looked at when it is wanted.
@@ -276,6 +272,11 @@ impl Reader {
 }
 
 impl Object {
+    /// How many readers share the room for what is read ahead.
+    fn readers(&self) -> usize {
+        self.bucket.client().state().map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
+    }
+
     /// What was opened of the object's end.
     fn footer(&self) -> &Bytes {
         static NOTHING: Bytes = Bytes::new();

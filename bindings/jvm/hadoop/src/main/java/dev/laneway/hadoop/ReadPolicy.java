@@ -25,7 +25,7 @@ enum ReadPolicy {
   }
 
   /**
-   * How many of the last bytes come with the opening request. 128 KiB, a millisecond of 1 Gbit/s, save most small files a second request;
+   * How many of the last bytes come with the opening request of what isn't read in order. 128 KiB, a millisecond of 1 Gbit/s, save most small files a second request;
    * the index of a table of 50 columns and 64 row groups has some 400 KiB.
    */
   long footerBytes() {

@@ -46,10 +46,11 @@ fn a_served_store_keeps_its_objects_on_disk() {
     let advice = served.end("-TERM").exits(0).stderr;
     assert!(advice.contains("demos and tests"), "{advice}");
 
-    let served = Served::start(&laneway, &["--root", &root]);
+    let served = Served::start(&laneway, &["--root", &root, "--stats"]);
     let cat = laneway.run(["cat", "--anonymous", "--s3-endpoint", &served.url, "s3://bkt/f"]).succeeds();
     assert_eq!(cat.stdout, b"kept");
-    served.end("-INT").exits(0);
+    let asked = served.end("-INT").exits(0).stderr;
+    assert!(asked.contains("connections 1, 1 at once; requests 1: get 1; bytes in "), "{asked}");
 }
 
 #[test]

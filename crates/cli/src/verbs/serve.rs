@@ -103,6 +103,22 @@ struct Reach {
     secret_key: String,
 }
 
+/// What was asked of a server, for `--stats`.
+fn asked(server: &Server) -> String {
+    let counters = server.counters();
+    let verbs: Vec<_> =
+        counters.requests_by_verb.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
+    format!(
+        "connections {}, {} at once; requests {}: {}; bytes in {}, out {}",
+        counters.connections,
+        counters.connections_peak,
+        counters.requests,
+        verbs.join(", "),
+        counters.bytes_in,
+        counters.bytes_out
+    )
+}
+
 impl Serve {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let config = self.config();
@@ -124,6 +140,9 @@ impl Serve {
         }
         // The sender goes away at the first signal.
         let _ = stopped.recv();
+        if context.options.stats {
+            say(&asked(&server));
+        }
         Ok(Exit::Done)
     }
 

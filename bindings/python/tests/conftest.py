@@ -1,5 +1,6 @@
 """A store of its own for each test run: the program's `serve`, reached in both dialects."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -60,3 +61,13 @@ def make(request, server):
 @pytest.fixture
 def store(make):
     return make()
+
+
+@pytest.fixture
+def awaited():
+    """Calls the twin of a verb, and waits for it under asyncio."""
+
+    async def one(verb, *args, **kwargs):
+        return await verb(*args, **kwargs)
+
+    return lambda verb, *args, **kwargs: asyncio.run(one(verb, *args, **kwargs))

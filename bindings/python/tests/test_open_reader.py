@@ -1,5 +1,3 @@
-"""Objects as files."""
-
 import asyncio
 import gzip
 import io
@@ -72,30 +70,13 @@ def test_others_read_it(store):
         assert file.read() == LINES
 
 
-def test_a_file_that_is_written(store):
-    with store.open_writer("k") as file:
-        assert file.write(LINES) == len(LINES) and file.tell() == len(LINES)
-        with pytest.raises(FileNotFoundError):
-            store.head("k")
-    assert file.closed and store.get("k").bytes() == LINES
-    with pytest.raises(ValueError, match="closed"):
-        file.write(b"more")
-
-
-def test_a_file_that_is_left_by_an_exception_leaves_nothing(store):
-    with pytest.raises(RuntimeError), store.open_writer("k") as file:
-        file.write(b"bytes" * 5_000_000)
-        raise RuntimeError
-    assert store.list().collect() == []
-
-
 def test_awaited(store):
-    async def both():
-        async with store.open_writer_async("k") as file:
-            await file.write(LINES)
-        file = await store.open_reader_async("k")
+    store.put("lines", LINES)
+
+    async def read():
+        file = await store.open_reader_async("lines")
         assert await file.read(5) == LINES[:5]
         assert await file.seek(0) == 0 and await file.tell() == 0
         assert [line async for line in file] == LINES.splitlines(keepends=True)
 
-    asyncio.run(both())
+    asyncio.run(read())

@@ -1,0 +1,19 @@
+"""What the library in Rust gives Python: a stub for each of its files that has a class, and for each verb."""
+
+from laneway._laneway.bytes import Bytes as Bytes
+from laneway._laneway.files import AsyncReadableFile as AsyncReadableFile
+from laneway._laneway.files import AsyncWritableFile as AsyncWritableFile
+from laneway._laneway.files import Fetched as Fetched
+from laneway._laneway.files import Opening as Opening
+from laneway._laneway.files import ReadableFile as ReadableFile
+from laneway._laneway.files import WritableFile as WritableFile
+from laneway._laneway.job import Job as Job
+from laneway._laneway.store import ObjectStore as ObjectStore
+from laneway._laneway.verbs.get import BytesStream as BytesStream
+from laneway._laneway.verbs.get import GetResult as GetResult
+from laneway._laneway.verbs.list import ListStream as ListStream
+
+__version__: str
+
+def end_logging() -> None: ...
+def program(line: list[str], /) -> int: ...

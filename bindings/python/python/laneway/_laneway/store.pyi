@@ -1,0 +1,29 @@
+from typing import Any, Self
+
+from laneway._laneway import verbs
+
+class ObjectStore(
+    verbs.Get,
+    verbs.GetRange,
+    verbs.GetRanges,
+    verbs.Put,
+    verbs.Head,
+    verbs.List,
+    verbs.ListWithDelimiter,
+    verbs.Delete,
+    verbs.Copy,
+    verbs.Rename,
+    verbs.Sign,
+    verbs.OpenReader,
+    verbs.OpenWriter,
+):
+    def __new__(cls, url: str, settings: dict[str, Any]) -> Self: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def bucket(self) -> str: ...
+    @property
+    def prefix(self) -> str | None: ...
+    @property
+    def scheme(self) -> str: ...
+    def counters(self) -> dict[str, int]: ...

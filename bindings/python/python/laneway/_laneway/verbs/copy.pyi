@@ -1,0 +1,9 @@
+from collections.abc import Awaitable
+from typing import type_check_only
+
+from laneway.types import PutResult
+
+@type_check_only
+class Copy:
+    def copy(self, from_: str, to: str, *, overwrite: bool = True) -> PutResult: ...
+    def copy_async(self, from_: str, to: str, *, overwrite: bool = True) -> Awaitable[PutResult]: ...

@@ -1,0 +1,9 @@
+from collections.abc import Awaitable
+from typing import type_check_only
+
+from laneway.types import ListResult
+
+@type_check_only
+class ListWithDelimiter:
+    def list_with_delimiter(self, prefix: str | None = None) -> ListResult: ...
+    def list_with_delimiter_async(self, prefix: str | None = None) -> Awaitable[ListResult]: ...

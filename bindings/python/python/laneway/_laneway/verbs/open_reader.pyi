@@ -1,0 +1,10 @@
+from collections.abc import Awaitable
+from typing import type_check_only
+
+from laneway._laneway.files import AsyncReadableFile, Opening, ReadableFile
+
+@type_check_only
+class OpenReader:
+    def open_reader(self, path: str, *, footer: int | None = None) -> ReadableFile: ...
+    def open_reader_async(self, path: str, *, footer: int | None = None) -> Awaitable[AsyncReadableFile]: ...
+    def begin_reader(self, path: str, *, footer: int | None = None) -> Opening: ...

@@ -1,0 +1,9 @@
+from typing import type_check_only
+
+from laneway._laneway.files import AsyncWritableFile, WritableFile
+from laneway.types import Attributes, PutMode
+
+@type_check_only
+class OpenWriter:
+    def open_writer(self, path: str, *, attributes: Attributes | None = None, tags: dict[str, str] | None = None, mode: PutMode | None = None) -> WritableFile: ...
+    def open_writer_async(self, path: str, *, attributes: Attributes | None = None, tags: dict[str, str] | None = None, mode: PutMode | None = None) -> AsyncWritableFile: ...

@@ -1,0 +1,9 @@
+from collections.abc import Awaitable
+from typing import type_check_only
+
+from laneway.types import AsyncInput, Attributes, Input, PutMode, PutResult
+
+@type_check_only
+class Put:
+    def put(self, path: str, file: Input, *, attributes: Attributes | None = None, tags: dict[str, str] | None = None, mode: PutMode | None = None) -> PutResult: ...
+    def put_async(self, path: str, file: AsyncInput, *, attributes: Attributes | None = None, tags: dict[str, str] | None = None, mode: PutMode | None = None) -> Awaitable[PutResult]: ...

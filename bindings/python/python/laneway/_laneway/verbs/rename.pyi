@@ -1,0 +1,9 @@
+from collections.abc import Awaitable
+from typing import type_check_only
+
+from laneway.types import PutResult
+
+@type_check_only
+class Rename:
+    def rename(self, from_: str, to: str, *, overwrite: bool = True) -> PutResult: ...
+    def rename_async(self, from_: str, to: str, *, overwrite: bool = True) -> Awaitable[PutResult]: ...

@@ -1,0 +1,23 @@
+import urllib.request
+from datetime import timedelta
+
+import laneway
+import pytest
+
+
+def test_sign(make, awaited):
+    store = make()
+    hour = timedelta(hours=1)
+    if store.scheme == "gs":
+        # Nobody signs for who has no credentials.
+        with pytest.raises(laneway.exceptions.BaseError):
+            store.sign("GET", "k", hour)
+        return
+    store.put("k", b"bytes")
+    with urllib.request.urlopen(store.sign("GET", "k", hour)) as answer:
+        assert answer.read() == b"bytes"
+    urls = awaited(laneway.sign_async, store, "PUT", ["a", "b"], hour)
+    with urllib.request.urlopen(urllib.request.Request(urls[1], b"put", method="PUT")):
+        assert store.get("b").bytes() == b"put"
+    with pytest.raises(ValueError):
+        store.sign("FETCH", "k", hour)

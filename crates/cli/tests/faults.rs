@@ -21,11 +21,20 @@ enum Command {
     List,
     Remove,
     Sync,
+    /// Inside the store.
+    Move,
+    Verify,
+    /// Several commands with a manifest, of which one is hit.
+    Run,
 }
 
 use Command::*;
 
-const COMMANDS: [Command; 6] = [Download, Upload, Cat, List, Remove, Sync];
+const COMMANDS: [Command; 9] = [Download, Upload, Cat, List, Remove, Sync, Move, Verify, Run];
+
+/// What is done at once: each is about keys of its own.
+const LINES: &str = "cp source STORE://bucket/new\ncp STORE://bucket/t/k STORE://bucket/copied\nrm STORE://bucket/u/k\n\
+    setmeta --content-type a/b STORE://bucket/v\nverify STORE://bucket/t STORE://bucket/w\n";
 
 /// How a command has to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +93,7 @@ fn expected(command: Command, fault: &str) -> Option<Expected> {
         "lose-answer" => Success,
         _ if PASSING.contains(&fault) && is_removal => Either(&["transport"]),
         _ if PASSING.contains(&fault) => Success,
-        "corrupt" | "wrong-checksum" if is_removal || matches!(command, List | Sync) => return None,
+        "corrupt" | "wrong-checksum" if !is_content && !matches!(command, Upload | Run) => return None,
         "corrupt" => Success,
         "wrong-checksum" if is_content => Success,
         "wrong-checksum" => Either(&["integrity"]),
@@ -100,6 +109,10 @@ fn expected(command: Command, fault: &str) -> Option<Expected> {
         "garble" | "malformed" => Either(&["server", "integrity"]),
         fault => panic!("{fault} is nobody's"),
     })
+}
+
+fn run_again() -> Vec<String> {
+    ["run", "--json", "--manifest", "manifest", "lines"].map(str::to_owned).to_vec()
 }
 
 /// A store of one kind and a folder.
@@ -132,10 +145,16 @@ impl Rig {
         for key in store.keys(Endpoint::BUCKET) {
             store.remove(Endpoint::BUCKET, &key);
         }
-        store.put(Endpoint::BUCKET, "t/k", &self.bytes).expect("stored");
+        for key in ["t/k", "u/k", "v", "w/k"] {
+            store.put(Endpoint::BUCKET, key, &self.bytes).expect("stored");
+        }
         for entry in fs::read_dir(self.out()).expect("read") {
             fs::remove_file(entry.expect("an entry").path()).expect("removed");
         }
+        fs::write(self.endpoint.folder().join("lines"), LINES.replace("STORE", self.scheme))
+            .expect("written");
+        // Of the run before.
+        let _ = fs::remove_file(self.endpoint.folder().join("manifest"));
     }
 
     fn run(&self, command: Command, fault: &str) -> Run {
@@ -147,12 +166,23 @@ impl Rig {
             List => ("list", vec!["ls".into(), "--json".into(), url("t/")]),
             Remove => ("delete", vec!["rm".into(), "--json".into(), url("t/k")]),
             Sync => ("list", vec!["sync".into(), "--json".into(), url("t"), "out".into()]),
+            Move => ("copy", vec!["mv".into(), "--json".into(), url("t/k"), url("moved")]),
+            Verify => ("list", vec!["verify".into(), "--json".into(), url("t"), url("u")]),
+            Run => ("put", run_again()),
         };
         let rule = format!("{verb}:1 {fault}");
         self.endpoint.server().set_faults(Faults::parse([&*rule]).expect("a rule"));
         let run = self.endpoint.program(LANEWAY).run(arguments);
         self.endpoint.server().set_faults(Faults::default());
         run
+    }
+
+    /// Whether several commands, begun again where nothing fails, do what is left of them.
+    fn ends_when_begun_again(&self) -> bool {
+        let run = self.endpoint.program(LANEWAY).run(run_again());
+        let store = self.endpoint.server().store();
+        let has_new = store.read(Endpoint::BUCKET, "new").is_ok_and(|there| there == self.bytes);
+        run.status == Some(0) && has_new
     }
 
     /// What is wrong with what a command has left, or with what it has written, where it has `succeeded` or not.
@@ -179,7 +209,27 @@ impl Rig {
             List => {
                 !succeeded || run.json().iter().any(|record| record["url"].to_string().ends_with("t/k\""))
             }
-            Remove => !succeeded || store.keys(Endpoint::BUCKET).is_empty(),
+            Remove => !succeeded || store.read(Endpoint::BUCKET, "t/k").is_err(),
+            Move => {
+                let [source, moved] = ["t/k", "moved"].map(|key| store.read(Endpoint::BUCKET, key).ok());
+                let is_one = |there: &Option<Vec<u8>>| there.as_deref().is_none_or(is_right);
+                let is_moved = source.is_none() && moved.is_some();
+                is_one(&source) && is_one(&moved) && (is_moved || !succeeded && source.is_some())
+            }
+            // They are equal, and nobody may say that they aren't.
+            Verify => !succeeded || run.record("summary")["files"] == 1,
+            Run => {
+                let content_type = store
+                    .object(Endpoint::BUCKET, "v")
+                    .and_then(|object| object.attributes.content_type.clone());
+                let others_are_done =
+                    store.read(Endpoint::BUCKET, "copied").is_ok_and(|there| is_right(&there))
+                        && store.read(Endpoint::BUCKET, "u/k").is_err()
+                        && content_type.as_deref() == Some("a/b");
+                let new = store.read(Endpoint::BUCKET, "new").ok();
+                let is_whole = new.as_ref().is_none_or(|there| *there == self.bytes);
+                others_are_done && is_whole && (new.is_some() || !succeeded) && self.ends_when_begun_again()
+            }
         };
         (!is_so)
             .then(|| format!("it has left or written something else: {names:?}, {} bytes", run.stdout.len()))

@@ -6,7 +6,7 @@ use laneway::Provider;
 
 use crate::expectations::{Expected, expected, uploads_left_max};
 use crate::faults::{Class, FAULTS, Fault, NOT_TAKEN};
-use crate::operations::{About, Ended, Operation, STRIKES, Strike, is_partial, strikes_of};
+use crate::operations::{About, Ended, Operation, STRIKES, Strike, Way, is_partial, strikes_of};
 use crate::rig::{Kind, Rig};
 
 /// Whether a fault hits a request once, or again whenever it is tried again.
@@ -81,7 +81,9 @@ impl Cell {
             Class::RangeIgnored | Class::RangeShifted if !asks_for_range || self.opens() => {
                 Some("no range is asked for")
             }
-            Class::Replacement if !is_content => Some("nothing is read that could be replaced"),
+            Class::Replacement if !is_content && !self.removes_source() => {
+                Some("nothing is read that could be replaced")
+            }
             Class::Unreadable if is_content || about == About::Headers => Some("no document is answered"),
             Class::WrongChecksum if !is_content && !is_sent && about != About::Headers => {
                 Some("no checksum is answered")
@@ -103,6 +105,16 @@ impl Cell {
     /// Whether the request opens a large object, and so asks for all of it.
     pub(crate) fn opens(&self) -> bool {
         self.strike.about == About::Slice && self.strike.nth == 1
+    }
+
+    /// Whether the request removes what was moved.
+    pub(crate) fn removes_source(&self) -> bool {
+        matches!(self.strike.operation, Operation::Move(_)) && self.strike.about == About::Removal
+    }
+
+    /// In whose words the request is asked.
+    pub(crate) fn dialect(&self) -> Provider {
+        self.strike.operation.dialect(self.strike.about, self.kind.provider)
     }
 
     /// Whether what has come is handed on before all is there.
@@ -194,6 +206,10 @@ impl Cell {
         }
         if let Err(what) = operation.leftover(rig, ended.is_ok()) {
             return wrong(what);
+        }
+        if self.fault.class == Class::Replacement && self.removes_source() && !Way::has_kept_replacement(rig)
+        {
+            return wrong("what another writer has put is gone".into());
         }
         let mut files = rig.files();
         if ended.is_err() && operation.keeps_partial_file() {

@@ -4,7 +4,7 @@ use laneway::Provider;
 
 use crate::cell::{Cell, Often};
 use crate::faults::Class;
-use crate::operations::{About, Operation};
+use crate::operations::{About, Operation, Tree, Way};
 
 /// How a cell has to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,13 +23,13 @@ use Expected::{Either, Failure, Success};
 pub(crate) fn expected(cell: &Cell) -> Expected {
     let about = cell.strike.about;
     let once = cell.often == Often::Once;
-    let is_gcs = cell.kind.provider == Provider::Gcs;
+    let is_gcs = cell.dialect() == Provider::Gcs;
     let is_part = matches!(about, About::Slice | About::Range);
     let passes_or = |kinds| if once { Success } else { Failure(kinds) };
     // The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
     let is_all_in_head = about == About::Headers && !is_gcs || cell.strike.verb == "part";
     // Keys whose batch fails are removed one by one.
-    let is_batch = cell.strike.operation == Operation::DeleteMany;
+    let is_batch = matches!(cell.strike.verb, "batch" | "delete-many");
     match cell.fault.class {
         Class::Slowness | Class::NoLength | Class::GoAway => Success,
         // A store without multipart uploads is written to in a session.
@@ -39,6 +39,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::Break | Class::Loss | Class::LongLength | Class::NotTaken if is_batch => {
             Either(&["transport"])
         }
+        // To remove it as it was copied takes another permission than to remove it, and then it is compared first.
+        Class::Refusal if cell.removes_source() && once && !is_gcs => Success,
         Class::Refusal => Failure(&["permission"]),
         // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
         Class::Throttle if is_gcs || about == About::Headers => passes_or(&["throttled", "server"]),
@@ -60,8 +62,13 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::WrongChecksum => Success,
         // Where two places say how long it is, they contradict each other; and nobody knows which is right.
         Class::LongLength | Class::ShortLength if cell.opens() => Failure(&["integrity", "transport"]),
-        // A listing has said how long it is.
-        Class::LongLength if cell.strike.operation == Operation::SyncDown => {
+        // A listing or a HEAD has said how long it is.
+        Class::LongLength
+            if matches!(
+                cell.strike.operation,
+                Operation::SyncDown | Operation::Of(Tree::SyncAcross) | Operation::Move(Way::Across)
+            ) =>
+        {
             Either(&["integrity", "transport"])
         }
         Class::LongLength if about == About::Content => Failure(&["integrity", "invalid_range", "transport"]),
@@ -75,6 +82,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::ShortLength if about == About::Content => passes_or(&["transport", "integrity"]),
         Class::ShortLength => Either(&["transport", "integrity", "server"]),
         Class::RangeIgnored | Class::RangeShifted => Failure(&["unsupported"]),
+        // What another writer has put stays.
+        Class::Replacement if cell.removes_source() => Failure(&["source"]),
         Class::Replacement if is_part => Either(&["precondition"]),
         Class::Replacement => Success,
         Class::ErrorIn200 if is_part => Failure(&["server", "unsupported", "precondition"]),

@@ -1,5 +1,8 @@
 //! The operations of the matrix: what each needs, does and has to leave.
 
+mod moves;
+mod trees;
+
 use std::path::Path;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -8,7 +11,10 @@ use laneway::{
     SetMetaRequest, SyncRequest,
 };
 
-use crate::rig::{BUCKET, LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES};
+pub(crate) use moves::Way;
+pub(crate) use trees::Tree;
+
+use crate::rig::{BUCKET, LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES, other};
 
 /// What a request of an operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +67,10 @@ pub(crate) enum Operation {
     SetMeta,
     SyncUp,
     SyncDown,
+    /// Between the two dialects.
+    CopyLargeAcross,
+    Move(Way),
+    Of(Tree),
 }
 
 use Operation::*;
@@ -70,7 +80,7 @@ const fn strike(operation: Operation, verb: &'static str, nth: u32, about: About
 }
 
 /// What is struck in every dialect.
-pub(crate) const STRIKES: [Strike; 21] = [
+pub(crate) const STRIKES: [Strike; 39] = [
     strike(GetFile, "get", 1, About::Content),
     strike(GetLargeFile, "get", 1, About::Slice),
     strike(GetLargeFile, "get", 2, About::Slice),
@@ -92,16 +102,39 @@ pub(crate) const STRIKES: [Strike; 21] = [
     strike(SyncUp, "list", 1, About::Document),
     strike(SyncUp, "put", 1, About::Write),
     strike(SyncDown, "get", 1, About::Content),
+    strike(CopyLargeAcross, "get", 2, About::Slice),
+    strike(CopyLargeAcross, "begin", 1, About::Begin),
+    strike(CopyLargeAcross, "part", 1, About::Write),
+    strike(CopyLargeAcross, "complete", 1, About::Write),
+    strike(Move(Way::Up), "put", 1, About::Write),
+    strike(Move(Way::Down), "get", 1, About::Content),
+    strike(Move(Way::Down), "delete", 1, About::Removal),
+    strike(Move(Way::Within), "copy", 1, About::Write),
+    strike(Move(Way::Within), "delete", 1, About::Removal),
+    strike(Move(Way::Across), "head", 1, About::Headers),
+    strike(Move(Way::Across), "get", 1, About::Content),
+    strike(Move(Way::Across), "put", 1, About::Write),
+    strike(Move(Way::Across), "delete", 1, About::Removal),
+    strike(Of(Tree::Remove), "list", 1, About::Document),
+    strike(Of(Tree::Verify), "list", 1, About::Document),
+    strike(Of(Tree::SyncAcross), "list", 1, About::Document),
+    strike(Of(Tree::SyncAcross), "get", 1, About::Content),
+    strike(Of(Tree::SyncAcross), "put", 1, About::Write),
 ];
 
 /// What only one dialect has.
-pub(crate) fn strikes_of(provider: Provider) -> [Strike; 2] {
-    match provider {
-        Provider::Gcs => {
-            [strike(DeleteMany, "batch", 1, About::Removal), strike(SetMeta, "patch", 1, About::Write)]
-        }
-        _ => [strike(DeleteMany, "delete-many", 1, About::Removal), strike(SetMeta, "copy", 1, About::Write)],
-    }
+pub(crate) fn strikes_of(provider: Provider) -> [Strike; 4] {
+    // What a sync across removes is in the other dialect, and on GCS removed one by one, each in its state.
+    let (batch, removal_across, description) = match provider {
+        Provider::Gcs => ("batch", "delete-many", "patch"),
+        _ => ("delete-many", "delete", "copy"),
+    };
+    [
+        strike(DeleteMany, batch, 1, About::Removal),
+        strike(Of(Tree::Remove), batch, 1, About::Removal),
+        strike(Of(Tree::SyncAcross), removal_across, 1, About::Removal),
+        strike(SetMeta, description, 1, About::Write),
+    ]
 }
 
 impl Operation {
@@ -125,6 +158,9 @@ impl Operation {
             SetMeta => "set-meta",
             SyncUp => "sync-up",
             SyncDown => "sync-down",
+            CopyLargeAcross => "copy-large-across",
+            Move(way) => way.name(),
+            Of(tree) => tree.name(),
         }
     }
 
@@ -139,6 +175,9 @@ impl Operation {
             GetLargeFile | ReadLarge => 6,
             PutLargeFile | PutNewLargeFile => 6,
             SyncUp | SyncDown => 4,
+            CopyLargeAcross => 10,
+            Move(way) => way.requests_max(),
+            Of(tree) => tree.requests_max(),
         }
     }
 
@@ -161,7 +200,7 @@ impl Operation {
             }
             GetBytes | Head | Copy | Delete | SetMeta => rig.object("k", &SMALL_BYTES),
             GetRange | GetRanges => rig.object("k", &RANGED_BYTES),
-            ReadLarge => rig.object("k", &LARGE_BYTES),
+            ReadLarge | CopyLargeAcross => rig.object("k", &LARGE_BYTES),
             PutFile | PutBytes => rig.object("k", b"old"),
             PutLargeFile => rig.object("k", b"old"),
             PutNewLargeFile => {}
@@ -180,6 +219,8 @@ impl Operation {
                     rig.object(&format!("t/{name}"), &SMALL_BYTES);
                 }
             }
+            Move(way) => way.prepare(rig),
+            Of(tree) => tree.prepare(rig),
         }
     }
 
@@ -252,13 +293,17 @@ impl Operation {
             }
             SyncUp => one(client.sync(SyncRequest::new(rig.work().as_path().into(), rig.url("t")))),
             SyncDown => one(client.sync(SyncRequest::new(rig.url("t"), rig.work().as_path().into()))),
+            CopyLargeAcross => {
+                one(client.copy(CopyRequest::new(vec![rig.url("k")], rig.url_across("copied"))))
+            }
+            Move(way) => way.carry_out(rig, client),
+            Of(tree) => tree.carry_out(rig, client),
         }
     }
 
     /// What is wrong with what it has left in bucket and folder where it has `succeeded` or not.
     pub(crate) fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
         let file = |name: &str| std::fs::read(rig.work().join(name)).ok();
-        let demand = |is_so: bool, what: &str| if is_so { Ok(()) } else { Err(what.to_owned()) };
         match self {
             GetFile | GetLargeFile => {
                 let bytes: &[u8] = if self == GetFile { &SMALL_BYTES } else { &LARGE_BYTES };
@@ -280,9 +325,11 @@ impl Operation {
                     "the object is neither what was there nor what was sent",
                 )
             }
-            Copy => {
+            Copy | CopyLargeAcross => {
+                let bytes: &[u8] = if self == Copy { &SMALL_BYTES } else { &LARGE_BYTES };
                 let there = rig.stored("copied");
-                let is_copied = there.as_deref() == Some(&SMALL_BYTES);
+                let is_copied =
+                    there.as_deref().is_some_and(|there| there == bytes || there == inverted(bytes));
                 demand(is_copied || there.is_none() && !succeeded, "the copy is not the object")
             }
             Delete => demand(!succeeded || rig.stored("k").is_none(), "the object is still there"),
@@ -304,6 +351,8 @@ impl Operation {
                 }
                 Ok(())
             }
+            Move(way) => way.leftover(rig, succeeded),
+            Of(tree) => tree.leftover(rig, succeeded),
         }
     }
 
@@ -312,8 +361,20 @@ impl Operation {
         match self {
             GetFile | GetLargeFile => &["k"],
             SyncUp | SyncDown => &["a", "b"],
+            Move(way) => way.files(),
+            Of(tree) => tree.files(),
             _ => &[],
         }
+    }
+
+    /// Whose words a request about something uses: what goes across is written, and a tree across removed, in the other dialect's.
+    pub(crate) fn dialect(self, about: About, provider: Provider) -> Provider {
+        let is_across = match self {
+            CopyLargeAcross | Move(Way::Across) => matches!(about, About::Write | About::Begin),
+            Of(Tree::SyncAcross) => matches!(about, About::Write | About::Removal),
+            _ => false,
+        };
+        if is_across { other(provider) } else { provider }
     }
 }
 
@@ -341,6 +402,10 @@ impl From<Error> for Ended {
 /// What another writer makes of the bytes.
 pub(crate) fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
+}
+
+fn demand(is_so: bool, what: &str) -> Result<(), String> {
+    if is_so { Ok(()) } else { Err(what.to_owned()) }
 }
 
 fn same(read: &[u8], bytes: &[u8]) -> Result<(), Ended> {

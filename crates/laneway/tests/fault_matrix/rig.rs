@@ -54,6 +54,11 @@ impl Kind {
     }
 }
 
+/// The other dialect.
+pub(crate) fn other(provider: Provider) -> Provider {
+    if provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs }
+}
+
 /// The bytes of the large and of the small object.
 pub(crate) static LARGE_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| laneway_testkit::random_bytes(1, LARGE));
 pub(crate) static RANGED_BYTES: LazyLock<Vec<u8>> =
@@ -112,6 +117,11 @@ impl Rig {
 
     pub(crate) fn url(&self, key: &str) -> Location {
         Location::object(self.kind.provider, BUCKET, key)
+    }
+
+    /// The same key in the other dialect's words.
+    pub(crate) fn url_across(&self, key: &str) -> Location {
+        Location::object(other(self.kind.provider), BUCKET, key)
     }
 
     /// A file that is there from the beginning, `small` or `large`.

@@ -1,0 +1,232 @@
+//! The cells: faults that meet requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use laneway::{Bucket, Provider};
+
+use crate::expectations::{Expected, expected};
+use crate::rig::{KINDS, Kind, Rig};
+
+/// What is asked of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    Get,
+    GetLarge,
+    GetRanges,
+    Head,
+    Put,
+    PutMultipart,
+    List,
+    ListFolder,
+    Delete,
+    DeleteStream,
+    Copy,
+}
+
+/// Requests of operations that faults hit: which verb's, and which of those. `batch` is what the dialect removes many keys by.
+const STRIKES: [(Operation, &str); 14] = [
+    (Operation::Get, "get:1"),
+    (Operation::GetLarge, "get:1"),
+    (Operation::GetLarge, "get:2"),
+    (Operation::GetRanges, "get:2"),
+    (Operation::Head, "head:1"),
+    (Operation::Put, "put:1"),
+    (Operation::PutMultipart, "begin:1"),
+    (Operation::PutMultipart, "part:1"),
+    (Operation::PutMultipart, "complete:1"),
+    (Operation::List, "list:1"),
+    (Operation::ListFolder, "list:1"),
+    (Operation::Delete, "delete:1"),
+    (Operation::DeleteStream, "batch:1"),
+    (Operation::Copy, "copy:1"),
+];
+
+const FAULTS: [&str; 22] = [
+    "status 503",
+    "status 500",
+    "status 403",
+    "reset",
+    "reset@100",
+    "drop",
+    "cut@100",
+    "stall",
+    "truncate",
+    "lose-answer",
+    "length none",
+    "length +7",
+    "length -1",
+    "corrupt",
+    "wrong-checksum",
+    "range ignored",
+    "range shifted",
+    "replace",
+    "error-in-200",
+    "garble",
+    "goaway",
+    "refuse-stream",
+];
+
+/// A fault that meets a request, once, or `always`: the client then doesn't try again, which is the same with fewer pauses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) operation: Operation,
+    pub(crate) request: &'static str,
+    pub(crate) fault: &'static str,
+    pub(crate) always: bool,
+    pub(crate) kind: Kind,
+}
+
+/// How an operation ended that did not succeed.
+#[derive(Debug)]
+#[expect(dead_code, reason = "shown in messages")]
+pub(crate) enum Ended {
+    /// With an error of that kind.
+    Failed { kind: &'static str, text: String },
+    /// As if it had succeeded, with something else; or with an error that isn't told as it has to be.
+    Wrong(String),
+}
+
+pub(crate) type CarryOut = fn(Operation, Bucket) -> Result<(), Ended>;
+
+/// Threads of each kind. Cells mostly wait for pauses.
+const THREADS: usize = 4;
+const CELLS_MIN: usize = 350;
+
+/// Long enough for what passes.
+const RETRY_FOR: Duration = Duration::from_secs(20);
+/// A silent connection is given up after so long, where one is silent.
+const STALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// What was not taken is asked for ten times more at once, the rest a few times.
+const REQUESTS_MAX: u64 = 40;
+
+/// Runs all cells. `turn` shifts in which dialect and protocol each of them is.
+pub(crate) fn run(turn: usize, carry_out: CarryOut) {
+    let (cells, skipped) = cells(turn);
+    println!("{} cells; skipped: {skipped:?}", cells.len());
+    assert!(cells.len() >= CELLS_MIN, "only {} cells", cells.len());
+    let failures = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for kind in KINDS {
+            let of_kind: Vec<Cell> = cells.iter().filter(|cell| cell.kind == kind).copied().collect();
+            for thread in 0..THREADS {
+                let mine: Vec<Cell> = of_kind.iter().skip(thread).step_by(THREADS).copied().collect();
+                threads.push(scope.spawn(move || {
+                    let rig = Rig::new(kind);
+                    mine.into_iter().filter_map(|cell| cell.problem(&rig, carry_out)).collect::<Vec<_>>()
+                }));
+            }
+        }
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(failures.is_empty(), "{} of {} cells:\n{}", failures.len(), cells.len(), failures.join("\n"));
+}
+
+/// The cells, and how many are left out for which reason.
+fn cells(turn: usize) -> (Vec<Cell>, BTreeMap<&'static str, usize>) {
+    let (mut cells, mut skipped) = (Vec::new(), BTreeMap::new());
+    for (place, (operation, request)) in STRIKES.into_iter().enumerate() {
+        for (at, fault) in FAULTS.into_iter().enumerate() {
+            for always in [false, true] {
+                let kind = KINDS[(turn + place + at + 2 * usize::from(always)) % KINDS.len()];
+                let cell = Cell { operation, request, fault, always, kind };
+                match cell.skipped() {
+                    Some(why) => *skipped.entry(why).or_default() += 1,
+                    None => cells.push(cell),
+                }
+            }
+        }
+    }
+    (cells, skipped)
+}
+
+impl Cell {
+    /// Whether an object's bytes come back.
+    pub(crate) fn is_content(&self) -> bool {
+        matches!(self.operation, Operation::Get | Operation::GetLarge | Operation::GetRanges)
+    }
+
+    /// Why the fault can't meet the request.
+    fn skipped(&self) -> Option<&'static str> {
+        let is_sent = matches!(self.request, "put:1" | "part:1");
+        let is_headers = self.operation == Operation::Head;
+        match self.fault {
+            "range ignored" | "range shifted" if !self.asks_for_range() => Some("no range is asked for"),
+            "replace" if !self.is_content() => Some("nothing is read that could be replaced"),
+            "garble" if self.is_content() || is_headers => Some("no document is answered"),
+            "wrong-checksum" if !self.is_content() && !is_sent && !is_headers => {
+                Some("no checksum is answered")
+            }
+            "corrupt" if self.operation == Operation::GetRanges => {
+                Some("no store tells the checksum of a range")
+            }
+            "corrupt" if !self.is_content() && !is_sent => Some("documents have no checksum"),
+            "length none" | "length -1" | "length +7" if is_headers => {
+                Some("what a HEAD says of lengths nothing contradicts")
+            }
+            "stall" if matches!(self.request, "copy:1" | "complete:1") => {
+                Some("a store may take minutes to copy or to complete, which are waited for")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the request opens a large object, and so asks for all of it.
+    pub(crate) fn opens(&self) -> bool {
+        self.operation == Operation::GetLarge && self.request == "get:1"
+    }
+
+    /// Whether the request is for a range, and not the one that opens a large object.
+    pub(crate) fn asks_for_range(&self) -> bool {
+        self.request == "get:2"
+    }
+
+    fn rule(&self) -> String {
+        let (verb, nth) = self.request.split_once(':').unwrap_or((self.request, "1"));
+        let verb = if verb == "batch" && self.kind.provider == Provider::S3 { "delete-many" } else { verb };
+        let last = if self.always { "-999999" } else { "" };
+        format!("{verb}:{nth}{last} {}", self.fault)
+    }
+
+    /// Runs the cell. Says what is wrong about how it has ended.
+    fn problem(&self, rig: &Rig, carry_out: CarryOut) -> Option<String> {
+        rig.set_faults(None);
+        rig.prepare(self.operation);
+        let retry_for = if self.always { Duration::ZERO } else { RETRY_FOR };
+        let stall_timeout = if self.fault == "stall" { STALL_TIMEOUT } else { Duration::from_secs(30) };
+        let bucket = rig.bucket(retry_for, stall_timeout);
+        let before = rig.counters();
+        rig.set_faults(Some(&self.rule()));
+        let ended = carry_out(self.operation, bucket);
+        rig.set_faults(None);
+        let expected = expected(self);
+        let wrong = |what: &str| Some(format!("{self:?}: {what}; {ended:?}, where {expected:?} is right"));
+        if !rig.is_quiet() {
+            return wrong("connections are still open");
+        }
+        let after = rig.counters();
+        let is_right = match (&ended, expected) {
+            (Ok(()), Expected::Success | Expected::Either(_)) => true,
+            (Err(Ended::Failed { kind, .. }), Expected::Failure(kinds) | Expected::Either(kinds)) => {
+                kinds.contains(kind)
+            }
+            _ => false,
+        };
+        if !is_right {
+            return wrong("it has ended otherwise");
+        }
+        if after.faults_fired == before.faults_fired {
+            return wrong("the fault has met no request");
+        }
+        if after.requests - before.requests > REQUESTS_MAX {
+            return wrong("it took more requests than are enough");
+        }
+        let left = |counters: &laneway_server::Counters| counters.multipart_open + counters.resumable_open;
+        // A beginning whose answer was lost, once for each time that it is asked for, and what broke under its abort.
+        let left_max = u64::from(self.operation == Operation::PutMultipart) * if self.always { 3 } else { 1 };
+        if left(&after) - left(&before) > left_max {
+            return wrong("uploads are left");
+        }
+        rig.problem(self.operation, ended.is_ok()).and_then(wrong)
+    }
+}

@@ -1,5 +1,6 @@
 //! One client at work, in a part of the bucket that nobody else writes to.
 
+mod commands;
 mod ended;
 mod trees;
 
@@ -155,6 +156,13 @@ impl<'a> Actor<'a> {
             Op::DownloadTree => self.download_tree(&what),
             Op::SyncUp => self.sync_up(),
             Op::SyncDown => self.sync_down(&what),
+            Op::Verify => self.verify(&what),
+            Op::Du => self.du(&what),
+            Op::SetMeta => {
+                let key = self.key(&NAMES);
+                self.set_colour(&what, &key)
+            }
+            Op::Run => self.run(&what),
         }
     }
 
@@ -278,6 +286,16 @@ impl<'a> Actor<'a> {
         }
         let Ok(listed) = self.client.list(&own) else { return Outcome::Failed };
         self.model.allows_sizes(what, &own, &listed);
+        Outcome::Done
+    }
+
+    fn du(&mut self, what: &str) -> Outcome {
+        let own = self.own.clone();
+        if !self.model.holds_something(&own) {
+            return Outcome::Idle;
+        }
+        let Ok((objects, bytes)) = self.client.du(&own) else { return Outcome::Failed };
+        self.model.allows_sums(what, &own, objects, bytes);
         Outcome::Done
     }
 

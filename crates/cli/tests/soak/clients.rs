@@ -3,7 +3,7 @@
 mod library;
 mod programs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,20 @@ pub(crate) use programs::Programs;
 
 /// Why an operation came to nothing, in words.
 pub(crate) type Failure = String;
+
+/// One of several that are carried out side by side, each about keys of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Command {
+    Put(PathBuf, String),
+    Copy(String, String),
+    Move(String, String),
+    Remove(String),
+    /// Gives an object a colour.
+    Describe(String, String),
+}
+
+/// The metadata that objects are described by.
+pub(crate) const COLOUR: &str = "colour";
 
 /// What all clients can do. Keys are those of the bucket; a folder in a store is a prefix that ends in a slash.
 pub(crate) trait Client: Send {
@@ -45,6 +59,14 @@ pub(crate) trait Client: Send {
     /// Removes what the source doesn't have.
     fn sync_up(&mut self, folder: &Path, prefix: &str) -> Result<(), Failure>;
     fn sync_down(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure>;
+    /// The names by which a folder differs from what lies below a prefix, as far as sizes tell.
+    fn verify(&mut self, folder: &Path, prefix: &str) -> Result<BTreeSet<String>, Failure>;
+    /// How many objects lie below a prefix, which are some, and of how many bytes.
+    fn du(&mut self, prefix: &str) -> Result<(u64, u64), Failure>;
+    /// Whether the object is there, and has that colour.
+    fn set_colour(&mut self, key: &str, colour: &str) -> Result<bool, Failure>;
+    /// Side by side. After a failure any of them may be done.
+    fn run_all(&mut self, commands: &[Command]) -> Result<(), Failure>;
 }
 
 /// The words by which every client says that something isn't there.

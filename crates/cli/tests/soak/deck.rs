@@ -47,11 +47,15 @@ pub(crate) enum Op {
     DownloadTree,
     SyncUp,
     SyncDown,
+    Verify,
+    Du,
+    SetMeta,
+    Run,
 }
 
 impl Op {
     /// The order of the first round, in which each finds what it needs.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Put,
         Self::PutStream,
         Self::PutMany,
@@ -67,6 +71,10 @@ impl Op {
         Self::DownloadTree,
         Self::SyncDown,
         Self::List,
+        Self::Verify,
+        Self::Du,
+        Self::SetMeta,
+        Self::Run,
         Self::Remove,
         Self::RemoveTree,
     ];

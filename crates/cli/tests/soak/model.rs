@@ -104,6 +104,54 @@ impl Model {
             self.allows(what, key, None);
         }
     }
+
+    /// The same by how many there are, and their bytes together: that is one pair where each key holds one thing.
+    #[track_caller]
+    pub(crate) fn allows_sums(&self, what: &str, prefix: &str, objects: u64, bytes: u64) {
+        let (mut least, mut most) = ((0, 0), (0, 0));
+        for key in self.below(prefix) {
+            let possible = self.possible(&key);
+            let sums =
+                || possible.iter().map(|content| content.map_or((0, 0), |content| (1, content.len as u64)));
+            let add = |sum: &mut (u64, u64), one: (Option<u64>, Option<u64>)| {
+                *sum = (sum.0 + one.0.unwrap_or(0), sum.1 + one.1.unwrap_or(0));
+            };
+            add(&mut least, (sums().map(|sum| sum.0).min(), sums().map(|sum| sum.1).min()));
+            add(&mut most, (sums().map(|sum| sum.0).max(), sums().map(|sum| sum.1).max()));
+        }
+        assert!(
+            (least.0..=most.0).contains(&objects) && (least.1..=most.1).contains(&bytes),
+            "{what}: {objects} objects of {bytes} bytes, and there are {least:?} to {most:?}"
+        );
+    }
+
+    /// Panics unless keys may differ, by their sizes, from those of `there` in the names that were found and in no other.
+    #[track_caller]
+    pub(crate) fn allows_differences(
+        &self,
+        what: &str,
+        prefix: &str,
+        there: &BTreeMap<String, usize>,
+        differ: &BTreeSet<String>,
+    ) {
+        let differ: BTreeSet<String> = differ.iter().map(|name| format!("{prefix}{name}")).collect();
+        let all: BTreeSet<String> = self
+            .below(prefix)
+            .into_iter()
+            .chain(there.keys().cloned())
+            .chain(differ.iter().cloned())
+            .collect();
+        for key in all {
+            let (possible, found) = (self.possible(&key), differ.contains(&key));
+            let is_other =
+                |content: &Option<Content>| content.map(|content| content.len) != there.get(&key).copied();
+            assert!(
+                possible.iter().any(|content| is_other(content) == found),
+                "{what}: {key} is said to differ: {found}; it has {:?} bytes here, and what it may hold is {possible:?}",
+                there.get(&key)
+            );
+        }
+    }
 }
 
 /// What there may be where one of these was copied: something.
@@ -126,6 +174,21 @@ fn after_an_acknowledgement_it_is_one_thing_and_after_a_failure_either() {
     assert_eq!(somethings(&model.possible("p/k")).len(), 2);
     let wrong = std::panic::catch_unwind(|| model.allows("read", "p/k", Some(&Content::new(3, 10).bytes())));
     assert!(wrong.is_err(), "other bytes of the same size");
+    model.is("p/l", [Some(a)].into());
+    for (objects, bytes) in [(1, 10), (2, 20), (2, 30)] {
+        model.allows_sums("count", "p/", objects, bytes);
+    }
+    assert!(std::panic::catch_unwind(|| model.allows_sums("count", "p/", 0, 10)).is_err());
+    assert!(std::panic::catch_unwind(|| model.allows_sums("count", "p/", 2, 31)).is_err());
+    let there = [("p/l".to_owned(), 10), ("p/m".to_owned(), 1)].into();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    model.allows_differences("compare", "p/", &there, &names(&["m"]));
+    model.allows_differences("compare", "p/", &there, &names(&["k", "m"]));
+    for wrong in [names(&[]), names(&["k"]), names(&["l", "m"]), names(&["m", "n"])] {
+        let compare = || model.allows_differences("compare", "p/", &there, &wrong);
+        assert!(std::panic::catch_unwind(compare).is_err(), "{wrong:?}");
+    }
+    model.is("p/l", [None].into());
     model.is("p/k", [None].into());
     assert!(model.below("").is_empty());
     assert!(std::panic::catch_unwind(|| model.allows("read", "p/k", Some(b"x"))).is_err());

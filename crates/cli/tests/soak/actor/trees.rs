@@ -75,8 +75,20 @@ impl Actor<'_> {
         outcome.into()
     }
 
-    /// The content that a file of a tree was given.
-    fn model_of(&self, key: &str, bytes: &[u8]) -> Content {
+    /// Compares what the store follows with it.
+    pub(super) fn verify(&mut self, what: &str) -> Outcome {
+        let (folder, prefix) = (self.folder.join("sync-up"), self.named("sync/"));
+        if !self.model.holds_something(&prefix) {
+            return Outcome::Idle;
+        }
+        let there = files(&folder, &prefix).into_iter().map(|(key, bytes)| (key, bytes.len())).collect();
+        let Ok(differ) = self.client.verify(&folder, &prefix) else { return Outcome::Failed };
+        self.model.allows_differences(what, &prefix, &there, &differ);
+        Outcome::Done
+    }
+
+    /// The content that a file was given.
+    pub(super) fn model_of(&self, key: &str, bytes: &[u8]) -> Content {
         // The sizes of the last contents tell them apart.
         let made = (1..=self.made).rev().take(SMALL_SIZES);
         let mut made = made

@@ -1,18 +1,18 @@
 //! The library, whose clients of this process share one engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use laneway::{
-    Bucket, Client as Ours, CopyRequest, Engine, Error, Event, Job, Location, Outcome, Payload, Provider,
-    SyncRequest,
+    Bucket, Client as Ours, CopyRequest, Engine, Error, ErrorKind, Event, Job, Location, MetaChange, Op,
+    Outcome, Payload, Provider, RemoveRequest, SetMetaRequest, SyncRequest, VerifyRequest,
 };
 use laneway_testkit::Endpoint;
 
-use super::{Client, Failure};
+use super::{COLOUR, Client, Command, Failure};
 
 /// Longer than anything takes that moves at all.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -47,6 +47,23 @@ impl Library {
 
     fn at(&self, key: &str) -> Location {
         Location::object(self.bucket.provider(), Endpoint::BUCKET, key)
+    }
+
+    fn begun(&self, command: &Command) -> Job {
+        match command {
+            Command::Put(file, key) => {
+                self.client.copy(CopyRequest::new(vec![Location::from(file.as_path())], self.at(key)))
+            }
+            Command::Copy(from, to) => self.client.copy(CopyRequest::new(vec![self.at(from)], self.at(to))),
+            Command::Move(from, to) => {
+                self.client.copy(CopyRequest::new(vec![self.at(from)], self.at(to)).remove_source(true))
+            }
+            Command::Remove(key) => self.client.remove(RemoveRequest::new(vec![self.at(key)])),
+            Command::Describe(key, colour) => {
+                let change = MetaChange::default().metadata(COLOUR, colour);
+                self.client.set_meta(SetMetaRequest::new(vec![self.at(key)], change))
+            }
+        }
     }
 }
 
@@ -173,5 +190,40 @@ impl Client for Library {
     fn sync_down(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure> {
         let request = SyncRequest::new(self.at(prefix), Location::from(folder));
         ended(self.client.sync(request.delete(true).allow_empty(true)))
+    }
+    fn verify(&mut self, folder: &Path, prefix: &str) -> Result<BTreeSet<String>, Failure> {
+        let mut job = self.client.verify(VerifyRequest::new(Location::from(folder), self.at(prefix)));
+        let (mut differ, mut failed) = (BTreeSet::new(), None);
+        while let Some(event) = job.next_blocking() {
+            let Event::Item(item) = event else { continue };
+            match item.outcome {
+                Outcome::Failed(error)
+                    if item.op == Op::Verify
+                        && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Integrity) =>
+                {
+                    let name = Path::new(&item.source).strip_prefix(folder).expect("a file of the folder");
+                    differ.insert(name.to_str().expect("a name of letters").to_owned());
+                }
+                Outcome::Failed(error) => failed = failed.or(Some(failure(error))),
+                _ => {}
+            }
+        }
+        failed.map_or(Ok(differ), Err)
+    }
+
+    fn du(&mut self, prefix: &str) -> Result<(u64, u64), Failure> {
+        let listed = self.list(prefix)?;
+        Ok((listed.len() as u64, listed.values().sum()))
+    }
+
+    fn set_colour(&mut self, key: &str, colour: &str) -> Result<bool, Failure> {
+        let change = MetaChange::default().metadata(COLOUR, colour);
+        let outcome = ended(self.client.set_meta(SetMetaRequest::new(vec![self.at(key)], change)));
+        Ok(super::found(outcome)?.is_some())
+    }
+
+    fn run_all(&mut self, commands: &[Command]) -> Result<(), Failure> {
+        let jobs: Vec<Job> = commands.iter().map(|command| self.begun(command)).collect();
+        jobs.into_iter().map(ended).fold(Ok(()), Result::and)
     }
 }

@@ -1,6 +1,6 @@
 //! The program, a process for each operation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use laneway::Provider;
 use laneway_testkit::{Endpoint, Program, Run};
 
-use super::{Client, Failure, found};
+use super::{COLOUR, Client, Command, Failure, found};
 
 pub(crate) struct Programs {
     program: Program,
     /// What its URLs begin with.
     bucket: String,
     name: String,
+    home: PathBuf,
+    /// How many manifests there are.
+    manifests: usize,
 }
 
 impl Programs {
@@ -32,7 +35,7 @@ impl Programs {
             .with("AWS_ENDPOINT_URL_S3", url)
             .with("LANEWAY_RETRY_FOR", "10s");
         let bucket = format!("{}://{}/", provider.scheme(), Endpoint::BUCKET);
-        Self { program, bucket, name: format!("{binary} {}", provider.scheme()) }
+        Self { program, bucket, name: format!("{binary} {}", provider.scheme()), home, manifests: 0 }
     }
 
     fn url(&self, key: &str) -> String {
@@ -145,5 +148,67 @@ impl Client for Programs {
 
     fn sync_down(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure> {
         self.run(&["sync", "-q", "--delete", "--allow-empty", &self.url(prefix), text(folder)]).map(drop)
+    }
+    fn verify(&mut self, folder: &Path, prefix: &str) -> Result<BTreeSet<String>, Failure> {
+        let arguments = ["verify", "--json", text(folder), &self.url(prefix)];
+        let Run { status, stdout, stderr } = self.program.run(arguments);
+        let records = String::from_utf8(stdout).expect("records are text");
+        let records = records.lines().map(|line| serde_json::from_str(line).expect("a record"));
+        let records: Vec<serde_json::Value> = records.collect();
+        let mut differ = BTreeSet::new();
+        let mut others = Vec::new();
+        for record in records.iter().filter(|record| record["class"].is_string()) {
+            match record["class"].as_str() {
+                Some("not_found" | "integrity") if record["op"] == "verify" => {
+                    let source = record["source"].as_str().expect("a source");
+                    let name = Path::new(source).strip_prefix(folder).expect("a file of the folder");
+                    differ.insert(text(name).to_owned());
+                }
+                _ => others.push(record),
+            }
+        }
+        assert!(
+            (status == Some(0)) == (differ.is_empty() && others.is_empty()),
+            "{} {arguments:?} ended with {status:?}, {differ:?}, {others:?}: {stderr}",
+            self.name
+        );
+        if others.is_empty() { Ok(differ) } else { Err(stderr) }
+    }
+
+    fn du(&mut self, prefix: &str) -> Result<(u64, u64), Failure> {
+        let said = self.run(&["du", "-s", "--json", &self.url(prefix)])?;
+        let record: serde_json::Value = serde_json::from_slice(&said).expect("a record");
+        let number = |name: &str| record[name].as_u64().expect("a number");
+        Ok((number("objects"), number("bytes")))
+    }
+
+    fn set_colour(&mut self, key: &str, colour: &str) -> Result<bool, Failure> {
+        let colour = format!("{COLOUR}={colour}");
+        Ok(found(self.run(&["setmeta", "-q", "--metadata", &colour, &self.url(key)]))?.is_some())
+    }
+
+    fn run_all(&mut self, commands: &[Command]) -> Result<(), Failure> {
+        let mut lines = String::new();
+        for command in commands {
+            let line = match command {
+                Command::Put(file, key) => format!("cp {} '{}'", text(file), self.url(key)),
+                Command::Copy(from, to) => format!("cp '{}' '{}'", self.url(from), self.url(to)),
+                Command::Move(from, to) => format!("mv '{}' '{}'", self.url(from), self.url(to)),
+                Command::Remove(key) => format!("rm '{}'", self.url(key)),
+                Command::Describe(key, colour) => {
+                    format!("setmeta --metadata {COLOUR}={colour} '{}'", self.url(key))
+                }
+            };
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+        self.manifests += 1;
+        let manifest = self.home.join(format!("manifest-{}", self.manifests));
+        let arguments = ["run", "-q", "--manifest", text(&manifest), "-"];
+        let run = || self.ended(&arguments, self.program.run_with_input(arguments, lines.as_bytes()));
+        // Begun again it leaves out what was done, and does the rest.
+        let outcome = run().or_else(|_| run()).map(drop);
+        std::fs::remove_file(manifest).expect("a manifest");
+        outcome
     }
 }

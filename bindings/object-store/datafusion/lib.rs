@@ -1,1 +1,1 @@
-//! Nothing but tests: see `tests`.
+//! Nothing but tests and a benchmark: see `tests` and `benches`.

@@ -5,7 +5,7 @@
 
 `gets`: 1000 objects of 4000 bytes at once under asyncio. `puts`: 1000 of 4700 bytes. `ranges`: 400 random ranges of 4 to 64 KiB of an object
 of a GiB. `warm`: 2000 ranges of 4 KiB one after the other, over a connection that is there. `whole`: the GiB into the caller's buffer, beside
-`get().bytes()`. What is read is put there first, and each result is compared with what was put.
+`get().bytes()`; the last column, peak memory, tells that it is held once. What is read is put there first, and each result is compared with what was put.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 //! The dispatcher on a simulated network, in virtual time: what it promises, one scenario each.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod beside;
 mod hedging;
 mod idle;
 mod links;

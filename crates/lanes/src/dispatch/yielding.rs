@@ -46,9 +46,9 @@ impl Yielding {
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
-        // What a full path has on its way; where small requests alone have shown it, what they keep outstanding by waiting for their answers.
-        let on_the_way = carries * rtt.as_secs_f64() * if is_full { 0.5 } else { GAIN };
-        let above = ((carries * MOMENT.as_secs_f64()).min(FREIGHT_ABOVE as f64) + on_the_way) as u64;
+        // What comes one by one keeps so much outstanding by waiting for its answers, bulk or none.
+        let on_the_way = carries * rtt.as_secs_f64() * GAIN;
+        let above = (carries * MOMENT.as_secs_f64()).min(FREIGHT_ABOVE as f64).max(on_the_way) as u64;
         // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
         let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
         if !yields {
@@ -109,7 +109,7 @@ mod tests {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
         assert_eq!(yielding.decide(now, 50 << 20, GIGABIT, None, RTT), Some(Some(FLOOR_MIN as u64)));
         assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, None, RTT), None, "nothing new");
-        assert_eq!(yielding.decide(now, 600 << 10, GIGABIT, None, RTT), None, "not over yet");
+        assert_eq!(yielding.decide(now, 800 << 10, GIGABIT, None, RTT), None, "not over yet");
         assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, None, RTT), Some(None));
         assert_eq!(yielding.decide(now, 0, GIGABIT, None, RTT), None);
     }
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_that_come_and_go_do_not_stop_bulk_where_only_they_have_shown_the_path() {
+    fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
         // 50 of 272 KiB a second take 70 ms each.
         let (far, outstanding) = (Duration::from_millis(50), 1 << 20);
         let decide = |path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
         assert_eq!(decide((Some(14e6), false)), None);
-        assert!(decide((Some(14e6), true)).is_some(), "a backlog where the path carries no more");
-        assert!(decide((Some(3e6), false)).is_some(), "or where they come as they can");
+        assert_eq!(decide((Some(62e6), true)), None);
+        assert!(decide((Some(3e6), false)).is_some(), "but those that come as they can do");
     }
 
     #[test]

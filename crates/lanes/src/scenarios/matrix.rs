@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::MIB;
-use super::mixed::{CASES, Mixed, Rig, Took, case};
+use super::mixed::{CASES, Mixed, Rig, Times, Took, case};
 use crate::simulator::Control;
 
 pub(super) const LINKS: [Rig; 8] = [
@@ -24,10 +24,7 @@ const SEEDS: u64 = 3;
 #[test]
 #[ignore = "it prints, and asserts nothing"]
 fn matrix() {
-    let control = match std::env::var("LANEWAY_CONTROL").as_deref() {
-        Ok("cubic") => Control::Loss,
-        _ => Control::Rate,
-    };
+    let control = control();
     let cells: Vec<_> = LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
     let rows = in_parallel(&cells, |(rig, (protocol, is_up))| {
         let mixed = |seed| rig.mixed(*protocol, *is_up, control, seed);
@@ -66,24 +63,35 @@ fn matrix() {
     }
 }
 
+/// How senders go about it.
+pub(super) fn control() -> Control {
+    match std::env::var("LANEWAY_CONTROL").as_deref() {
+        Ok("cubic") => Control::Loss,
+        _ => Control::Rate,
+    }
+}
+
 /// Each figure's own median over the seeds.
 pub(super) fn median_of(run: impl Fn(u64) -> Took) -> Took {
     let runs: Vec<_> = (1..=SEEDS).map(run).collect();
-    let median = |figure: fn(&Took) -> f64| {
-        let mut figures: Vec<_> = runs.iter().map(figure).collect();
-        figures.sort_by(f64::total_cmp);
-        figures[figures.len() / 2]
+    let times = |of: fn(&Took) -> Times| Times {
+        small_p50: median(&runs, |took| of(took).small_p50),
+        small_p99: median(&runs, |took| of(took).small_p99),
+        total: median(&runs, |took| of(took).total),
     };
-    let mut took = runs[0];
-    took.times.small_p50 = median(|took| took.times.small_p50);
-    took.times.small_p99 = median(|took| took.times.small_p99);
-    took.times.total = median(|took| took.times.total);
-    took.over_floor.small_p50 = median(|took| took.over_floor.small_p50);
-    took.over_floor.small_p99 = median(|took| took.over_floor.small_p99);
-    took.over_floor.total = median(|took| took.over_floor.total);
-    took.lanes = median(|took| took.lanes as f64) as usize;
-    took.lost = median(|took| took.lost);
-    took
+    Took {
+        times: times(|took| took.times),
+        over_floor: times(|took| took.over_floor),
+        lanes: median(&runs, |took| took.lanes as f64) as usize,
+        lost: median(&runs, |took| took.lost),
+    }
+}
+
+/// A figure's median over some runs.
+pub(super) fn median<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+    let mut figures: Vec<f64> = runs.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// What becomes of each of these, in their order, on all cores.

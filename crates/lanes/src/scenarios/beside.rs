@@ -1,0 +1,170 @@
+//! Small objects that arrive at random beside bulk, over the links of the matrix.
+//!
+//! `cargo test -p laneway-lanes --lib beside -- --ignored --nocapture` prints the table, with `LANEWAY_CONTROL=cubic` for senders that go
+//! by loss.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use super::matrix::{self, control, in_parallel, median};
+use super::mixed::{CASES, Rig, case};
+use super::*;
+use crate::simulator::Control;
+
+/// How many arrive a second, as with `laneway bench mixed --arrivals 50/s`.
+const PER_SECOND: f64 = 50.0;
+
+const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
+
+/// How long bulk has been running when the first one arrives.
+const LEAD: Duration = Duration::from_millis(500);
+
+/// Bulk is what they leave of the link in so many seconds, and they come for longer than it takes.
+const BULK_S: f64 = 4.0;
+const ARRIVALS_S: f64 = 6.0 * BULK_S;
+
+const SLICE: u64 = 16 * MIB;
+
+/// The part of a link's bytes that are bodies.
+const BODIES: f64 = 0.955;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+
+/// What they took, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    p50: f64,
+    p99: f64,
+}
+
+/// Arrivals with bulk and without.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    idle: Took,
+    beside: Took,
+    /// The part that bulk had of what they left of the link, and what it has of all of it by itself: it begins slowly.
+    share: f64,
+    alone: f64,
+    lanes: usize,
+}
+
+/// One link, protocol and direction.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    rig: Rig,
+    protocol: Protocol,
+    is_up: bool,
+    control: Control,
+}
+
+impl Cell {
+    fn all(control: Control) -> Vec<Self> {
+        // 100 Mbit/s are less than what arrives.
+        let links = matrix::LINKS.into_iter().filter(|rig| rig.1 >= 200);
+        links.flat_map(|rig| CASES.map(|(protocol, is_up)| Self { rig, protocol, is_up, control })).collect()
+    }
+
+    /// Each figure's median over the seeds.
+    fn row(&self) -> Row {
+        let rows: Vec<Row> = SEEDS.map(|seed| self.run(seed)).collect();
+        let took = |of: fn(&Row) -> Took| Took {
+            p50: median(&rows, |row| of(row).p50),
+            p99: median(&rows, |row| of(row).p99),
+        };
+        Row {
+            idle: took(|row| row.idle),
+            beside: took(|row| row.beside),
+            share: median(&rows, |row| row.share),
+            alone: median(&rows, |row| row.alone),
+            lanes: median(&rows, |row| row.lanes as f64) as usize,
+        }
+    }
+
+    fn run(&self, seed: u64) -> Row {
+        let bodies = self.rig.wire().down.rate * BODIES;
+        let of_small = PER_SECOND * (SIZES.start + SIZES.end) as f64 / 2.0;
+        let slices = (((bodies - of_small) * BULK_S) as u64 / SLICE).max(4);
+        let arrivals = arrivals(seed);
+        let (idle, ..) = self.play(0, &arrivals, seed);
+        let (_, alone, _) = self.play(slices, &[], seed);
+        let (beside, end, lanes) = self.play(slices, &arrivals, seed);
+        let came = arrivals.iter().filter(|(at, _)| *at < end).map(|(_, bytes)| bytes).sum::<u64>();
+        let bulk = (slices * SLICE) as f64;
+        Row {
+            idle,
+            beside,
+            share: bulk / (bodies * end.as_secs_f64() - came as f64),
+            alone: bulk / (bodies * alone.as_secs_f64()),
+            lanes,
+        }
+    }
+
+    /// What those took that came before so many slices of bulk were there, when that was, and the most lanes.
+    fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Took, Duration, usize) {
+        let server = Server { control: self.control, ..self.rig.server(self.protocol) };
+        let mut world = World::over(&[self.rig.wire()], vec![server], CONNECTIONS_MAX, seed);
+        let want = |bytes| if self.is_up { Want::put(bytes) } else { Want::unknown(bytes) };
+        let bulk: Vec<_> = (0..slices)
+            .map(|_| {
+                let slice = if self.is_up { Want::put(SLICE) } else { Want::get(SLICE) };
+                world.submit(Duration::ZERO, slice)
+            })
+            .collect();
+        let small: Vec<_> = arrivals.iter().map(|(at, bytes)| world.submit(*at, want(*bytes))).collect();
+        world.run();
+        let end = if bulk.is_empty() { Duration::MAX } else { world.end_of(&bulk) };
+        let before_that = small.iter().zip(arrivals).filter(|(_, (at, _))| *at < end);
+        let times = world.times(&before_that.map(|(id, _)| *id).collect::<Vec<_>>());
+        let ms = |of_100| times.first().map_or(0.0, |_| percentile(&times, of_100).as_secs_f64() * 1e3);
+        (Took { p50: ms(50), p99: ms(99) }, end, world.lanes_peak)
+    }
+}
+
+/// When so many bytes arrive: a Poisson process.
+fn arrivals(seed: u64) -> Vec<(Duration, u64)> {
+    let (mut random, mut at) = (StdRng::seed_from_u64(seed), LEAD);
+    let arrive = |_| {
+        at += Duration::from_secs_f64(-(1.0 - random.random::<f64>()).ln() / PER_SECOND);
+        (at, random.random_range(SIZES))
+    };
+    (0..(PER_SECOND * ARRIVALS_S) as usize).map(arrive).collect()
+}
+
+#[test]
+#[ignore = "it prints, and asserts nothing"]
+fn beside() {
+    let cells = Cell::all(control());
+    let rows = in_parallel(&cells, Cell::row);
+    println!(
+        "{:?}; p50 idle and beside bulk in ms and their ratio, p99 likewise, bulk's part of what they leave, by itself, lanes",
+        control()
+    );
+    for (Row { idle, beside, share, alone, lanes }, cell) in rows.into_iter().zip(cells) {
+        println!(
+            "{:?} {:8} {:6.1} {:6.1} {:5.2}  {:6.1} {:6.1} {:5.2}  {share:5.2} {alone:5.2} {lanes:4}",
+            cell.rig,
+            case(cell.protocol, cell.is_up),
+            idle.p50,
+            beside.p50,
+            beside.p50 / idle.p50,
+            idle.p99,
+            beside.p99,
+            beside.p99 / idle.p99
+        );
+    }
+}
+
+#[test]
+fn arrivals_bear_bulk_and_leave_it_its_part_on_links_near_and_far() {
+    for rig in [matrix::LINKS[0], matrix::LINKS[2], matrix::LINKS[4]] {
+        for (protocol, is_up) in CASES {
+            let cell = Cell { rig, protocol, is_up, control: Control::Rate };
+            let Row { idle, beside, share, alone, .. } = cell.row();
+            println!("{cell:?}: {beside:.1?} for {idle:.1?} ms, {share:.2} of {alone:.2}");
+            let later = |times: f64, idle: f64| (times * idle).max(idle + 5.0);
+            assert!(beside.p50 <= later(2.6, idle.p50), "{cell:?}: {beside:.1?} for {idle:.1?} ms");
+            assert!(beside.p99 <= later(3.5, idle.p99), "{cell:?}: {beside:.1?} for {idle:.1?} ms");
+            assert!(share >= 0.85 * alone, "{cell:?}: {share:.2} of {alone:.2}");
+        }
+    }
+}

@@ -1,14 +1,14 @@
 //! What threads of the engine hand over to each other, run under schedulers that draw who goes on: at random, and by priorities that change
 //! at few places (PCT), which finds what takes a certain order of few steps.
 //!
-//! The modules are those of `lanes` and `laneway`, file for file; what they call `threads` is [`shuttle`]'s here, and what else they know of
-//! their crates is stood in for by the least that they need. A lock that is missing, a wake-up that is lost and a thread that waits for ever
+//! The modules are those of `lanes`, `laneway` and the JVM's binding, file for file; what they call `threads` is [`shuttle`]'s here, and what else they
+//! know of their crates is stood in for by the least that they need. A lock that is missing, a wake-up that is lost and a thread that waits for ever
 //! end a test with the schedule that leads there.
 //!
 //! What isn't ours is one step here: tokio's channels, semaphore and notifications, and the waker cell of `futures`. All orders are those of
 //! one memory; what a processor may reorder further is not looked at. The driver, the dispatcher and all lanes' roles belong to one task,
 //! which is told by a channel; `lanes::simulator` tests them. Directory walks and the plan of a sliced download are not here yet: they stand
-//! on file systems and stores.
+//! on file systems and stores. Python's binding hands over under the interpreter's lock, which would have to be stood in for as a whole.
 
 // The modules' own tests stay with their crates.
 #![cfg(not(test))]
@@ -20,18 +20,28 @@
     reason = "modules of other crates, of which only a part is used here, and their tests"
 )]
 
+// What the binding's files call the library is here.
+extern crate self as laneway;
+
 mod body;
+#[path = "../../../bindings/jvm/native/src/call.rs"]
+mod call;
 mod download;
 #[path = "../../laneway/src/files.rs"]
 mod files;
 mod h2;
 mod hedge;
+mod jvm;
 #[path = "../../lanes/src/memory.rs"]
 mod memory;
 #[path = "../../lanes/src/outage.rs"]
 mod outage;
 #[path = "../../lanes/src/pace.rs"]
 mod pace;
+#[path = "../../../bindings/jvm/native/src/packed.rs"]
+mod packed;
+#[path = "../../../bindings/jvm/native/src/queue.rs"]
+mod queue;
 mod stand_ins;
 mod threads;
 #[path = "../../lanes/src/valve.rs"]
@@ -39,6 +49,7 @@ mod valve;
 
 pub mod scenarios;
 
+use jvm::{Client, Spawned, failure};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 use stand_ins::{Error, Head, Progress};

@@ -13,16 +13,79 @@ use shuttle::thread;
 
 use crate::Head;
 use crate::body::waiting::{ROOM, Waiting};
+use crate::call::{self, Ending, Work};
 use crate::files::Files;
 use crate::h2::first_flights::FirstFlights;
 use crate::hedge::Alike;
 use crate::hedge::tracker::Tracker;
 use crate::memory::MemoryBudget;
 use crate::outage::Outage;
+use crate::packed::{Packed, Unpacked};
+use crate::queue::Queue;
 use crate::threads::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::valve::Valve;
 
 pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
+
+/// Calls of Java's that end while they are given up and while Java's thread is woken: the end of each is told once, and not before memory
+/// that was lent to it is given back; none is left under way.
+pub fn calls_of_java() {
+    const CALLS: usize = 3;
+    /// Nothing ends it but who gives it up.
+    const ENDLESS: usize = 2;
+    struct Lent(Arc<[AtomicUsize; CALLS]>, usize);
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            self.0[self.1].fetch_sub(1, SeqCst);
+        }
+    }
+    let queue = Arc::new(Queue::new());
+    let lent: Arc<[AtomicUsize; CALLS]> = Arc::default();
+    let callers: Vec<_> = (0..CALLS)
+        .map(|call| {
+            let (queue, lent) = (Arc::clone(&queue), Arc::clone(&lent));
+            thread::spawn(move || {
+                let ending = Ending::new(&queue, call as u64);
+                lent[call].fetch_add(1, SeqCst);
+                // In this order, as `Lent` has it in the binding: the memory goes before its share in the end.
+                let memory = (Lent(lent, call), Arc::clone(&ending));
+                let work = Work::new(&crate::Client, async move {
+                    let _memory = memory;
+                    yield_now().await;
+                    if call == ENDLESS {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(Packed::default())
+                });
+                call::begin(ending, Ok(work));
+                if call > 0 {
+                    call::cancel(&queue, call as u64);
+                }
+            })
+        })
+        .collect();
+    let waking = Arc::clone(&queue);
+    let wakes = thread::spawn(move || waking.wake());
+    let mut ended = [0; CALLS];
+    while ended.iter().sum::<usize>() < CALLS {
+        let came = queue.take();
+        let mut came = Unpacked::new(came.bytes());
+        // An event stands behind its length, and tells its kind, the call, and whether there is an answer.
+        while let Ok(_length) = came.number() {
+            let (_kind, call) = (came.number().expect("a kind"), came.number().expect("a call") as usize);
+            let has_answer = came.flag().expect("whether there is an answer");
+            assert!(has_answer || call > 0, "what nobody has given up has no answer");
+            assert_eq!(lent[call].load(SeqCst), 0, "memory is lent to a call that has ended");
+            ended[call] += 1;
+        }
+    }
+    for caller in callers {
+        caller.join().expect("it ends");
+    }
+    wakes.join().expect("it ends");
+    assert_eq!(ended, [1; CALLS]);
+    assert!(queue.running().is_empty(), "a call is under way that has ended");
+}
 
 /// Never more is reserved than there is, a wish above all of it is met, and whoever gives up waiting holds up nobody.
 pub fn a_memory_budget() {

@@ -47,6 +47,11 @@ fn every_file_task_is_done_or_refused_also_while_the_threads_end() {
     explore(scenarios::file_threads);
 }
 
+#[test]
+fn the_end_of_a_call_of_java_is_told_once_and_after_its_memory_is_given_back() {
+    explore(scenarios::calls_of_java);
+}
+
 /// The schedulers do find what is lost: a flag that is looked at before it is waited for.
 #[test]
 #[should_panic(expected = "deadlock")]

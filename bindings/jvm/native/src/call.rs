@@ -1,6 +1,6 @@
 //! How a call is carried out: on the engine's thread, until it is done or given up, and its end goes into a queue.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -9,6 +9,7 @@ use laneway::Client;
 use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::queue::Queue;
+use crate::threads::{Mutex, PoisonError};
 
 /// A call's end. It is told when the last owner drops it: the call's task is one, memory that is lent to the call the others.
 pub(crate) struct Ending {

@@ -20,4 +20,5 @@ mod packed;
 mod provider;
 mod queue;
 mod settings;
+mod threads;
 mod verbs;

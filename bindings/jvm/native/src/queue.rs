@@ -1,12 +1,14 @@
 //! Queues of what has happened, one for each class loader, that a thread of Java's takes from.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, RwLock};
 
 use laneway::Spawned;
 
 use crate::packed::Packed;
+use crate::threads::atomic::AtomicI32;
+use crate::threads::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What a queue tells of, by the numbers that `dev.laneway.Engine` has.
 const CALL_ENDED: u64 = 1;
@@ -39,13 +41,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 /// A queue of its own for a class loader.
 pub(crate) fn open() -> u64 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    let queue = Queue {
-        state: Mutex::default(),
-        happened: Condvar::new(),
-        running: Mutex::default(),
-        level: AtomicI32::new(NO_LEVEL),
-    };
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(queue));
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(Queue::new()));
     number
 }
 
@@ -60,6 +56,15 @@ pub(crate) fn all() -> Vec<Arc<Queue>> {
 }
 
 impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+            happened: Condvar::new(),
+            running: Mutex::default(),
+            level: AtomicI32::new(NO_LEVEL),
+        }
+    }
+
     /// What has happened since the last time; waits until something has.
     pub(crate) fn take(&self) -> Packed {
         let mut state = lock(&self.state);

@@ -352,6 +352,64 @@ fn files(below: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// All that the program and what it stands on can say.
+const TRACE: &str = "trace,h2=trace,rustls=trace,hyper=trace,tokio=trace,mio=trace";
+
+/// What `run` is given.
+const LINES: &str = "cp small STORE://bucket/k
+mv --manifest moved-in-run.manifest moved-in-run STORE://bucket/k
+setmeta --metadata a=b STORE://bucket/k
+sync tree STORE://bucket/
+verify STORE://bucket/ tree
+stat STORE://bucket/k
+du STORE://bucket/
+rm STORE://bucket/k
+";
+
+type Command = (Vec<String>, Option<&'static str>);
+
+fn words(line: &str, scheme: &str) -> Vec<String> {
+    line.replace("STORE", scheme).split(' ').map(str::to_owned).collect()
+}
+
+fn asked_with_and_without_logs(scheme: &str) -> Vec<Command> {
+    let lines = [
+        "cp -vvv --json --stats --manifest manifest small STORE://bucket/k",
+        "cp -vvv large STORE://bucket/k",
+        "ls -vvv -r STORE://bucket/",
+        "verify --report report STORE://bucket/ .",
+        "cat STORE://bucket/k",
+    ];
+    let both = |line: &str| {
+        let words = words(line, scheme);
+        let quiet = words.iter().filter(|word| *word != "-vvv").cloned().collect();
+        [(words, Some(TRACE)), (quiet, None)]
+    };
+    lines.into_iter().flat_map(both).collect()
+}
+
+fn asked_with_logs(scheme: &str) -> Vec<Command> {
+    let lines = [
+        "sync --json --delete --manifest synced-up tree STORE://bucket/",
+        "sync --stats --manifest synced-down STORE://bucket/ down",
+        "cp --json -r --manifest copied STORE://bucket/ copies",
+        "mv --json --manifest moved-up moved STORE://bucket/k",
+        "mv --manifest moved-down STORE://bucket/k moved-back",
+        "verify --json --report compared tree STORE://bucket/",
+        "run --json --stats --manifest ran lines",
+        "rm --json -r --yes --manifest removed STORE://bucket/",
+        "setmeta --json --content-type a/b STORE://bucket/k",
+        "du --json --total STORE://bucket/",
+        "stat --json STORE://bucket/k",
+        "cat --range 0-0 STORE://bucket/k",
+        "ls --json STORE://",
+        "mb --json STORE://made",
+        "rb --json --force STORE://made",
+        "sign --json STORE://bucket/k",
+    ];
+    lines.into_iter().map(|line| (words(line, scheme), Some(TRACE))).collect()
+}
+
 /// Runs each command in a home of its own and looks through all that it writes.
 fn look_through(source: usize, mood: Mood) {
     let server = serve(mood);
@@ -364,8 +422,13 @@ fn look_through(source: usize, mood: Mood) {
         fs::create_dir_all(home.join(path).parent().expect("a folder")).expect("made");
         fs::write(home.join(path), content).expect("written");
     }
-    fs::write(home.join("small"), "x").expect("written");
+    fs::create_dir(home.join("tree")).expect("made");
+    for file in ["small", "moved", "moved-in-run", "tree/a", "tree/b"] {
+        fs::write(home.join(file), "x").expect("written");
+    }
     fs::write(home.join("large"), vec![7; 40 << 20]).expect("written");
+    let scheme = if is_google { "gs" } else { "s3" };
+    fs::write(home.join("lines"), LINES.replace("STORE", scheme)).expect("written");
     let before = files(dir.path());
     let mut laneway = Program::new(LANEWAY, &home)
         .with("AWS_ENDPOINT_URL_S3", server.url())
@@ -382,26 +445,17 @@ fn look_through(source: usize, mood: Mood) {
     for (variable, value) in variables {
         laneway = laneway.with(variable, value);
     }
-    let scheme = if is_google { "gs" } else { "s3" };
-    let (to, from) = (format!("{scheme}://bucket/k"), format!("{scheme}://bucket/"));
-    let commands: [&[&str]; 5] = [
-        &["cp", "-vvv", "--json", "--stats", "--manifest", "manifest", "small", &to],
-        &["cp", "-vvv", "large", &to],
-        &["ls", "-vvv", "-r", &from],
-        &["verify", "--report", "report", &from, "."],
-        &["cat", &to],
-    ];
-    for command in commands {
-        for log in [None, Some("trace,h2=trace,rustls=trace,hyper=trace,tokio=trace,mio=trace")] {
-            let quiet: Vec<&str> =
-                command.iter().copied().filter(|word| log.is_none() || *word != "-vvv").collect();
-            let laneway = log.map_or(laneway.clone(), |log| laneway.clone().with("LANEWAY_LOG", log));
-            let run = laneway.run(quiet.iter().copied().chain(options.iter().map(String::as_str)));
-            let what = format!("{name}, {mood:?}, {command:?}");
-            holds_none(&format!("{what}: standard error"), run.stderr.as_bytes());
+    let work = [asked_with_and_without_logs(scheme), asked_with_logs(scheme)].concat();
+    for (command, log) in work {
+        let laneway = log.map_or(laneway.clone(), |log| laneway.clone().with("LANEWAY_LOG", log));
+        let run = laneway.run(command.iter().chain(&options));
+        let what = format!("{name}, {mood:?}, {command:?}");
+        holds_none(&format!("{what}: standard error"), run.stderr.as_bytes());
+        // What is signed is asked for: a URL with the token of temporary credentials, and the headers that go with it.
+        if command[0] != "sign" {
             holds_none(&format!("{what}: standard output"), &run.stdout);
-            assert!(run.status.is_some_and(|status| status <= 2), "{what}: {}", run.stderr);
         }
+        assert!(run.status.is_some_and(|status| status <= 2), "{what}: {}", run.stderr);
     }
     for path in files(dir.path()).difference(&before) {
         holds_none(&format!("{name}, {mood:?}: {}", path.display()), &fs::read(path).expect("read"));

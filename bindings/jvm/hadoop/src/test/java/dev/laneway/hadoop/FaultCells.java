@@ -1,0 +1,245 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.Bucket;
+import dev.laneway.Download;
+import dev.laneway.Laneway;
+import dev.laneway.LanewayException;
+import dev.laneway.PutOptions;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Faults of the embedded store, each of which meets a request of each deed: one store has them all, and finds a cell's by the folder that is
+ * its own. Which of the library's kinds of failures follows from a fault is shown by the core's matrix; here that what comes is exact, or an
+ * exception that the face's callers know.
+ *
+ * @param <F> the face that does the deeds
+ */
+public final class FaultCells<F> {
+  /** What a request is about. */
+  public enum About {
+    /** Bytes come back. Whoever may seek asks for ranges, of which no store tells a checksum. */
+    RANGE,
+    HEADERS,
+    DOCUMENT,
+    WRITE,
+    REMOVAL
+  }
+
+  /** Something that a face does. */
+  public interface Deed<F> {
+    String name();
+
+    /** The request of it that is hit, as the store's rules call it. */
+    String verb();
+
+    About about();
+
+    void prepare(Place place) throws IOException;
+
+    /** Whether what comes back is right. */
+    boolean succeeds(F face, Place place) throws Exception;
+
+    /** Whether what is in the store is right. */
+    boolean isLeftRight(Place place, boolean hasSucceeded) throws IOException;
+  }
+
+  /** How a face is set up, for one cell: what a client has found out about a store it remembers. */
+  public interface Face<F extends Closeable> {
+    F of(EmbeddedStore store, String scheme) throws IOException;
+  }
+
+  /** Whether an exception is one that the face's callers know. */
+  public interface Known {
+    boolean is(Exception failure);
+  }
+
+  /**
+   * Where a deed takes place.
+   *
+   * @param url of a folder of the store, which ends with a slash
+   * @param bucket the same folder, by the library
+   */
+  public record Place(String url, Bucket bucket) {
+    public void put(String key) throws IOException {
+      bucket.put(key, ByteBuffer.wrap(BYTES), PutOptions.NONE);
+    }
+
+    /** Puts an object that nobody reads. */
+    public void putBeside(String key) throws IOException {
+      bucket.put(key, ByteBuffer.allocate(1), PutOptions.NONE);
+    }
+
+    /** Whether an object is there with its bytes; {@code null} is that it isn't there. */
+    public Boolean isWhole(String key) throws IOException {
+      try (Download download = bucket.get(key)) {
+        return isRead(download.bytes());
+      } catch (LanewayException failure) {
+        if (failure.isNotFound()) {
+          return null;
+        }
+        throw failure;
+      }
+    }
+  }
+
+  private enum Must {
+    SUCCEED,
+    FAIL,
+    BE_EXACT_IF_IT_SUCCEEDS
+  }
+
+  /** Hits the first request, or each. What a client tries again until its time is over hits the first alone. */
+  private record Fault(String action, boolean isOnce) {
+    boolean canMeet(String verb, About about) {
+      return switch (action) {
+        // A store may take minutes to copy, which are waited for.
+        case "stall" -> !verb.equals("copy");
+        case "range ignored", "range shifted", "replace" -> about == About.RANGE;
+        // Nothing else has a checksum.
+        case "corrupt", "wrong-checksum" -> verb.equals("put");
+        case "garble", "malformed" -> about != About.RANGE && about != About.HEADERS;
+        case "length +7", "length -1" -> about != About.HEADERS;
+        default -> true;
+      };
+    }
+
+    Must must(About about) {
+      return switch (action) {
+        case "status 403", "range ignored", "range shifted" -> Must.FAIL;
+        case "status 503", "reset" -> Must.SUCCEED;
+        case "drop@100", "cut@100", "truncate", "stall", "lose-answer" -> about == About.RANGE || about == About.DOCUMENT
+            ? Must.SUCCEED
+            : Must.BE_EXACT_IF_IT_SUCCEEDS;
+        case "corrupt" -> isOnce ? Must.SUCCEED : Must.FAIL;
+        default -> Must.BE_EXACT_IF_IT_SUCCEEDS;
+      };
+    }
+  }
+
+  private static final List<Fault> FAULTS = List.of(
+      new Fault("status 403", false),
+      new Fault("status 503", true),
+      new Fault("reset", true),
+      new Fault("drop@100", true),
+      new Fault("cut@100", true),
+      new Fault("truncate", true),
+      new Fault("stall", true),
+      new Fault("lose-answer", true),
+      new Fault("corrupt", true),
+      new Fault("corrupt", false),
+      new Fault("wrong-checksum", false),
+      new Fault("range ignored", false),
+      new Fault("range shifted", false),
+      new Fault("length +7", false),
+      new Fault("length -1", true),
+      new Fault("replace", true),
+      new Fault("error-in-200", false),
+      new Fault("garble", false),
+      new Fault("malformed", false));
+
+  /** What every object holds: more than comes with the request that opens it. */
+  public static final byte[] BYTES = new byte[1_100_000];
+
+  static {
+    new Random(11).nextBytes(BYTES);
+  }
+
+  /** Cells mostly wait for pauses. */
+  private static final int THREADS = 16;
+
+  /** Where a cell takes so many seconds it hangs. */
+  private static final int CELL_MAX = 300;
+
+  private record Cell<F>(Deed<F> deed, Fault fault, String scheme) {
+    String folder() {
+      String action = fault.action().replaceAll("[^a-z0-9]+", "-");
+      return scheme + "-" + deed.name().toLowerCase().replace('_', '-') + "-" + action + (fault.isOnce() ? "-once" : "-always");
+    }
+
+    String rule() {
+      return deed.verb() + (fault.isOnce() ? ":1" : "") + " key=" + folder() + "/* " + fault.action();
+    }
+  }
+
+  private FaultCells() {}
+
+  /** Whether bytes are those of an object, or those that another writer makes of them. */
+  public static boolean isRead(byte[] bytes) {
+    return isRead(0, bytes, BYTES.length);
+  }
+
+  /** The same of some of them, as many as were asked for. */
+  public static boolean isRead(int from, byte[] bytes, int length) {
+    byte[] there = Arrays.copyOfRange(BYTES, from, from + length);
+    byte[] inverted = new byte[length];
+    for (int at = 0; at < length; at++) {
+      inverted[at] = (byte) ~there[at];
+    }
+    return Arrays.equals(bytes, there) || Arrays.equals(bytes, inverted);
+  }
+
+  /** Runs all cells, and says which of them ended otherwise than they must. */
+  public static <F extends Closeable> List<String> run(
+      List<? extends Deed<F>> deeds, List<String> schemes, Face<F> face, Known known) throws Exception {
+    List<Cell<F>> cells = new ArrayList<>();
+    for (Deed<F> deed : deeds) {
+      for (String scheme : schemes) {
+        FAULTS.stream().filter(fault -> fault.canMeet(deed.verb(), deed.about())).forEach(fault -> cells.add(new Cell<>(deed, fault, scheme)));
+      }
+    }
+    EmbeddedStore store = EmbeddedStore.broken("lake", cells.stream().map(Cell::rule).toArray(String[]::new));
+    ExecutorService threads = Executors.newFixedThreadPool(THREADS);
+    try {
+      List<Future<String>> running = new ArrayList<>();
+      for (Cell<F> cell : cells) {
+        running.add(threads.submit(() -> wrong(cell, store, face, known)));
+      }
+      List<String> failures = new ArrayList<>();
+      for (int at = 0; at < cells.size(); at++) {
+        String wrong = running.get(at).get(CELL_MAX, TimeUnit.SECONDS);
+        if (wrong != null) {
+          failures.add(cells.get(at).folder() + ": " + wrong);
+        }
+      }
+      return failures;
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private static <F extends Closeable> String wrong(Cell<F> cell, EmbeddedStore store, Face<F> face, Known known)
+      throws Exception {
+    String url = cell.scheme() + "://lake/" + cell.folder() + "/";
+    Must must = cell.fault().must(cell.deed().about());
+    try (Laneway laneway = Laneway.builder().s3Endpoint(store.url()).gcsEndpoint(store.url()).region("us-east-1").anonymous(true).build();
+        F one = face.of(store, cell.scheme())) {
+      Place place = new Place(url, laneway.bucket(url.replace("s3a:", "s3:")));
+      cell.deed().prepare(place);
+      Exception failed = null;
+      try {
+        if (!cell.deed().succeeds(one, place)) {
+          return "something else came back";
+        }
+      } catch (Exception failure) {
+        failed = failure;
+      }
+      if (failed != null && !known.is(failed)) {
+        return "nobody knows this exception: " + failed;
+      }
+      if (must == (failed == null ? Must.FAIL : Must.SUCCEED)) {
+        return "it must " + must + ", and " + (failed == null ? "has succeeded" : "failed: " + failed);
+      }
+      return cell.deed().isLeftRight(place, failed == null) ? null : "something else is left, where it " + (failed == null ? "has succeeded" : "failed: " + failed);
+    }
+  }
+}

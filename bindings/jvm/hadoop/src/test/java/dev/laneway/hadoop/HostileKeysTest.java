@@ -1,0 +1,145 @@
+package dev.laneway.hadoop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.laneway.Bucket;
+import dev.laneway.PutOptions;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocatedFileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Keys that anybody may have put into a bucket: nothing of it leads out of a folder that it is copied into. */
+@ParameterizedClass
+@ValueSource(strings = {"gs", "s3a"})
+class HostileKeysTest {
+  /** Keys that no path says, and that listings leave out. */
+  private static final List<String> NAMELESS =
+      List.of("../x", "../../x", "a/../../x", "a//b", "/etc/x", "./x", "a/./b", "a/..", "..", "//x", "../x/");
+
+  /** Keys that are odd, and are names all the same. */
+  private static final List<String> NAMES = List.of("...", "a\nb", "..\\x", "%2e%2e%2fx", "~", "-rf", "a b ", "${x}");
+
+  /** A name in a listing, and none that Hadoop itself takes beside the name of a folder. */
+  private static final String WITH_COLON = "c:\\x";
+
+  @TempDir java.nio.file.Path top;
+
+  private final FileSystem files;
+  private final Connection connection;
+  private final Bucket bucket;
+  private final Configuration conf;
+  private final Path folder;
+
+  HostileKeysTest(String scheme) throws IOException {
+    conf = EmbeddedStore.with("lake").configuration();
+    files = EmbeddedStore.open(scheme + "://lake/", conf);
+    connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf));
+    bucket = connection.bucket();
+    folder = new Path("/hostile-" + scheme + "-" + System.nanoTime());
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    connection.close();
+    files.close();
+  }
+
+  private void put(List<String> keys) throws IOException {
+    for (String key : keys) {
+      bucket.put(folder.toUri().getPath().substring(1) + "/" + key, ByteBuffer.wrap(key.getBytes(StandardCharsets.UTF_8)), PutOptions.NONE);
+    }
+  }
+
+  /** All files below the folder that stands around the target. */
+  private Set<String> written() throws IOException {
+    try (Stream<java.nio.file.Path> all = Files.walk(top)) {
+      return all.filter(Files::isRegularFile).map(file -> top.relativize(file).toString()).collect(Collectors.toCollection(TreeSet::new));
+    }
+  }
+
+  @Test
+  void aListingHasNoPathThatLeadsElsewhere() throws IOException {
+    put(NAMELESS);
+    put(NAMES);
+    put(List.of(WITH_COLON));
+    Set<String> named = new TreeSet<>();
+    RemoteIterator<LocatedFileStatus> listed = files.listFiles(folder, true);
+    while (listed.hasNext()) {
+      named.add(listed.next().getPath().toUri().getPath().substring(folder.toUri().getPath().length() + 1));
+    }
+    Set<String> all = new TreeSet<>(NAMES);
+    all.add(WITH_COLON);
+    assertEquals(all, named);
+    Set<String> children =
+        Arrays.stream(files.listStatus(folder)).map(status -> status.getPath().getName()).collect(Collectors.toSet());
+    assertTrue(children.stream().noneMatch(name -> name.isEmpty() || name.equals(".") || name.equals("..")), children::toString);
+  }
+
+  @Test
+  void whatIsCopiedIntoAFolderStaysInIt() throws IOException {
+    put(NAMELESS);
+    put(NAMES);
+    java.nio.file.Path target = Files.createDirectories(top.resolve("deep/down/target"));
+    files.copyToLocalFile(false, folder, new Path(target.toUri()), true);
+    String inside = "deep/down/target/" + folder.getName() + "/";
+    assertEquals(NAMES.stream().map(name -> inside + name).collect(Collectors.toCollection(TreeSet::new)), written());
+    for (String name : NAMES) {
+      assertEquals(name, Files.readString(top.resolve(inside + name)));
+    }
+  }
+
+  /** No local file can have such a name, or Hadoop has none for it. */
+  @Test
+  void aNameThatNoLocalFileCanHaveIsAnErrorOnTheWayDown() throws IOException {
+    for (String name : List.of("b\0c", WITH_COLON)) {
+      put(List.of("a", name));
+      assertEquals(2, files.listStatus(folder).length);
+      Exception refused = assertThrows(Exception.class, () -> files.copyToLocalFile(false, folder, new Path(top.toUri()), true));
+      assertTrue(refused instanceof IOException || refused instanceof IllegalArgumentException, refused::toString);
+      assertTrue(Set.of(folder.getName() + "/a").containsAll(written()), written()::toString);
+      files.delete(folder, true);
+    }
+  }
+
+  /** An object, and others as if it were a folder: a disk can't have both, and Hadoop puts the one into the other. */
+  @Test
+  void aFileThatIsAFolderTooStaysInsideOnTheWayDown() throws IOException {
+    put(List.of("x", "x/y"));
+    try {
+      files.copyToLocalFile(false, folder, new Path(top.toUri()), true);
+    } catch (IOException refused) {
+      assertTrue(refused.getMessage().contains("x"), refused::toString);
+    }
+    assertTrue(written().stream().allMatch(name -> name.startsWith(folder.getName() + "/x")), written()::toString);
+  }
+
+  @Test
+  void aPathThatNamesSuchAKeyIsNotFoundOrAnotherKey() throws IOException {
+    put(NAMELESS);
+    put(List.of("x"));
+    // Hadoop's own paths lead where they say before any store is asked.
+    assertEquals(new Path(folder, "x"), new Path(folder, "a/../x"));
+    assertEquals("x", new String(files.open(new Path(folder, "a/../x")).readAllBytes(), StandardCharsets.UTF_8));
+    assertThrows(IOException.class, () -> files.open(new Path(folder, "a//b")).readAllBytes());
+  }
+}

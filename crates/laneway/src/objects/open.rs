@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use laneway_store::{Get, GetRange, ObjectMeta, Version};
+use laneway_store::{Get, GetRange, Got, ObjectMeta, Version};
 
 use super::call::{callable, within};
 use super::read_ahead::FIRST_IN_ORDER;
 use super::reader::{Opened, Reader};
+use crate::checksum::{Crc, Run};
+use crate::second_try::log_second_try;
 use crate::{Bucket, Error};
 
 /// Opens an object; made by [`Bucket::open`].
@@ -105,13 +107,18 @@ impl Open {
             let Some((range, expected)) = range else {
                 return Ok((store.head(&id, version.as_ref()).await?, Opened::default()));
             };
-            let get = Get {
-                range: Some(range),
+            let get = || Get {
+                range: Some(range.clone()),
                 version: version.as_ref(),
                 expected: Some(expected),
                 ..Get::new(&id)
             };
-            let got = store.get(get).await?;
+            let mut got = store.get(get()).await?;
+            if let Err(error) = verify(&url, &got) {
+                log_second_try(&error);
+                got = store.get(get()).await?;
+                verify(&url, &got)?;
+            }
             Ok::<_, Error>((got.meta, Opened { start: got.range.start, bytes: got.body }))
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
@@ -122,4 +129,13 @@ impl Open {
         bucket.relative(&mut meta);
         Ok(Reader::new(bucket, meta, opened, in_order))
     }
+}
+
+/// Compares an object all of which has come with the CRC that the store has told beside it, if it has.
+fn verify(url: &str, got: &Got) -> Result<(), Error> {
+    let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
+    let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };
+    let compared = Run::of(&got.body, crc.wanted()).verify(stored);
+    compared.map_err(|difference| Error::mismatch(url, difference))?;
+    Ok(())
 }

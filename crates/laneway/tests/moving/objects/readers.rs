@@ -3,7 +3,8 @@
 use std::io::{Read as _, SeekFrom};
 use std::time::Duration;
 
-use laneway::{ErrorKind, Verified};
+use laneway::{ErrorKind, Provider, Verified};
+use laneway_server::Faults;
 use laneway_testkit::random_bytes;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
@@ -63,6 +64,28 @@ fn the_footer_comes_with_the_opening_request() {
         assert_eq!((empty.size(), empty.footer().len()), (0, 0));
         assert!(wait(empty.read_range(0..10)).unwrap().is_empty());
     });
+}
+
+/// S3 tells no checksum beside a range.
+#[test]
+fn what_the_opening_request_brings_whole_is_compared_where_the_store_tells_a_checksum() {
+    for kind in KINDS.into_iter().filter(|kind| kind.provider == Provider::Gcs) {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(1, 5000);
+        stage.object("k", &bytes);
+        let bucket = bucket(&stage, "");
+        for open in [bucket.open("k").in_order(), bucket.open("k").footer(65_536)] {
+            stage.server.set_faults(Faults::parse(["get:1 corrupt"]).unwrap());
+            let before = requests(&stage, "get");
+            let reader = wait(open.clone().into_future()).unwrap();
+            assert!(reader.footer()[..] == bytes, "{kind:?}");
+            assert_eq!(requests(&stage, "get") - before, 2, "{kind:?}");
+
+            stage.server.set_faults(Faults::parse(["get corrupt"]).unwrap());
+            let error = wait(open.into_future()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Integrity, "{kind:?}: {error}");
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::in_flight::GAIN;
 use super::path_estimate::INTERVAL_MIN;
 use super::queue::TURN;
 
-/// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
+/// Small requests that the path carries in this time don't make bulk yield, nor those that it carries in [`GAIN`] round trips.
 pub(super) const MOMENT: Duration = Duration::from_millis(10);
 
 /// So many round trips longer does bulk wait that isn't on its way yet. A sender whose connection is held when it is new takes it
@@ -123,11 +123,15 @@ mod tests {
     #[test]
     fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
         // 50 of 272 KiB a second take 70 ms each.
-        let (far, outstanding) = (Duration::from_millis(50), 1 << 20);
-        let decide = |path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
-        assert_eq!(decide((Some(14e6), false)), None);
-        assert_eq!(decide((Some(62e6), true)), None);
-        assert!(decide((Some(3e6), false)).is_some(), "but those that come as they can do");
+        let far = Duration::from_millis(50);
+        let decide =
+            |outstanding, path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
+        for is_full in [false, true] {
+            assert_eq!(decide(1 << 20, (Some(14e6), is_full)), None);
+            assert_eq!(decide(6_100_000, (Some(62e6), is_full)), None);
+            assert!(decide(6_300_000, (Some(62e6), is_full)).is_some(), "a backlog");
+            assert!(decide(1 << 20, (Some(3e6), is_full)).is_some(), "or what comes as it can");
+        }
     }
 
     #[test]

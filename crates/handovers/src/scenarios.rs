@@ -84,6 +84,8 @@ pub fn calls_of_java() {
     }
     wakes.join().expect("it ends");
     assert_eq!(ended, [1; CALLS]);
+    queue.wake();
+    assert!(queue.take().is_empty(), "an end is told again");
     assert!(queue.running().is_empty(), "a call is under way that has ended");
 }
 

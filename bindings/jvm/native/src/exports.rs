@@ -17,7 +17,8 @@ use crate::handles::{self, Object};
 use crate::lent::Lent;
 use crate::packed::{Packed, Unpacked};
 use crate::provider::{self, Asked};
-use crate::queue::{self, Queue};
+use crate::queue::Queue;
+use crate::queues;
 use crate::verbs::{self, Memory};
 use crate::{log, settings};
 
@@ -49,7 +50,7 @@ macro_rules! method {
 }
 
 method!(Java_dev_laneway_Native_queue(_env) -> jlong {
-    Ok(given(queue::open()))
+    Ok(given(queues::open()))
 });
 
 method!(Java_dev_laneway_Native_take(env, queue: jlong) -> JByteArray<'l> {
@@ -225,7 +226,7 @@ fn number(given: jlong) -> u64 {
 }
 
 fn of(number: jlong) -> Result<Arc<Queue>> {
-    queue::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
+    queues::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
 }
 
 fn answered<'l>(env: &mut Env<'l>, outcome: std::result::Result<Packed, Failure>) -> Result<JByteArray<'l>> {

@@ -19,6 +19,7 @@ mod options;
 mod packed;
 mod provider;
 mod queue;
+mod queues;
 mod settings;
 mod threads;
 mod verbs;

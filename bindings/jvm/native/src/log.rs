@@ -7,7 +7,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::queue::{self, NO_LEVEL, Queue};
+use crate::queue::{NO_LEVEL, Queue};
+use crate::queues;
 
 /// The least level that any queue wants.
 static LEAST: AtomicI32 = AtomicI32::new(NO_LEVEL);
@@ -17,7 +18,7 @@ pub(crate) fn attend(queue: &Queue, level: i32) {
     // Another subscriber of the process's goes before.
     let _ = tracing::subscriber::set_global_default(ToJava);
     queue.level.store(level, Ordering::Relaxed);
-    let levels = queue::all().into_iter().map(|queue| queue.level.load(Ordering::Relaxed));
+    let levels = queues::all().into_iter().map(|queue| queue.level.load(Ordering::Relaxed));
     LEAST.store(levels.min().unwrap_or(NO_LEVEL), Ordering::Relaxed);
 }
 
@@ -48,7 +49,7 @@ impl Subscriber for ToJava {
         let level = level_of(event.metadata().level());
         let mut text = Text(String::new());
         event.record(&mut text);
-        for queue in queue::all() {
+        for queue in queues::all() {
             if level >= queue.level.load(Ordering::Relaxed) {
                 queue.say(level, &text.0);
             }

@@ -1,8 +1,6 @@
-//! Queues of what has happened, one for each class loader, that a thread of Java's takes from.
+//! A queue of what has happened, that a thread of Java's takes from.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, RwLock};
 
 use laneway::Spawned;
 
@@ -33,26 +31,6 @@ pub(crate) struct Queue {
 struct State {
     events: Packed,
     is_woken: bool,
-}
-
-static QUEUES: LazyLock<RwLock<HashMap<u64, Arc<Queue>>>> = LazyLock::new(RwLock::default);
-static LAST: AtomicU64 = AtomicU64::new(0);
-
-/// A queue of its own for a class loader.
-pub(crate) fn open() -> u64 {
-    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(Queue::new()));
-    number
-}
-
-/// The queue of a number that [`open`] gave.
-pub(crate) fn numbered(number: u64) -> Option<Arc<Queue>> {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
-}
-
-/// All queues that there are.
-pub(crate) fn all() -> Vec<Arc<Queue>> {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
 }
 
 impl Queue {

@@ -170,7 +170,7 @@ impl Cell {
         let before = rig.server.counters();
         let began = std::time::Instant::now();
         rig.set_faults(&[self.rule()]);
-        let ended = operation.carry_out(rig, &client);
+        let ended = operation.carry_out(rig, &client, self.fault.class);
         let took = began.elapsed();
         rig.set_faults(&[]);
         drop(client);

@@ -7,7 +7,7 @@
 use std::time::SystemTime;
 
 use crate::Error;
-use crate::pattern::Pattern;
+use crate::pattern::{Begins, Pattern};
 
 /// Which of the files and objects of a tree are meant, by their names below its top, their sizes and times. An empty one takes all.
 ///
@@ -35,12 +35,10 @@ pub struct Filter {
 struct Rule {
     takes: bool,
     glob: Glob,
-    /// Compared from the top of the tree.
-    is_rooted: bool,
+    /// Compared from the top of the tree, and not with components wherever they are.
+    begins: Begins,
     /// Means folders alone.
     is_folder: bool,
-    /// How many components a match has; `None` where `**` stands for any number.
-    components: Option<usize>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -148,7 +146,7 @@ impl Filter {
         if self.rules.is_empty() {
             return true;
         }
-        let path = Components::of(name);
+        let path = Name::of(name);
         match self.rules.iter().find(|rule| rule.matches(&path)) {
             Some(rule) => rule.takes,
             None => self.rules.iter().any(|rule| !rule.takes),
@@ -157,71 +155,59 @@ impl Filter {
 
     /// Whether nothing below a folder can be taken, so that nobody need look into it.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
-        let mut path = Components::of(folder);
-        path.is_folder = true;
+        let path = Name { is_folder: true, ..Name::of(folder) };
         // An earlier rule may include something below it.
         let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&path));
         first.is_some_and(|rule| !rule.takes)
     }
 
     fn rule(mut self, glob: &str, takes: bool) -> Result<Self, Error> {
-        let (is_rooted, is_folder) = (glob.starts_with('/'), glob.ends_with('/'));
+        let begins = if glob.starts_with('/') { Begins::AtTheTop } else { Begins::WithEachComponent };
+        let is_folder = glob.ends_with('/');
         let plain = glob.trim_matches('/');
         if plain.is_empty() {
             return Err(Error::usage(glob, "is no pattern of names to include or exclude"));
         }
-        let components = (!plain.contains("**")).then(|| 1 + plain.matches('/').count());
         let glob = Pattern::parse(plain).map_or_else(|| Glob::Text(plain.to_owned()), Glob::Pattern);
-        self.rules.push(Rule { takes, glob, is_rooted, is_folder, components });
+        self.rules.push(Rule { takes, glob, begins, is_folder });
         Ok(self)
     }
 }
 
-/// A path and where its components begin and end.
-struct Components<'a> {
+/// A name without slashes at its end.
+struct Name<'a> {
     path: &'a str,
-    ranges: Vec<(usize, usize)>,
     /// Whether the whole of it is a folder, and not only what lies before its last slash.
     is_folder: bool,
 }
 
-impl<'a> Components<'a> {
-    fn of(path: &'a str) -> Self {
-        let trimmed = path.trim_end_matches('/');
-        let mut ranges = Vec::new();
-        let mut begin = 0;
-        for (end, _) in trimmed.match_indices('/').chain([(trimmed.len(), "")]) {
-            ranges.push((begin, end));
-            begin = end + 1;
-        }
-        Self { path, ranges, is_folder: trimmed.len() < path.len() }
+impl<'a> Name<'a> {
+    fn of(name: &'a str) -> Self {
+        let path = name.trim_end_matches('/');
+        Self { path, is_folder: path.len() < name.len() }
     }
 }
 
 impl Rule {
-    /// Whether the path matches, or a folder that it lies in.
-    fn matches(&self, path: &Components<'_>) -> bool {
-        let folders = path.ranges.len() - usize::from(self.is_folder && !path.is_folder);
-        (0..folders).any(|last| {
-            let end = path.ranges[last].1;
-            let from = |first: usize| self.glob.matches(&path.path[path.ranges[first].0..end]);
-            match (self.is_rooted, self.components) {
-                (true, Some(components)) => components == last + 1 && from(0),
-                (true, None) => from(0),
-                (false, Some(components)) => components <= last + 1 && from(last + 1 - components),
-                (false, None) => (0..=last).any(from),
-            }
-        })
+    /// Whether the name matches, or a folder that it lies in.
+    fn matches(&self, name: &Name<'_>) -> bool {
+        let may_be_last = name.is_folder || !self.is_folder;
+        match &self.glob {
+            Glob::Text(text) => has_components(name.path, text, self.begins, may_be_last),
+            Glob::Pattern(pattern) => pattern.matches_components(name.path, self.begins, may_be_last),
+        }
     }
 }
 
-impl Glob {
-    fn matches(&self, text: &str) -> bool {
-        match self {
-            Self::Text(own) => own == text,
-            Self::Pattern(pattern) => pattern.matches(text),
-        }
-    }
+/// Whether components of `path` that follow each other are `text`, as [`Pattern::matches_components`] has it.
+fn has_components(path: &str, text: &str, begins: Begins, may_be_last: bool) -> bool {
+    let is_there = |begin: usize| match path[begin..].strip_prefix(text) {
+        Some("") => may_be_last,
+        Some(rest) => rest.starts_with('/'),
+        None => false,
+    };
+    let begin_later = || path.match_indices('/').any(|(at, _)| is_there(at + 1));
+    is_there(0) || begins == Begins::WithEachComponent && begin_later()
 }
 
 #[cfg(test)]
@@ -277,6 +263,14 @@ mod tests {
         assert!(none("cache", "a/cache") && none("cache/", "cache") && none("/a", "a/b"));
         assert!(!none("*.tmp", "a") && !none("+ keep\ncache", "cache") && none("cache\n+ keep", "cache"));
         assert!(!none("", "a") && !none("+ a", "b"));
+    }
+
+    #[test]
+    fn a_name_of_many_folders_is_read_once_whatever_the_rule() {
+        // The longest that a key may be; read anew from each of its folders to each it took minutes.
+        let deep = "a/".repeat(512);
+        let rules = format!("{}b\n/**{}b", "**a".repeat(60), "*/".repeat(60));
+        assert!(takes(&rules, &deep) && !takes(&rules, &(deep + "b")));
     }
 
     #[test]

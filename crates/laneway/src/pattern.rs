@@ -19,6 +19,13 @@ enum Token {
     Set { ranges: Vec<(char, char)>, negated: bool },
 }
 
+/// Where in a path a match may begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Begins {
+    AtTheTop,
+    WithEachComponent,
+}
+
 impl Pattern {
     /// Reads a pattern; `None` for a text without wildcards, which names just itself.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -69,32 +76,49 @@ impl Pattern {
 
     /// Whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.run(text, |_, _| {})
+        let mut whole = false;
+        self.run(text, Begins::AtTheTop, |end, matched| whole = matched && end == text.len());
+        whole
     }
 
     /// The shortest beginning of `text` that matches and is followed by `/`: the folder that the pattern means.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
         let mut found = None;
-        self.run(text, |end, matched| {
-            if matched && found.is_none() && text[end..].starts_with('/') {
+        self.run(text, Begins::AtTheTop, |end, matched| {
+            if matched && end > 0 && found.is_none() && text[end..].starts_with('/') {
                 found = Some(&text[..end]);
             }
         });
         found
     }
 
-    /// Steps through `text` keeping every state that the pattern may be in, so that no pattern takes more than
-    /// its length times the text's. `seen` hears after each character whether what was read so far matches.
-    fn run(&self, text: &str, mut seen: impl FnMut(usize, bool)) -> bool {
+    /// Whether components of `path` that follow each other match together, of which the last is a folder of it, or its end where that
+    /// `may_be_last`.
+    pub(crate) fn matches_components(&self, path: &str, begins: Begins, may_be_last: bool) -> bool {
+        let mut found = false;
+        self.run(path, begins, |end, matched| {
+            found |= matched && if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
+        });
+        found
+    }
+
+    /// Steps through `text` keeping every state that the pattern may be in, wherever it may have begun, so that no pattern takes more than
+    /// its length times the text's. `seen` hears before the first and after each character whether what was read so far matches, until
+    /// nothing can match any more.
+    fn run(&self, text: &str, begins: Begins, mut seen: impl FnMut(usize, bool)) {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
         let mut next = vec![false; last + 1];
         states[0] = true;
+        let mut alive = true;
         self.skip_stars(&mut states);
+        seen(0, states[last]);
         for (at, c) in text.char_indices() {
             next.fill(false);
-            let mut alive = false;
-            for (i, token) in self.tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
+            let tokens = if alive { self.tokens.as_slice() } else { &[] };
+            alive = begins == Begins::WithEachComponent && c == '/';
+            next[0] = alive;
+            for (i, token) in tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
                 let step = match token {
                     Token::DoubleStar => i,
                     Token::Star if c != '/' => i,
@@ -105,14 +129,13 @@ impl Pattern {
                 next[step] = true;
                 alive = true;
             }
-            if !alive {
-                return false;
+            if !alive && begins == Begins::AtTheTop {
+                return;
             }
             std::mem::swap(&mut states, &mut next);
             self.skip_stars(&mut states);
             seen(at + c.len_utf8(), states[last]);
         }
-        states[last]
     }
 
     fn skip_stars(&self, states: &mut [bool]) {
@@ -212,6 +235,20 @@ mod tests {
         assert_eq!(pattern.matching_folder("e/x"), None);
         assert_eq!(pattern.matching_folder("d1"), None);
         assert_eq!(Pattern::parse("a/*").unwrap().matching_folder("a/b/c"), Some("a/b"));
+    }
+
+    #[test]
+    fn components_are_matched_wherever_they_begin_and_whole() {
+        let found = |pattern: &str, path| {
+            Pattern::parse(pattern).unwrap().matches_components(path, Begins::WithEachComponent, true)
+        };
+        assert!(found("b*", "a/bc/d") && found("b*/d", "a/bc/d") && !found("c*", "a/bc/d"));
+        assert!(found("b**d", "a/b/c/d/e") && !found("b**d", "a/b/c/de") && !found("b**d", "ab/c/d"));
+        assert!(found("x*", "x/y") && found("?", "aa/a") && !found("?", "aa/aa"));
+        let at_top = Pattern::parse("b*").unwrap();
+        assert!(!at_top.matches_components("a/b", Begins::AtTheTop, true));
+        assert!(!at_top.matches_components("b", Begins::AtTheTop, false));
+        assert!(at_top.matches_components("b/c", Begins::AtTheTop, false));
     }
 
     #[test]

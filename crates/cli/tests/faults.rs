@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use laneway_server::{Config, Faults, GcsConfig, S3Config};
-use laneway_testkit::{Endpoint, Run, Wire, random_bytes};
+use laneway_testkit::Expected::{self, Either, Failure, Success};
+use laneway_testkit::{Endpoint, Run, Wire, inverted, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SIZE: usize = 5000;
@@ -35,16 +35,6 @@ const COMMANDS: [Command; 9] = [Download, Upload, Cat, List, Remove, Sync, Move,
 /// What is done at once: each is about keys of its own.
 const LINES: &str = "cp source STORE://bucket/new\ncp STORE://bucket/t/k STORE://bucket/copied\nrm STORE://bucket/u/k\n\
     setmeta --content-type a/b STORE://bucket/v\nverify STORE://bucket/t STORE://bucket/w\n";
-
-/// How a command has to end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Expected {
-    Success,
-    Failure(&'static [&'static str]),
-    Either(&'static [&'static str]),
-}
-
-use Expected::{Either, Failure, Success};
 
 /// What passes for every command.
 const PASSING: [&str; 17] = [
@@ -124,12 +114,7 @@ struct Rig {
 
 impl Rig {
     fn new((wire, scheme): (Wire, &'static str)) -> Self {
-        let config = Config {
-            gcs: GcsConfig { md5: false, ..GcsConfig::default() },
-            s3: S3Config { md5_etags: false, ..S3Config::default() },
-            ..Config::default()
-        };
-        let endpoint = Endpoint::start_with(wire, config);
+        let endpoint = Endpoint::start_for_faults(wire, None);
         let bytes = random_bytes(1, SIZE);
         fs::create_dir(endpoint.folder().join("out")).expect("made");
         fs::write(endpoint.folder().join("source"), &bytes).expect("written");
@@ -141,12 +126,9 @@ impl Rig {
     }
 
     fn prepare(&self) {
-        let store = self.endpoint.server().store();
-        for key in store.keys(Endpoint::BUCKET) {
-            store.remove(Endpoint::BUCKET, &key);
-        }
+        self.endpoint.clear();
         for key in ["t/k", "u/k", "v", "w/k"] {
-            store.put(Endpoint::BUCKET, key, &self.bytes).expect("stored");
+            self.endpoint.put(key, &self.bytes);
         }
         for entry in fs::read_dir(self.out()).expect("read") {
             fs::remove_file(entry.expect("an entry").path()).expect("removed");
@@ -170,27 +152,23 @@ impl Rig {
             Verify => ("list", vec!["verify".into(), "--json".into(), url("t"), url("u")]),
             Run => ("put", run_again()),
         };
-        let rule = format!("{verb}:1 {fault}");
-        self.endpoint.server().set_faults(Faults::parse([&*rule]).expect("a rule"));
+        self.endpoint.set_faults(&[format!("{verb}:1 {fault}")]);
         let run = self.endpoint.program(LANEWAY).run(arguments);
-        self.endpoint.server().set_faults(Faults::default());
+        self.endpoint.end_faults();
         run
     }
 
     /// Whether several commands, begun again where nothing fails, do what is left of them.
     fn ends_when_begun_again(&self) -> bool {
         let run = self.endpoint.program(LANEWAY).run(run_again());
-        let store = self.endpoint.server().store();
-        let has_new = store.read(Endpoint::BUCKET, "new").is_ok_and(|there| there == self.bytes);
-        run.status == Some(0) && has_new
+        run.status == Some(0) && self.endpoint.stored("new").is_some_and(|there| there == self.bytes)
     }
 
     /// What is wrong with what a command has left, or with what it has written, where it has `succeeded` or not.
     fn problem(&self, command: Command, run: &Run, succeeded: bool) -> Option<String> {
-        let store = self.endpoint.server().store();
-        let inverted: Vec<u8> = self.bytes.iter().map(|byte| !byte).collect();
+        let stored = |key| self.endpoint.stored(key);
         // Another writer may have come between.
-        let is_right = |there: &[u8]| there == self.bytes || there == inverted;
+        let is_right = |there: &[u8]| there == self.bytes || there == inverted(&self.bytes);
         let names: Vec<_> = fs::read_dir(self.out())
             .expect("read")
             .map(|entry| entry.expect("an entry").file_name())
@@ -200,7 +178,7 @@ impl Rig {
             Download | Sync if succeeded => file.is_some_and(|file| is_right(&file)) && names == ["k"],
             Download | Sync => names.is_empty(),
             Upload => {
-                let there = store.read(Endpoint::BUCKET, "new").ok();
+                let there = stored("new");
                 there.as_ref().is_none_or(|there| *there == self.bytes) && (there.is_some() || !succeeded)
             }
             Cat if succeeded => is_right(&run.stdout),
@@ -209,9 +187,9 @@ impl Rig {
             List => {
                 !succeeded || run.json().iter().any(|record| record["url"].to_string().ends_with("t/k\""))
             }
-            Remove => !succeeded || store.read(Endpoint::BUCKET, "t/k").is_err(),
+            Remove => !succeeded || stored("t/k").is_none(),
             Move => {
-                let [source, moved] = ["t/k", "moved"].map(|key| store.read(Endpoint::BUCKET, key).ok());
+                let [source, moved] = ["t/k", "moved"].map(stored);
                 let is_one = |there: &Option<Vec<u8>>| there.as_deref().is_none_or(is_right);
                 let is_moved = source.is_none() && moved.is_some();
                 is_one(&source) && is_one(&moved) && (is_moved || !succeeded && source.is_some())
@@ -219,14 +197,16 @@ impl Rig {
             // They are equal, and nobody may say that they aren't.
             Verify => !succeeded || run.record("summary")["files"] == 1,
             Run => {
-                let content_type = store
+                let content_type = self
+                    .endpoint
+                    .server()
+                    .store()
                     .object(Endpoint::BUCKET, "v")
                     .and_then(|object| object.attributes.content_type.clone());
-                let others_are_done =
-                    store.read(Endpoint::BUCKET, "copied").is_ok_and(|there| is_right(&there))
-                        && store.read(Endpoint::BUCKET, "u/k").is_err()
-                        && content_type.as_deref() == Some("a/b");
-                let new = store.read(Endpoint::BUCKET, "new").ok();
+                let others_are_done = stored("copied").is_some_and(|there| is_right(&there))
+                    && stored("u/k").is_none()
+                    && content_type.as_deref() == Some("a/b");
+                let new = stored("new");
                 let is_whole = new.as_ref().is_none_or(|there| *there == self.bytes);
                 others_are_done && is_whole && (new.is_some() || !succeeded) && self.ends_when_begun_again()
             }

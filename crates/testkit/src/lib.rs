@@ -4,6 +4,7 @@
 
 mod bytes;
 mod changes;
+mod faulty;
 pub mod frames;
 mod journal;
 mod peer;
@@ -16,6 +17,7 @@ mod wire;
 
 pub use bytes::random_bytes;
 pub use changes::Changes;
+pub use faulty::{Expected, inverted, uploads_open};
 pub use journal::{claimed, recorded_parts};
 pub use peer::{Peer, Played, connect, connect_tls};
 pub use power_cut::{Loss, cut_power};

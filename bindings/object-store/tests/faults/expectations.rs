@@ -1,21 +1,9 @@
 //! What has to follow from a fault: a table that knows nothing of the program.
 
 use laneway::Provider;
+use laneway_testkit::Expected::{self, Either, Failure, Success};
 
 use crate::matrix::{Cell, Operation};
-
-/// How a cell has to end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Expected {
-    /// With exactly what was asked for.
-    Success,
-    /// With an error of one of these kinds of the library's.
-    Failure(&'static [&'static str]),
-    /// With either, by which of several requests came first.
-    Either(&'static [&'static str]),
-}
-
-use Expected::{Either, Failure, Success};
 
 /// What has to follow where a fault meets a request.
 pub(crate) fn expected(cell: &Cell) -> Expected {

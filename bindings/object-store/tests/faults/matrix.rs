@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use laneway::{Bucket, Provider};
+use laneway_testkit::uploads_open;
 
-use crate::expectations::{Expected, expected};
+use crate::expectations::expected;
 use crate::rig::{KINDS, Kind, Rig};
 
 /// What is asked of a store.
@@ -190,27 +191,25 @@ impl Cell {
 
     /// Runs the cell. Says what is wrong about how it has ended.
     fn problem(&self, rig: &Rig, carry_out: CarryOut) -> Option<String> {
-        rig.set_faults(None);
+        rig.endpoint.end_faults();
         rig.prepare(self.operation);
         let retry_for = if self.always { Duration::ZERO } else { RETRY_FOR };
         let stall_timeout = if self.fault == "stall" { STALL_TIMEOUT } else { Duration::from_secs(30) };
         let bucket = rig.bucket(retry_for, stall_timeout);
-        let before = rig.counters();
-        rig.set_faults(Some(&self.rule()));
+        let before = rig.endpoint.server().counters();
+        rig.endpoint.set_faults(&[self.rule()]);
         let ended = carry_out(self.operation, bucket);
-        rig.set_faults(None);
+        rig.endpoint.end_faults();
         let expected = expected(self);
         let wrong = |what: &str| Some(format!("{self:?}: {what}; {ended:?}, where {expected:?} is right"));
-        if !rig.is_quiet() {
+        if !rig.endpoint.is_quiet() {
             return wrong("connections are still open");
         }
-        let after = rig.counters();
-        let is_right = match (&ended, expected) {
-            (Ok(()), Expected::Success | Expected::Either(_)) => true,
-            (Err(Ended::Failed { kind, .. }), Expected::Failure(kinds) | Expected::Either(kinds)) => {
-                kinds.contains(kind)
-            }
-            _ => false,
+        let after = rig.endpoint.server().counters();
+        let is_right = match &ended {
+            Ok(()) => expected.allows(None),
+            Err(Ended::Failed { kind, .. }) => expected.allows(Some(kind)),
+            Err(Ended::Wrong(_)) => false,
         };
         if !is_right {
             return wrong("it has ended otherwise");
@@ -221,10 +220,9 @@ impl Cell {
         if after.requests - before.requests > REQUESTS_MAX {
             return wrong("it took more requests than are enough");
         }
-        let left = |counters: &laneway_server::Counters| counters.multipart_open + counters.resumable_open;
         // A beginning whose answer was lost, once for each time that it is asked for, and what broke under its abort.
         let left_max = u64::from(self.operation == Operation::PutMultipart) * if self.always { 3 } else { 1 };
-        if left(&after) - left(&before) > left_max {
+        if uploads_open(&after) - uploads_open(&before) > left_max {
             return wrong("uploads are left");
         }
         rig.problem(self.operation, ended.is_ok()).and_then(wrong)

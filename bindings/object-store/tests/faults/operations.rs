@@ -2,12 +2,13 @@
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use laneway::{Bucket, ErrorKind};
+use laneway_testkit::inverted;
 
 use super::LanewayStore;
 use super::object_store::path::Path;
 use super::object_store::{Error, MultipartUpload, ObjectStore as _, ObjectStoreExt as _};
 use crate::matrix::{Ended, Operation};
-use crate::rig::{LARGE_BYTES, RANGED_BYTES, RANGES, SMALL_BYTES, inverted};
+use crate::rig::{LARGE_BYTES, RANGED_BYTES, RANGES, SMALL_BYTES};
 
 /// Parts but the last have at least 5 MiB.
 const PART: usize = 5 << 20;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway::{Bucket, ErrorKind};
 
-use crate::rig::{BUCKET, KINDS, Kind, Rig};
+use crate::rig::{KINDS, Kind, Rig};
 
 const SIZE: usize = 256 << 10;
 /// Places of flipped bits, spread over the object.
@@ -16,7 +16,7 @@ const BESIDE_MAX: usize = 1000;
 fn at(kind: Kind, test: impl FnOnce(&Rig, &Bucket, &[u8])) {
     let rig = Rig::new(kind);
     let bytes = laneway_testkit::random_bytes(7, SIZE);
-    rig.object("k", &bytes);
+    rig.endpoint.put("k", &bytes);
     let client = rig.client(Duration::ZERO, Duration::from_secs(30));
     test(&rig, &rig.bucket(&client), &bytes);
 }
@@ -44,7 +44,7 @@ fn cut_everywhere(rig: &Rig, bucket: &Bucket, bytes: &[u8], in_chunks: bool) {
         for place in [(kib << 10) - 1, kib << 10, (kib << 10) + 1] {
             let mut rules = vec![format!("get truncate@{place}")];
             rules.extend(in_chunks.then(|| "get length none".to_owned()));
-            rig.set_faults(&rules);
+            rig.endpoint.set_faults(&rules);
             let at = format!("{:?} {place} {in_chunks}", rig.kind);
             match read(bucket) {
                 // What broke off may have been gone on with.
@@ -71,10 +71,10 @@ fn flip_everywhere(rig: &Rig, bucket: &Bucket, bytes: &[u8]) {
     for place in (0..FLIPS).map(|n| n * (SIZE - 1) / (FLIPS - 1)) {
         // Before and behind the content a put has what says where it goes.
         let sent = BESIDE_MAX + place * (SIZE - 2 * BESIDE_MAX) / SIZE;
-        rig.set_faults(&[format!("get corrupt@{place}"), format!("put corrupt@{sent}")]);
+        rig.endpoint.set_faults(&[format!("get corrupt@{place}"), format!("put corrupt@{sent}")]);
         assert_eq!(read(bucket), Err(ErrorKind::Integrity), "{:?} {place}", rig.kind);
         let put = bucket.put("up", bytes.to_vec()).call().map_err(|e| e.kind());
         assert_eq!(put.err(), Some(ErrorKind::Integrity), "{:?} {place}", rig.kind);
-        assert_eq!(rig.server.store().keys(BUCKET), ["k"], "{:?} {place}", rig.kind);
+        assert_eq!(rig.endpoint.keys(), ["k"], "{:?} {place}", rig.kind);
     }
 }

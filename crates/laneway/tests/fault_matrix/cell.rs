@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use laneway::Provider;
+use laneway_testkit::uploads_open;
 
-use crate::expectations::{Expected, expected, uploads_left_max};
+use crate::expectations::{expected, uploads_left_max};
 use crate::faults::{Class, FAULTS, Fault, NOT_TAKEN};
 use crate::operations::{About, Ended, Operation, STRIKES, Strike, Way, is_partial, strikes_of};
 use crate::rig::{Kind, Rig};
@@ -162,36 +163,33 @@ impl Cell {
     /// Runs the cell. Says how it ended, or what is wrong about it.
     pub(crate) fn run(&self, rig: &Rig) -> Result<String, String> {
         let operation = self.strike.operation;
-        rig.set_faults(&[]);
+        rig.endpoint.end_faults();
         rig.clear();
         operation.prepare(rig);
         let retry_for = if self.often == Often::Once { RETRY_FOR } else { Duration::ZERO };
         let client = rig.client(retry_for, self.stall_timeout());
-        let before = rig.server.counters();
+        let before = rig.endpoint.server().counters();
         let began = std::time::Instant::now();
-        rig.set_faults(&[self.rule()]);
+        rig.endpoint.set_faults(&[self.rule()]);
         let ended = operation.carry_out(rig, &client, self.fault.class);
         let took = began.elapsed();
-        rig.set_faults(&[]);
+        rig.endpoint.end_faults();
         drop(client);
-        if !rig.is_quiet() {
+        if !rig.endpoint.is_quiet() {
             return Err(format!("connections are still open after {ended:?}"));
         }
-        let after = rig.server.counters();
+        let after = rig.endpoint.server().counters();
         let requests = after.requests - before.requests;
         let how = format!("{ended:?}, {requests} requests, {took:?}");
         let wrong = |what: String| Err(format!("{what}; {how}"));
 
         let expected = expected(self);
-        let is_right = match (&ended, &expected) {
-            (Ok(()), Expected::Success) => true,
-            (Ok(()), Expected::Either(_)) => true,
-            (Err(Ended::Failed { kind, .. }), Expected::Failure(kinds) | Expected::Either(kinds)) => {
-                kinds.contains(kind)
-            }
-            _ => false,
+        let error = match &ended {
+            Ok(()) => None,
+            Err(Ended::Failed { kind, .. }) => Some(*kind),
+            Err(Ended::Wrong(what)) => return wrong(what.clone()),
         };
-        if !is_right {
+        if !expected.allows(error) {
             return wrong(format!("{expected:?} was expected"));
         }
         if after.faults_fired == before.faults_fired {
@@ -218,8 +216,7 @@ impl Cell {
         if !files.iter().all(|name| operation.files().contains(&name.as_str())) {
             return wrong(format!("{files:?} are left"));
         }
-        let left = |counters: &laneway_server::Counters| counters.multipart_open + counters.resumable_open;
-        let uploads_left = left(&after) - left(&before);
+        let uploads_left = uploads_open(&after) - uploads_open(&before);
         if uploads_left > uploads_left_max(self) {
             return wrong(format!("{uploads_left} uploads are left"));
         }

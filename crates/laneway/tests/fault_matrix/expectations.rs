@@ -1,23 +1,11 @@
 //! What has to follow from a fault: a table that knows nothing of the program.
 
 use laneway::Provider;
+use laneway_testkit::Expected::{self, Either, Failure, Success};
 
 use crate::cell::{Cell, Often};
 use crate::faults::Class;
 use crate::operations::{About, Operation, Tree, Way};
-
-/// How a cell has to end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Expected {
-    /// With exactly what was asked for.
-    Success,
-    /// With an error of one of these kinds.
-    Failure(&'static [&'static str]),
-    /// With either, by which of several requests came first.
-    Either(&'static [&'static str]),
-}
-
-use Expected::{Either, Failure, Success};
 
 /// What has to follow where a fault meets a request, by what the request is about.
 pub(crate) fn expected(cell: &Cell) -> Expected {

@@ -10,12 +10,13 @@ use laneway::{
     Client, CopyRequest, Error, Event, Job, Location, MetaChange, Outcome, Provider, ReadRequest,
     SetMetaRequest, SyncRequest,
 };
+use laneway_testkit::{Endpoint, inverted};
 
 pub(crate) use moves::Way;
 pub(crate) use trees::Tree;
 
 use crate::faults::Class;
-use crate::rig::{BUCKET, LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES, other};
+use crate::rig::{LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES, other};
 
 /// What a request of an operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,22 +193,22 @@ impl Operation {
         let old = |name: &str| std::fs::write(rig.work().join(name), "old").unwrap();
         match self {
             GetFile => {
-                rig.object("k", &SMALL_BYTES);
+                rig.endpoint.put("k", &SMALL_BYTES);
                 old("k");
             }
             GetLargeFile => {
-                rig.object("k", &LARGE_BYTES);
+                rig.endpoint.put("k", &LARGE_BYTES);
                 old("k");
             }
-            GetBytes | Head | Copy | Delete | SetMeta => rig.object("k", &SMALL_BYTES),
-            GetRange | GetRanges => rig.object("k", &RANGED_BYTES),
-            ReadLarge | CopyLargeAcross => rig.object("k", &LARGE_BYTES),
-            PutFile | PutBytes => rig.object("k", b"old"),
-            PutLargeFile => rig.object("k", b"old"),
+            GetBytes | Head | Copy | Delete | SetMeta => rig.endpoint.put("k", &SMALL_BYTES),
+            GetRange | GetRanges => rig.endpoint.put("k", &RANGED_BYTES),
+            ReadLarge | CopyLargeAcross => rig.endpoint.put("k", &LARGE_BYTES),
+            PutFile | PutBytes => rig.endpoint.put("k", b"old"),
+            PutLargeFile => rig.endpoint.put("k", b"old"),
             PutNewLargeFile => {}
             List | DeleteMany => {
                 for i in 0..5 {
-                    rig.object(&format!("k{i}"), b"x");
+                    rig.endpoint.put(&format!("k{i}"), b"x");
                 }
             }
             SyncUp => {
@@ -217,7 +218,7 @@ impl Operation {
             }
             SyncDown => {
                 for name in ["a", "b"] {
-                    rig.object(&format!("t/{name}"), &SMALL_BYTES);
+                    rig.endpoint.put(&format!("t/{name}"), &SMALL_BYTES);
                 }
             }
             Move(way) => way.prepare(rig),
@@ -318,7 +319,7 @@ impl Operation {
             PutFile | PutBytes | PutLargeFile | PutNewLargeFile => {
                 let bytes: &[u8] =
                     if matches!(self, PutFile | PutBytes) { &SMALL_BYTES } else { &LARGE_BYTES };
-                let there = rig.stored("k");
+                let there = rig.endpoint.stored("k");
                 let is_new = there.as_deref() == Some(bytes);
                 let is_old = there.as_deref() == Some(b"old") || self == PutNewLargeFile && there.is_none();
                 demand(
@@ -328,26 +329,30 @@ impl Operation {
             }
             Copy | CopyLargeAcross => {
                 let bytes: &[u8] = if self == Copy { &SMALL_BYTES } else { &LARGE_BYTES };
-                let there = rig.stored("copied");
+                let there = rig.endpoint.stored("copied");
                 // A store copies at once; what goes through here takes its time, in which another writer may come.
                 let is_copied = there.as_deref().is_some_and(|there| {
                     there == bytes || self == CopyLargeAcross && there == inverted(bytes)
                 });
                 demand(is_copied || there.is_none() && !succeeded, "the copy is not the object")
             }
-            Delete => demand(!succeeded || rig.stored("k").is_none(), "the object is still there"),
-            DeleteMany => {
-                demand(!succeeded || rig.server.store().keys(BUCKET).is_empty(), "objects are still there")
-            }
+            Delete => demand(!succeeded || rig.endpoint.stored("k").is_none(), "the object is still there"),
+            DeleteMany => demand(!succeeded || rig.endpoint.keys().is_empty(), "objects are still there"),
             SetMeta => {
-                let object = rig.server.store().object(BUCKET, "k").ok_or("the object is gone")?;
+                let object = rig
+                    .endpoint
+                    .server()
+                    .store()
+                    .object(Endpoint::BUCKET, "k")
+                    .ok_or("the object is gone")?;
                 let is_so = object.attributes.content_type.as_deref() == Some("text/x");
                 demand(is_so || !succeeded, "the description is as it was")?;
-                demand(rig.stored("k").as_deref() == Some(&SMALL_BYTES), "the object is another")
+                demand(rig.endpoint.stored("k").as_deref() == Some(&SMALL_BYTES), "the object is another")
             }
             SyncUp | SyncDown => {
                 for name in ["a", "b"] {
-                    let there = if self == SyncUp { rig.stored(&format!("t/{name}")) } else { file(name) };
+                    let there =
+                        if self == SyncUp { rig.endpoint.stored(&format!("t/{name}")) } else { file(name) };
                     let is_there =
                         there.as_deref() == Some(&SMALL_BYTES) || there == Some(inverted(&SMALL_BYTES));
                     demand(is_there || there.is_none() && !succeeded, name)?;
@@ -400,11 +405,6 @@ impl From<Error> for Ended {
     fn from(error: Error) -> Self {
         Self::Failed { kind: error.kind().name(), text: error.to_string() }
     }
-}
-
-/// What another writer makes of the bytes.
-pub(crate) fn inverted(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().map(|byte| !byte).collect()
 }
 
 fn demand(is_so: bool, what: &str) -> Result<(), String> {

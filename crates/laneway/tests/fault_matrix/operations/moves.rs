@@ -1,8 +1,9 @@
 //! Moves: whatever meets them, the source is there until its copy is, whole and right.
 
 use laneway::{Client, CopyRequest, Location};
+use laneway_testkit::inverted;
 
-use super::{Ended, demand, inverted, one};
+use super::{Ended, demand, one};
 use crate::rig::{Rig, SMALL_BYTES};
 
 /// From where to where, one object or file.
@@ -45,11 +46,11 @@ impl Way {
         let file = |name: &str, bytes: &[u8]| std::fs::write(rig.work().join(name), bytes).unwrap();
         match self {
             Up => file(SOURCE, &SMALL_BYTES),
-            Down | Within | Across => rig.object(SOURCE, &SMALL_BYTES),
+            Down | Within | Across => rig.endpoint.put(SOURCE, &SMALL_BYTES),
         }
         match self {
             Down => file(DESTINATION, b"old"),
-            Up | Within | Across => rig.object(DESTINATION, b"old"),
+            Up | Within | Across => rig.endpoint.put(DESTINATION, b"old"),
         }
     }
 
@@ -66,8 +67,8 @@ impl Way {
 
     pub(super) fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
         let file = |name: &str| std::fs::read(rig.work().join(name)).ok();
-        let source = if self == Up { file(SOURCE) } else { rig.stored(SOURCE) };
-        let destination = if self == Down { file(DESTINATION) } else { rig.stored(DESTINATION) };
+        let source = if self == Up { file(SOURCE) } else { rig.endpoint.stored(SOURCE) };
+        let destination = if self == Down { file(DESTINATION) } else { rig.endpoint.stored(DESTINATION) };
         let is_whole = |there: &[u8]| there == *SMALL_BYTES || there == inverted(&SMALL_BYTES);
         let has_arrived = destination.as_deref().is_some_and(is_whole);
         let is_old = destination.as_deref() == Some(b"old");
@@ -82,7 +83,7 @@ impl Way {
 
     /// Whether what another writer has put in the source's place is there.
     pub(crate) fn has_kept_replacement(rig: &Rig) -> bool {
-        rig.stored(SOURCE) == Some(inverted(&SMALL_BYTES))
+        rig.endpoint.stored(SOURCE) == Some(inverted(&SMALL_BYTES))
     }
 
     pub(super) fn files(self) -> &'static [&'static str] {

@@ -1,9 +1,10 @@
 //! Jobs about many objects that tell or remove more than they copy: what of it is done in vain, or told wrongly, is never done.
 
 use laneway::{Client, Event, Outcome, RemoveRequest, SyncRequest, VerifyRequest};
+use laneway_testkit::inverted;
 
-use super::{Ended, demand, inverted, one};
-use crate::rig::{BUCKET, Rig, SMALL_BYTES};
+use super::{Ended, demand, one};
+use crate::rig::{Rig, SMALL_BYTES};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tree {
@@ -37,12 +38,12 @@ impl Tree {
     }
 
     pub(super) fn prepare(self, rig: &Rig) {
-        let put = |keys: &[&str]| keys.iter().for_each(|key| rig.object(key, &SMALL_BYTES));
+        let put = |keys: &[&str]| keys.iter().for_each(|key| rig.endpoint.put(key, &SMALL_BYTES));
         match self {
             Remove => put(&["t", "t/0", "t/1", "t/2", "t0"]),
             Verify => {
                 put(&["p/missing", "p/same", "p/size", "q/extra", "q/same"]);
-                rig.object("q/size", b"x");
+                rig.endpoint.put("q/size", b"x");
             }
             SyncAcross => put(&["from/a", "from/b", "to/c", "to/d"]),
         }
@@ -59,7 +60,7 @@ impl Tree {
     }
 
     pub(super) fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
-        let keys = rig.server.store().keys(BUCKET);
+        let keys = rig.endpoint.keys();
         let has = |key: &str| keys.iter().any(|there| there == key);
         match self {
             Remove => {
@@ -77,7 +78,8 @@ impl Tree {
             }
             SyncAcross => {
                 let is_whole = |bytes: &Vec<u8>| **bytes == *SMALL_BYTES || *bytes == inverted(&SMALL_BYTES);
-                let copied = ["to/a", "to/b"].map(|key| rig.stored(key).map(|bytes| is_whole(&bytes)));
+                let copied =
+                    ["to/a", "to/b"].map(|key| rig.endpoint.stored(key).map(|bytes| is_whole(&bytes)));
                 demand(has("from/a") && has("from/b"), "a source is gone")?;
                 demand(!copied.contains(&Some(false)), "a copy is not its source")?;
                 let all_are_copied = copied == [Some(true); 2];

@@ -18,13 +18,11 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Faults of the embedded store, each of which meets a request of each deed: one store has them all, and finds a cell's by the folder that is
- * its own. Which of the library's kinds of failures follows from a fault is shown by the core's matrix; here that what comes is exact, or an
- * exception that the face's callers know.
- *
- * @param <F> the face that does the deeds
+ * Faults of the embedded store, each of which meets a request of each operation: one store has them all, and finds a cell's by the folder
+ * that is its own. Which of the library's kinds of failures follows from a fault is shown by the core's matrix; here that what comes is exact,
+ * or an exception that the face's callers know.
  */
-public final class FaultCells<F> {
+public final class FaultCells {
   /** What a request is about. */
   public enum About {
     /** Bytes come back. Whoever may seek asks for ranges, of which no store tells a checksum. */
@@ -35,23 +33,61 @@ public final class FaultCells<F> {
     REMOVAL
   }
 
-  /** Something that a face does. */
-  public interface Deed<F> {
-    String name();
-
-    /** The request of it that is hit, as the store's rules call it. */
-    String verb();
-
-    About about();
-
-    void prepare(Place place) throws IOException;
-
-    /** Whether what comes back is right. */
-    boolean succeeds(F face, Place place) throws Exception;
-
-    /** Whether what is in the store is right. */
-    boolean isLeftRight(Place place, boolean hasSucceeded) throws IOException;
+  /** Asks a face for something, and says whether what comes back is right. */
+  public interface Asked<F> {
+    boolean isAnsweredRight(F face, Place place) throws Exception;
   }
+
+  /** Whether what is in the store is right. */
+  public interface Left {
+    boolean isRight(Place place, boolean hasSucceeded) throws IOException;
+  }
+
+  /**
+   * Something that a face is asked for, where the objects {@code k} and {@code l} are unless it creates {@code k}.
+   *
+   * @param verb the request of it that is hit, as the store's rules call it
+   */
+  public record Operation<F>(String name, String verb, About about, Asked<F> asked, Left left) {
+    public static <F> Operation<F> reading(String name, String verb, About about, Asked<F> asked) {
+      return new Operation<>(name, verb, about, asked, (place, hasSucceeded) -> true);
+    }
+
+    public static <F> Operation<F> creating(Asked<F> asked) {
+      return new Operation<>(CREATE, "put", About.WRITE, asked, (place, hasSucceeded) -> {
+        Stored created = place.stored("k");
+        return created == Stored.WHOLE || created == Stored.ABSENT && !hasSucceeded;
+      });
+    }
+
+    /** Moves {@code k} to {@code to}: it is there until its copy is, and then it may be. */
+    public static <F> Operation<F> moving(String name, String verb, About about, Asked<F> asked) {
+      return new Operation<>(name, verb, about, asked, (place, hasSucceeded) -> {
+        Stored source = place.stored("k");
+        Stored destination = place.stored("to");
+        boolean isThere = source == Stored.WHOLE || destination == Stored.WHOLE;
+        boolean areWhole = source != Stored.OTHER && destination != Stored.OTHER;
+        return isThere && areWhole && (!hasSucceeded || source == Stored.ABSENT);
+      });
+    }
+
+    /** Removes {@code k}. */
+    public static <F> Operation<F> removing(Asked<F> asked) {
+      return new Operation<>("delete", "delete", About.REMOVAL, asked, (place, hasSucceeded) -> {
+        Stored removed = place.stored("k");
+        return (removed == Stored.ABSENT || removed == Stored.WHOLE && !hasSucceeded) && place.stored("l") != Stored.ABSENT;
+      });
+    }
+
+    private void prepare(Place place) throws IOException {
+      if (!name.equals(CREATE)) {
+        place.bucket().put("k", ByteBuffer.wrap(BYTES), PutOptions.NONE);
+        place.bucket().put("l", ByteBuffer.allocate(1), PutOptions.NONE);
+      }
+    }
+  }
+
+  private static final String CREATE = "create";
 
   /** How a face is set up, for one cell: what a client has found out about a store it remembers. */
   public interface Face<F extends Closeable> {
@@ -63,39 +99,36 @@ public final class FaultCells<F> {
     boolean is(Exception failure);
   }
 
+  /** What is there of an object. */
+  private enum Stored {
+    ABSENT,
+    WHOLE,
+    OTHER
+  }
+
   /**
-   * Where a deed takes place.
+   * Where an operation takes place.
    *
    * @param url of a folder of the store, which ends with a slash
    * @param bucket the same folder, by the library
    */
   public record Place(String url, Bucket bucket) {
-    public void put(String key) throws IOException {
-      bucket.put(key, ByteBuffer.wrap(BYTES), PutOptions.NONE);
-    }
-
-    /** Puts an object that nobody reads. */
-    public void putBeside(String key) throws IOException {
-      bucket.put(key, ByteBuffer.allocate(1), PutOptions.NONE);
-    }
-
-    /** Whether an object is there with its bytes; {@code null} is that it isn't there. */
-    public Boolean isWhole(String key) throws IOException {
+    private Stored stored(String key) throws IOException {
       try (Download download = bucket.get(key)) {
-        return isRead(download.bytes());
+        return isRead(download.bytes()) ? Stored.WHOLE : Stored.OTHER;
       } catch (LanewayException failure) {
         if (failure.isNotFound()) {
-          return null;
+          return Stored.ABSENT;
         }
         throw failure;
       }
     }
   }
 
-  private enum Must {
-    SUCCEED,
-    FAIL,
-    BE_EXACT_IF_IT_SUCCEEDS
+  private enum Expected {
+    SUCCESS,
+    FAILURE,
+    EITHER
   }
 
   /** Hits the first request, or each. What a client tries again until its time is over hits the first alone. */
@@ -113,15 +146,15 @@ public final class FaultCells<F> {
       };
     }
 
-    Must must(About about) {
+    Expected expected(About about) {
       return switch (action) {
-        case "status 403", "range ignored", "range shifted" -> Must.FAIL;
-        case "status 503", "reset" -> Must.SUCCEED;
+        case "status 403", "range ignored", "range shifted" -> Expected.FAILURE;
+        case "status 503", "reset" -> Expected.SUCCESS;
         case "drop@100", "cut@100", "truncate", "stall", "lose-answer" -> about == About.RANGE || about == About.DOCUMENT
-            ? Must.SUCCEED
-            : Must.BE_EXACT_IF_IT_SUCCEEDS;
-        case "corrupt" -> isOnce ? Must.SUCCEED : Must.FAIL;
-        default -> Must.BE_EXACT_IF_IT_SUCCEEDS;
+            ? Expected.SUCCESS
+            : Expected.EITHER;
+        case "corrupt" -> isOnce ? Expected.SUCCESS : Expected.FAILURE;
+        default -> Expected.EITHER;
       };
     }
   }
@@ -160,14 +193,14 @@ public final class FaultCells<F> {
   /** Where a cell takes so many seconds it hangs. */
   private static final int CELL_MAX = 300;
 
-  private record Cell<F>(Deed<F> deed, Fault fault, String scheme) {
+  private record Cell<F>(Operation<F> operation, Fault fault, String scheme) {
     String folder() {
       String action = fault.action().replaceAll("[^a-z0-9]+", "-");
-      return scheme + "-" + deed.name().toLowerCase().replace('_', '-') + "-" + action + (fault.isOnce() ? "-once" : "-always");
+      return scheme + "-" + operation.name() + "-" + action + (fault.isOnce() ? "-once" : "-always");
     }
 
     String rule() {
-      return deed.verb() + (fault.isOnce() ? ":1" : "") + " key=" + folder() + "/* " + fault.action();
+      return operation.verb() + (fault.isOnce() ? ":1" : "") + " key=" + folder() + "/* " + fault.action();
     }
   }
 
@@ -190,11 +223,11 @@ public final class FaultCells<F> {
 
   /** Runs all cells, and says which of them ended otherwise than they must. */
   public static <F extends Closeable> List<String> run(
-      List<? extends Deed<F>> deeds, List<String> schemes, Face<F> face, Known known) throws Exception {
+      List<Operation<F>> operations, List<String> schemes, Face<F> face, Known known) throws Exception {
     List<Cell<F>> cells = new ArrayList<>();
-    for (Deed<F> deed : deeds) {
+    for (Operation<F> operation : operations) {
       for (String scheme : schemes) {
-        FAULTS.stream().filter(fault -> fault.canMeet(deed.verb(), deed.about())).forEach(fault -> cells.add(new Cell<>(deed, fault, scheme)));
+        FAULTS.stream().filter(fault -> fault.canMeet(operation.verb(), operation.about())).forEach(fault -> cells.add(new Cell<>(operation, fault, scheme)));
       }
     }
     EmbeddedStore store = EmbeddedStore.broken("lake", cells.stream().map(Cell::rule).toArray(String[]::new));
@@ -220,14 +253,14 @@ public final class FaultCells<F> {
   private static <F extends Closeable> String wrong(Cell<F> cell, EmbeddedStore store, Face<F> face, Known known)
       throws Exception {
     String url = cell.scheme() + "://lake/" + cell.folder() + "/";
-    Must must = cell.fault().must(cell.deed().about());
+    Expected expected = cell.fault().expected(cell.operation().about());
     try (Laneway laneway = Laneway.builder().s3Endpoint(store.url()).gcsEndpoint(store.url()).region("us-east-1").anonymous(true).build();
         F one = face.of(store, cell.scheme())) {
       Place place = new Place(url, laneway.bucket(url.replace("s3a:", "s3:")));
-      cell.deed().prepare(place);
+      cell.operation().prepare(place);
       Exception failed = null;
       try {
-        if (!cell.deed().succeeds(one, place)) {
+        if (!cell.operation().asked().isAnsweredRight(one, place)) {
           return "something else came back";
         }
       } catch (Exception failure) {
@@ -236,10 +269,11 @@ public final class FaultCells<F> {
       if (failed != null && !known.is(failed)) {
         return "nobody knows this exception: " + failed;
       }
-      if (must == (failed == null ? Must.FAIL : Must.SUCCEED)) {
-        return "it must " + must + ", and " + (failed == null ? "has succeeded" : "failed: " + failed);
+      String how = failed == null ? "it has succeeded" : "it failed: " + failed;
+      if (expected == (failed == null ? Expected.FAILURE : Expected.SUCCESS)) {
+        return expected + " was expected, and " + how;
       }
-      return cell.deed().isLeftRight(place, failed == null) ? null : "something else is left, where it " + (failed == null ? "has succeeded" : "failed: " + failed);
+      return cell.operation().left().isRight(place, failed == null) ? null : "something else is left, and " + how;
     }
   }
 }

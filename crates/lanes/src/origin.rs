@@ -69,24 +69,20 @@ impl Origin {
                 let number = address.split('%').next().unwrap_or_default();
                 (address, number.parse::<Ipv6Addr>().is_ok())
             }
-            // These belong to addresses, and a name that had one would be another origin once it is written out.
-            None => (whole, !whole.contains(['[', ']', ':'])),
+            // These belong to addresses or to users, and a name that had one would be another origin once it is written out.
+            None => (whole, !whole.contains(['[', ']', ':', '%'])),
         };
         if !is_host {
             return Err(invalid("what it has in brackets is no address"));
         }
         // What stands behind the host and is no port would be left out, and the scheme's own port taken.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
-        let rest = named.and_then(|named| named.strip_prefix(whole)).unwrap_or_default();
-        if uri.port_u16().is_none() && !matches!(rest, "" | ":") {
-            return Err(invalid("its port is no number up to 65535"));
-        }
-        Ok(Self {
-            scheme,
-            host: host.to_ascii_lowercase().into(),
-            port: uri.port_u16().unwrap_or(default_port(scheme)),
-            client_certificate: None,
-        })
+        let port = match named.and_then(|named| named.strip_prefix(whole)) {
+            Some("" | ":") => Some(default_port(scheme)),
+            behind => behind.and_then(|behind| number(behind.strip_prefix(':')?)),
+        };
+        let port = port.ok_or_else(|| invalid("its port is no number up to 65535"))?;
+        Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, client_certificate: None })
     }
 
     /// What the `Host` header and `:authority` say: the port is left out where it is the scheme's own, since
@@ -105,6 +101,11 @@ impl fmt::Display for Origin {
         };
         write!(f, "{scheme}://{}", self.authority())
     }
+}
+
+/// A port as digits say it, without a sign.
+fn number(port: &str) -> Option<u16> {
+    port.parse().ok().filter(|_| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn default_port(scheme: Scheme) -> u16 {
@@ -136,17 +137,31 @@ mod tests {
 
     #[test]
     fn a_port_that_is_none_is_refused_and_an_empty_one_is_the_schemes_own() {
-        for url in
-            ["http://h:65536", "http://h:99999/x", "http://[::1]:70000", "http://[]9000", "http://[::1]9000"]
-        {
+        for url in [
+            "http://h:65536",
+            "http://h:99999/x",
+            "http://h:+80",
+            "http://[::1]:70000",
+            "http://[]9000",
+            "http://[::1]9000",
+            "http://[::@h:::]:9000",
+        ] {
             assert!(Origin::parse(url).is_err(), "{url}");
         }
         assert_eq!(Origin::parse("http://h:/x").unwrap().port, 80);
+        assert_eq!(Origin::parse("http://user:word@h:9000").unwrap().to_string(), "http://h:9000");
     }
 
     #[test]
     fn brackets_stand_around_an_address_and_nowhere_else() {
-        for url in ["http://)[AAAAA:]:9000", "http://a[::1]", "http://[::1]]:80", "http://[a]", "http://a]"] {
+        for url in [
+            "http://)[AAAAA:]:9000",
+            "http://a[::1]",
+            "http://[::1]]:80",
+            "http://[a]",
+            "http://a]",
+            "http://[::@%:::]:0",
+        ] {
             assert!(Origin::parse(url).is_err(), "{url}");
         }
         assert_eq!(&*Origin::parse("http://[fe80::1%25eth0]:80").unwrap().host, "fe80::1%25eth0");

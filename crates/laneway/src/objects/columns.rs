@@ -43,7 +43,10 @@ struct Run {
 impl Columns {
     /// For a file whose last bytes are a footer of more than two row groups.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
-        let layout = Layout::of(last, size).filter(|layout| layout.groups.len() > 2)?;
+        Layout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
+    }
+
+    fn new(layout: Layout) -> Self {
         let mut places: Vec<_> = layout
             .groups
             .iter()
@@ -52,8 +55,14 @@ impl Columns {
                 chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
             })
             .collect();
-        places.sort_unstable_by_key(|(chunk, ..)| chunk.start);
-        Some(Self { layout, places, run: None, ahead: 0 })
+        // Where a file's row groups lie alike, the first of them is meant.
+        places.sort_unstable_by_key(|(chunk, group, _)| (chunk.start, *group));
+        Self { layout, places, run: None, ahead: 0 }
+    }
+
+    /// Whether the last row group was read behind the one before it: what was begun since is of those that follow.
+    fn goes_on(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.len > 1)
     }
 
     /// What to begin to read now that these ranges are asked for: of each row group the same, as far as they aren't on their way.
@@ -147,11 +156,7 @@ mod tests {
                     .collect()
             })
             .collect();
-        let places = groups.iter().enumerate().flat_map(|(group, chunks)| {
-            chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
-        });
-        let places = places.collect();
-        Columns { layout: Layout { groups }, places, run: None, ahead: 0 }
+        Columns::new(Layout { groups })
     }
 
     fn asked(columns: &Columns, group: usize) -> Vec<Range<u64>> {

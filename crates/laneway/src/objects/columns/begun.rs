@@ -22,12 +22,13 @@ impl<R> Begun<R> {
         asked: &[Range<u64>],
         begin: impl Fn(Vec<Range<u64>>) -> R,
     ) -> Option<R> {
-        let more = self.columns.as_mut()?.read(asked);
+        let columns = self.columns.as_mut()?;
+        let more = columns.read(asked);
         let right = self.waiting.iter().position(|(ranges, _)| ranges == asked);
         let skipped = right.unwrap_or(self.waiting.len());
         drop(self.waiting.drain(..skipped));
         let taken = self.waiting.pop_front();
-        if skipped > 0 {
+        if skipped > 0 || !columns.goes_on() {
             self.waiting.clear();
         }
         self.waiting.extend(more.into_iter().map(|ranges| (ranges.clone(), begin(ranges))));
@@ -78,5 +79,23 @@ mod tests {
         assert_eq!(begun.waiting.len(), 4);
         assert_eq!(begun.take(&asked(14), begin).as_deref(), Some(&14));
         assert!(begun.waiting.is_empty(), "nor does what lies beyond the one left out wait on");
+    }
+
+    #[test]
+    fn nothing_is_begun_twice_where_row_groups_lie_alike() {
+        let at = |group: usize| group as u64 * 10..group as u64 * 10 + 10;
+        // The last of these is the third once more, and takes its reader back there.
+        let groups: Vec<Vec<_>> =
+            (0..24).map(|group| vec![at(if group == 16 { 2 } else { group })]).collect();
+        let columns = Some(Columns::new(Layout { groups: groups.clone() }));
+        let mut begun = Begun { columns, waiting: VecDeque::new() };
+        for group in &groups {
+            begun.take(group, |_| ());
+            let mut waiting: Vec<_> = begun.waiting.iter().map(|(ranges, ())| ranges[0].start).collect();
+            let len = waiting.len();
+            waiting.sort_unstable();
+            waiting.dedup();
+            assert_eq!(waiting.len(), len, "behind {group:?}");
+        }
     }
 }

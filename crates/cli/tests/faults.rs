@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use laneway_testkit::Expected::{self, Either, Failure, Success};
-use laneway_testkit::{Endpoint, Run, Wire, inverted, random_bytes};
+use laneway_testkit::{Endpoint, Run, Wire, config_for_faults, inverted, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SIZE: usize = 5000;
@@ -114,7 +114,7 @@ struct Rig {
 
 impl Rig {
     fn new((wire, scheme): (Wire, &'static str)) -> Self {
-        let endpoint = Endpoint::start_for_faults(wire, None);
+        let endpoint = Endpoint::start_with(wire, config_for_faults());
         let bytes = random_bytes(1, SIZE);
         fs::create_dir(endpoint.folder().join("out")).expect("made");
         fs::write(endpoint.folder().join("source"), &bytes).expect("written");

@@ -1,5 +1,7 @@
 //! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
 
+use std::iter;
+
 pub use crate::folder::fuzzing::download_journal;
 pub use crate::inventory::fuzzing::inventory;
 pub use crate::manifest::fuzzing::manifest;
@@ -78,6 +80,10 @@ pub fn filter(input: &[u8]) {
     let Some((path, rules)) = first_line(input) else { return };
     let Ok(filter) = Filter::default().lines(rules) else { return };
     let takes = filter.takes(path, 1, None);
+    let is_one_rule = !rules.contains(['\n', '\r']) && !rules.starts_with(['#', ';', '+', '-']);
+    if is_one_rule && !rules.trim().is_empty() && rules.len() + path.len() <= 64 {
+        assert_eq!(takes, !is_left_out(rules, path), "{path:?} {rules:?}");
+    }
     for (at, _) in path.match_indices('/').filter(|(at, _)| *at > 0) {
         let is_left_out = filter.leaves_out_all_below(&path[..at]);
         assert!(
@@ -86,6 +92,19 @@ pub fn filter(input: &[u8]) {
             &path[..at]
         );
     }
+}
+
+/// Whether a rule leaves a name out, by comparing it with all components of the name that follow each other.
+fn is_left_out(rule: &str, name: &str) -> bool {
+    let (plain, path) = (rule.trim_matches('/'), name.trim_end_matches('/'));
+    let pattern = Pattern::parse(plain);
+    let is_match = |text: &str| pattern.as_ref().map_or(text == plain, |pattern| pattern.matches(text));
+    let slashes = || path.match_indices('/').map(|(at, _)| at);
+    let starts =
+        iter::once(0).chain(slashes().map(|at| at + 1)).filter(|at| *at == 0 || !rule.starts_with('/'));
+    let may_be_last = !rule.ends_with('/') || path.len() < name.len();
+    let ends: Vec<usize> = slashes().chain(may_be_last.then_some(path.len())).collect();
+    starts.into_iter().any(|start| ends.iter().any(|end| start <= *end && is_match(&path[start..*end])))
 }
 
 /// A line of names that a user has written.

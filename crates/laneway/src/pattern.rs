@@ -21,9 +21,9 @@ enum Token {
 
 /// Where in a path a match may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Begins {
-    AtTheTop,
-    WithEachComponent,
+pub(crate) enum Start {
+    Top,
+    AnyComponent,
 }
 
 impl Pattern {
@@ -76,49 +76,37 @@ impl Pattern {
 
     /// Whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        let mut whole = false;
-        self.run(text, Begins::AtTheTop, |end, matched| whole = matched && end == text.len());
-        whole
+        self.first_end(text, Start::Top, |end| end == text.len()).is_some()
     }
 
     /// The shortest beginning of `text` that matches and is followed by `/`: the folder that the pattern means.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let mut found = None;
-        self.run(text, Begins::AtTheTop, |end, matched| {
-            if matched && end > 0 && found.is_none() && text[end..].starts_with('/') {
-                found = Some(&text[..end]);
-            }
-        });
-        found
+        let end = self.first_end(text, Start::Top, |end| end > 0 && text[end..].starts_with('/'))?;
+        Some(&text[..end])
     }
 
     /// Whether components of `path` that follow each other match together, of which the last is a folder of it, or its end where that
     /// `may_be_last`.
-    pub(crate) fn matches_components(&self, path: &str, begins: Begins, may_be_last: bool) -> bool {
-        let mut found = false;
-        self.run(path, begins, |end, matched| {
-            found |= matched && if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
-        });
-        found
+    pub(crate) fn matches_components(&self, path: &str, start: Start, may_be_last: bool) -> bool {
+        let may_end = |end| if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
+        self.first_end(path, start, may_end).is_some()
     }
 
-    /// Steps through `text` keeping every state that the pattern may be in, wherever it may have begun, so that no pattern takes more than
-    /// its length times the text's. `seen` hears before the first and after each character whether what was read so far matches, until
-    /// nothing can match any more.
-    fn run(&self, text: &str, begins: Begins, mut seen: impl FnMut(usize, bool)) {
+    /// Where in `text` the first match ends that `may_end` there. Steps through it keeping every state that the pattern may be in, wherever
+    /// it has begun, so that no pattern takes more than its length times the text's.
+    fn first_end(&self, text: &str, start: Start, may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
         let mut next = vec![false; last + 1];
         states[0] = true;
-        let mut alive = true;
         self.skip_stars(&mut states);
-        seen(0, states[last]);
+        if states[last] && may_end(0) {
+            return Some(0);
+        }
         for (at, c) in text.char_indices() {
             next.fill(false);
-            let tokens = if alive { self.tokens.as_slice() } else { &[] };
-            alive = begins == Begins::WithEachComponent && c == '/';
-            next[0] = alive;
-            for (i, token) in tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
+            next[0] = start == Start::AnyComponent && c == '/';
+            for (i, token) in self.tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
                 let step = match token {
                     Token::DoubleStar => i,
                     Token::Star if c != '/' => i,
@@ -127,15 +115,18 @@ impl Pattern {
                     _ => continue,
                 };
                 next[step] = true;
-                alive = true;
             }
-            if !alive && begins == Begins::AtTheTop {
-                return;
+            if start == Start::Top && !next.contains(&true) {
+                return None;
             }
             std::mem::swap(&mut states, &mut next);
             self.skip_stars(&mut states);
-            seen(at + c.len_utf8(), states[last]);
+            let end = at + c.len_utf8();
+            if states[last] && may_end(end) {
+                return Some(end);
+            }
         }
+        None
     }
 
     fn skip_stars(&self, states: &mut [bool]) {
@@ -240,15 +231,15 @@ mod tests {
     #[test]
     fn components_are_matched_wherever_they_begin_and_whole() {
         let found = |pattern: &str, path| {
-            Pattern::parse(pattern).unwrap().matches_components(path, Begins::WithEachComponent, true)
+            Pattern::parse(pattern).unwrap().matches_components(path, Start::AnyComponent, true)
         };
         assert!(found("b*", "a/bc/d") && found("b*/d", "a/bc/d") && !found("c*", "a/bc/d"));
         assert!(found("b**d", "a/b/c/d/e") && !found("b**d", "a/b/c/de") && !found("b**d", "ab/c/d"));
         assert!(found("x*", "x/y") && found("?", "aa/a") && !found("?", "aa/aa"));
         let at_top = Pattern::parse("b*").unwrap();
-        assert!(!at_top.matches_components("a/b", Begins::AtTheTop, true));
-        assert!(!at_top.matches_components("b", Begins::AtTheTop, false));
-        assert!(at_top.matches_components("b/c", Begins::AtTheTop, false));
+        assert!(!at_top.matches_components("a/b", Start::Top, true));
+        assert!(!at_top.matches_components("b", Start::Top, false));
+        assert!(at_top.matches_components("b/c", Start::Top, false));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use laneway_server::{Config, Counters, Faults, GcsConfig, S3Config};
 
-use crate::{Endpoint, Wire};
+use crate::Endpoint;
 
 /// How long what is over may take until the server has seen it.
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -42,19 +42,17 @@ pub fn uploads_open(counters: &Counters) -> u64 {
     counters.multipart_open + counters.resumable_open
 }
 
-impl Endpoint {
-    /// A server for many cells beside others: of one thread, without what takes time and decides nothing.
-    pub fn start_for_faults(wire: Wire, max_streams: Option<u32>) -> Self {
-        let config = Config {
-            max_streams,
-            threads: Some(1),
-            gcs: GcsConfig { md5: false, ..GcsConfig::default() },
-            s3: S3Config { md5_etags: false, ..S3Config::default() },
-            ..Config::default()
-        };
-        Self::start_with(wire, config)
+/// A server for many cells beside others: of one thread, without what takes time and decides nothing.
+pub fn config_for_faults() -> Config {
+    Config {
+        threads: Some(1),
+        gcs: GcsConfig { md5: false, ..GcsConfig::default() },
+        s3: S3Config { md5_etags: false, ..S3Config::default() },
+        ..Config::default()
     }
+}
 
+impl Endpoint {
     /// The faults that the server has from now on, instead of those before.
     pub fn set_faults(&self, rules: &[impl AsRef<str>]) {
         let rules = rules.iter().map(AsRef::as_ref);
@@ -66,30 +64,8 @@ impl Endpoint {
         self.server().set_faults(Faults::default());
     }
 
-    /// Puts an object behind the protocols' back.
-    pub fn put(&self, key: &str, bytes: &[u8]) {
-        self.server().store().put(Self::BUCKET, key, bytes).expect("it is stored");
-    }
-
-    /// The bytes of an object.
-    pub fn stored(&self, key: &str) -> Option<Vec<u8>> {
-        self.server().store().read(Self::BUCKET, key).ok()
-    }
-
-    /// The keys of all objects, sorted.
-    pub fn keys(&self) -> Vec<String> {
-        self.server().store().keys(Self::BUCKET)
-    }
-
-    /// Removes all objects.
-    pub fn clear(&self) {
-        for key in self.keys() {
-            self.server().store().remove(Self::BUCKET, &key);
-        }
-    }
-
-    /// Whether all that clients had open is closed, which is waited for.
-    pub fn is_quiet(&self) -> bool {
+    /// Waits until all that clients had open is closed, and says whether it is.
+    pub fn becomes_quiet(&self) -> bool {
         self.server().wait_until(WAIT_MAX, |counters| counters.connections_open == 0)
     }
 }

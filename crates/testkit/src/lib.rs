@@ -17,7 +17,7 @@ mod wire;
 
 pub use bytes::random_bytes;
 pub use changes::Changes;
-pub use faulty::{Expected, inverted, uploads_open};
+pub use faulty::{Expected, config_for_faults, inverted, uploads_open};
 pub use journal::{claimed, recorded_parts};
 pub use peer::{Peer, Played, connect, connect_tls};
 pub use power_cut::{Loss, cut_power};

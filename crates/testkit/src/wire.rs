@@ -81,6 +81,28 @@ impl Endpoint {
         self.folder.path().join("work")
     }
 
+    /// Puts an object behind the protocols' back.
+    pub fn put(&self, key: &str, bytes: &[u8]) {
+        self.server().store().put(Self::BUCKET, key, bytes).expect("it is stored");
+    }
+
+    /// The bytes of an object.
+    pub fn stored(&self, key: &str) -> Option<Vec<u8>> {
+        self.server().store().read(Self::BUCKET, key).ok()
+    }
+
+    /// The keys of all objects, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        self.server().store().keys(Self::BUCKET)
+    }
+
+    /// Removes all objects.
+    pub fn clear(&self) {
+        for key in self.keys() {
+            self.server().store().remove(Self::BUCKET, &key);
+        }
+    }
+
     /// The program at `binary`, set up by variables alone to reach this server in both dialects.
     pub fn program(&self, binary: &str) -> Program {
         let s3 = laneway_server::S3Config::default();

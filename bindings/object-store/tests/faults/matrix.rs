@@ -202,7 +202,7 @@ impl Cell {
         rig.endpoint.end_faults();
         let expected = expected(self);
         let wrong = |what: &str| Some(format!("{self:?}: {what}; {ended:?}, where {expected:?} is right"));
-        if !rig.endpoint.is_quiet() {
+        if !rig.endpoint.becomes_quiet() {
             return wrong("connections are still open");
         }
         let after = rig.endpoint.server().counters();

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use laneway::{Bucket, Client, Engine, Provider};
-use laneway_testkit::{Endpoint, Wire, random_bytes};
+use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 
 use crate::matrix::Operation;
 
@@ -38,7 +38,7 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn new(kind: Kind) -> Self {
         let wire = if kind.tls { Wire::TlsH2 } else { Wire::Plain };
-        Self { endpoint: Endpoint::start_for_faults(wire, None), kind }
+        Self { endpoint: Endpoint::start_with(wire, config_for_faults()), kind }
     }
 
     /// A bucket of a client on an engine of its own.

@@ -175,7 +175,7 @@ impl Cell {
         let took = began.elapsed();
         rig.endpoint.end_faults();
         drop(client);
-        if !rig.endpoint.is_quiet() {
+        if !rig.endpoint.becomes_quiet() {
             return Err(format!("connections are still open after {ended:?}"));
         }
         let after = rig.endpoint.server().counters();
@@ -184,12 +184,12 @@ impl Cell {
         let wrong = |what: String| Err(format!("{what}; {how}"));
 
         let expected = expected(self);
-        let error = match &ended {
-            Ok(()) => None,
-            Err(Ended::Failed { kind, .. }) => Some(*kind),
-            Err(Ended::Wrong(what)) => return wrong(what.clone()),
+        let is_right = match &ended {
+            Ok(()) => expected.allows(None),
+            Err(Ended::Failed { kind, .. }) => expected.allows(Some(kind)),
+            Err(Ended::Wrong(_)) => false,
         };
-        if !expected.allows(error) {
+        if !is_right {
             return wrong(format!("{expected:?} was expected"));
         }
         if after.faults_fired == before.faults_fired {

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use laneway::{Bucket, Client, Engine, Location, Provider};
-use laneway_testkit::{Endpoint, Wire, random_bytes};
+use laneway_server::Config;
+use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 use tempfile::TempDir;
 
 /// Moves in one request.
@@ -70,7 +71,8 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn new(kind: Kind) -> Self {
         let wire = if kind.tls { Wire::TlsH2 } else { Wire::Plain };
-        let endpoint = Endpoint::start_for_faults(wire, kind.one_stream.then_some(1));
+        let max_streams = kind.one_stream.then_some(1);
+        let endpoint = Endpoint::start_with(wire, Config { max_streams, ..config_for_faults() });
         let sources = tempfile::tempdir().unwrap();
         std::fs::write(sources.path().join("large"), &*LARGE_BYTES).unwrap();
         std::fs::write(sources.path().join("small"), &*SMALL_BYTES).unwrap();

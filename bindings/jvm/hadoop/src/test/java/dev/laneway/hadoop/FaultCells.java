@@ -34,12 +34,12 @@ public final class FaultCells {
   }
 
   /** Asks a face for something, and says whether what comes back is right. */
-  public interface Asked<F> {
-    boolean isAnsweredRight(F face, Place place) throws Exception;
+  public interface Call<F> {
+    boolean isAnswerRight(F face, Place place) throws Exception;
   }
 
   /** Whether what is in the store is right. */
-  public interface Left {
+  public interface Leftover {
     boolean isRight(Place place, boolean hasSucceeded) throws IOException;
   }
 
@@ -47,22 +47,23 @@ public final class FaultCells {
    * Something that a face is asked for, where the objects {@code k} and {@code l} are unless it creates {@code k}.
    *
    * @param verb the request of it that is hit, as the store's rules call it
+   * @param isNew whether it creates {@code k}
    */
-  public record Operation<F>(String name, String verb, About about, Asked<F> asked, Left left) {
-    public static <F> Operation<F> reading(String name, String verb, About about, Asked<F> asked) {
-      return new Operation<>(name, verb, about, asked, (place, hasSucceeded) -> true);
+  public record Operation<F>(String name, String verb, About about, boolean isNew, Call<F> call, Leftover leftover) {
+    public static <F> Operation<F> reading(String name, String verb, About about, Call<F> call) {
+      return new Operation<>(name, verb, about, false, call, (place, hasSucceeded) -> true);
     }
 
-    public static <F> Operation<F> creating(Asked<F> asked) {
-      return new Operation<>(CREATE, "put", About.WRITE, asked, (place, hasSucceeded) -> {
+    public static <F> Operation<F> creating(Call<F> call) {
+      return new Operation<>("create", "put", About.WRITE, true, call, (place, hasSucceeded) -> {
         Stored created = place.stored("k");
         return created == Stored.WHOLE || created == Stored.ABSENT && !hasSucceeded;
       });
     }
 
-    /** Moves {@code k} to {@code to}: it is there until its copy is, and then it may be. */
-    public static <F> Operation<F> moving(String name, String verb, About about, Asked<F> asked) {
-      return new Operation<>(name, verb, about, asked, (place, hasSucceeded) -> {
+    /** Moves {@code k} to {@code to}: the source is there until its copy is, and gone after success. */
+    public static <F> Operation<F> moving(String name, String verb, About about, Call<F> call) {
+      return new Operation<>(name, verb, about, false, call, (place, hasSucceeded) -> {
         Stored source = place.stored("k");
         Stored destination = place.stored("to");
         boolean isThere = source == Stored.WHOLE || destination == Stored.WHOLE;
@@ -72,22 +73,20 @@ public final class FaultCells {
     }
 
     /** Removes {@code k}. */
-    public static <F> Operation<F> removing(Asked<F> asked) {
-      return new Operation<>("delete", "delete", About.REMOVAL, asked, (place, hasSucceeded) -> {
+    public static <F> Operation<F> removing(Call<F> call) {
+      return new Operation<>("delete", "delete", About.REMOVAL, false, call, (place, hasSucceeded) -> {
         Stored removed = place.stored("k");
         return (removed == Stored.ABSENT || removed == Stored.WHOLE && !hasSucceeded) && place.stored("l") != Stored.ABSENT;
       });
     }
 
     private void prepare(Place place) throws IOException {
-      if (!name.equals(CREATE)) {
+      if (!isNew) {
         place.bucket().put("k", ByteBuffer.wrap(BYTES), PutOptions.NONE);
         place.bucket().put("l", ByteBuffer.allocate(1), PutOptions.NONE);
       }
     }
   }
-
-  private static final String CREATE = "create";
 
   /** How a face is set up, for one cell: what a client has found out about a store it remembers. */
   public interface Face<F extends Closeable> {
@@ -227,7 +226,9 @@ public final class FaultCells {
     List<Cell<F>> cells = new ArrayList<>();
     for (Operation<F> operation : operations) {
       for (String scheme : schemes) {
-        FAULTS.stream().filter(fault -> fault.canMeet(operation.verb(), operation.about())).forEach(fault -> cells.add(new Cell<>(operation, fault, scheme)));
+        FAULTS.stream()
+            .filter(fault -> fault.canMeet(operation.verb(), operation.about()))
+            .forEach(fault -> cells.add(new Cell<>(operation, fault, scheme)));
       }
     }
     EmbeddedStore store = EmbeddedStore.broken("lake", cells.stream().map(Cell::rule).toArray(String[]::new));
@@ -260,7 +261,7 @@ public final class FaultCells {
       cell.operation().prepare(place);
       Exception failed = null;
       try {
-        if (!cell.operation().asked().isAnsweredRight(one, place)) {
+        if (!cell.operation().call().isAnswerRight(one, place)) {
           return "something else came back";
         }
       } catch (Exception failure) {
@@ -273,7 +274,7 @@ public final class FaultCells {
       if (expected == (failed == null ? Expected.FAILURE : Expected.SUCCESS)) {
         return expected + " was expected, and " + how;
       }
-      return cell.operation().left().isRight(place, failed == null) ? null : "something else is left, and " + how;
+      return cell.operation().leftover().isRight(place, failed == null) ? null : "something else is left, and " + how;
     }
   }
 }

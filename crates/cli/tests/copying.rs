@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::process::Command;
 
 use laneway_server::{Attributes, Config, Faults};
-use laneway_testkit::{Endpoint, Program, Wire, differences, random_bytes, seed_tree};
+use laneway_testkit::{Endpoint, Program, Wire, differences, files_below, random_bytes, seed_tree};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SCHEMES: [&str; 2] = ["gs", "s3"];
@@ -38,9 +38,8 @@ fn round_trip(wire: Wire, scheme: &str) {
     assert_eq!(endpoint.server().store().keys("bucket").len(), 300);
     assert!(endpoint.server().store().keys("bucket").iter().all(|key| key.starts_with("p/tree/")));
 
-    fs::create_dir(&back).expect("made");
     laneway.run(["cp", "-r", &format!("{scheme}://bucket/p/tree"), "back"]).succeeds();
-    assert_eq!(differences(&tree, &back.join("tree")), Vec::<String>::new());
+    assert_eq!(differences(&tree, &back), Vec::<String>::new());
     assert_eq!(endpoint.server().counters().multipart_open, 0);
 }
 
@@ -162,16 +161,42 @@ fn a_trailing_slash_says_folder_and_its_absence_says_name() {
 }
 
 #[test]
-fn a_local_folder_is_copied_into() {
+fn one_object_enters_a_local_folder_that_exists() {
     let (endpoint, laneway) = endpoint(Wire::Plain);
-    endpoint.server().store().put("bucket", "p/f", b"x").expect("stored");
-    fs::create_dir(endpoint.folder().join("d")).expect("made");
+    for key in ["p/f", "p/g"] {
+        endpoint.server().store().put("bucket", key, b"x").expect("stored");
+    }
+    for folder in ["d", "e", "r"] {
+        fs::create_dir(endpoint.folder().join(folder)).expect("made");
+    }
     laneway.run(["cp", "s3://bucket/p/f", "d"]).succeeds();
+    laneway.run(["cp", "s3://bucket/p/*", "e"]).succeeds();
+    laneway.run(["cp", "-r", "s3://bucket/p/f", "r"]).succeeds();
     laneway.run(["cp", "s3://bucket/p/f", "new"]).succeeds();
-    laneway.run(["cp", "-r", "s3://bucket/p", "d"]).succeeds();
     laneway.run(["cp", "s3://bucket/p/f", "."]).succeeds();
-    for name in ["d/f", "new", "d/p/f", "f"] {
-        assert_eq!(read(&endpoint, name), b"x");
+    for name in ["d/f", "e/f", "e/g", "r/f", "new", "f"] {
+        assert_eq!(read(&endpoint, name), b"x", "{name}");
+    }
+}
+
+#[test]
+fn a_tree_goes_by_its_destinations_text_and_not_by_what_is_there() {
+    for (destination, prefix) in
+        [("new", ""), ("./new", ""), ("new/", "tree/"), (".", "tree/"), ("in/..", "tree/"), ("in/.", "tree/")]
+    {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        endpoint.server().store().put("bucket", "tree/d/f", b"x").expect("stored");
+        let below = if destination.contains("new") { "new/" } else { "" };
+        let below = if destination == "in/." { "in/" } else { below };
+        fs::create_dir(endpoint.folder().join("in")).expect("made");
+        for _ in 0..2 {
+            laneway.run(["cp", "-r", "s3://bucket/tree", destination]).succeeds();
+            let names = files_below(&endpoint.folder());
+            assert_eq!(names, [format!("{below}{prefix}d/f")], "{destination}");
+        }
+        laneway.run(["mv", "-r", "s3://bucket/tree", destination]).succeeds();
+        let names = files_below(&endpoint.folder());
+        assert_eq!(names, [format!("{below}{prefix}d/f")], "{destination}");
     }
 }
 

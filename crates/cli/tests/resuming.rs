@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use laneway_server::{Config, Faults};
-use laneway_testkit::{Changes, Endpoint, Running, Wire, claimed, random_bytes};
+use laneway_testkit::{Changes, Endpoint, Running, Wire, claimed, files_below, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
@@ -104,4 +104,43 @@ fn an_interrupted_download_says_what_is_kept_and_the_same_command_goes_on() {
         endpoint.server().set_faults(Faults::parse(["get stall@3MiB"]).expect("a rule"));
     }
     assert!(endpoint.server().store().keys("bucket").is_empty(), "moved");
+}
+
+#[test]
+fn an_interrupted_tree_is_completed_in_the_same_folder() {
+    let stalling = || Faults::parse(["get stall@3MiB"]).expect("a rule");
+    for (verb, scheme) in [("cp", "gs"), ("mv", "s3")] {
+        let endpoint = Endpoint::start_with(Wire::Plain, Config { faults: stalling(), ..Config::default() });
+        let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+        let bytes = random_bytes(1, 32 << 20);
+        endpoint.server().store().put("bucket", "tree/d/big", &bytes).expect("stored");
+        endpoint.server().store().put("bucket", "tree/small", b"x").expect("stored");
+        let out = endpoint.folder().join("new");
+        // An object that is gone by the next run, and what an earlier version has begun in the tree's own folder.
+        let left = ["new/tree/d", "new/d"].map(|folder| endpoint.folder().join(folder));
+        for folder in &left {
+            fs::create_dir_all(folder).expect("made");
+        }
+        let arguments = [verb, "-r", &format!("{scheme}://bucket/tree"), "new"];
+        let changes = Changes::of(&left[1]);
+        let running = laneway.start(arguments);
+        assert!(wait_for_claims(&running, &changes, &left[1], 4 * MIB));
+        running.signal("-INT");
+        running.end().exits(130);
+        let parts = files_below(&left[1]);
+        assert_eq!(parts.len(), 2, "a part and its journal: {parts:?}");
+        for part in &parts {
+            fs::copy(left[1].join(part), left[0].join(part)).expect("copied");
+            let (gone, ending) = part.rsplit_once('.').expect("an ending");
+            let gone = gone.replace("big", "gone").replace(|c: char| c.is_ascii_digit(), "0");
+            fs::copy(left[1].join(part), left[1].join(format!("{gone}.{ending}"))).expect("copied");
+        }
+        fs::write(out.join("theirs.part"), "not ours").expect("written");
+        endpoint.server().set_faults(Faults::default());
+        laneway.run(arguments).succeeds();
+        assert_eq!(files_below(&out), ["d/big", "small", "theirs.part"], "{verb}");
+        assert!(fs::read(out.join("d/big")).expect("read") == bytes);
+        let rest = endpoint.server().store().keys("bucket").len();
+        assert_eq!(rest, if verb == "mv" { 0 } else { 2 });
+    }
 }

@@ -11,10 +11,12 @@ use futures_util::StreamExt as _;
 use laneway_store::{List, ObjectId, PutOptions, Store, Version};
 
 use crate::download::{Downloads, is_asked};
-use crate::listing::{Source, SourceObject};
+use crate::folder::Folder;
+use crate::listing::{Source, SourceObject, folder_prefix};
 use crate::location::url;
 use crate::lookup::Sizes;
 use crate::manifest::Targets;
+use crate::mapping::name_of_key;
 use crate::names_from::Reading;
 use crate::pump::pump_all;
 use crate::running::{Begun, Moved, Running};
@@ -27,7 +29,7 @@ pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
 
 /// Carries out a copy request to its last event.
-pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
+pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
         (_, Location::Object { .. }) => Op::Upload,
@@ -48,20 +50,39 @@ pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
                 job.fail(op, target, None, error).await;
                 return job.finish().await;
             }
-            // The folder that the first run has made is the tree itself, and not what the tree goes into.
-            if job.was_folder() == Some(false) && request.is_into_folder() {
-                request.contents = true;
-            }
             if op == Op::Upload {
                 job.progress.counts_sent();
             }
             let request = Arc::new(request.with_condition());
             let search = |units| Search::new(Arc::clone(&job), Arc::clone(&request), units);
-            pump_all(&job, |units| look_through(search(units))).await;
+            let folder = match &request.destination {
+                Location::Local(path) => Some(Folder::noting(path)),
+                _ => None,
+            };
+            pump_all(&job, |units| look_through(search(units), folder.clone())).await;
             job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
+            if let Some(folder) = folder {
+                remove_leftovers(&job, &request, folder).await;
+            }
         }
     }
     job.finish().await;
+}
+
+/// Removes what earlier runs of a tree have left beside its files: objects that are gone by now are not asked for again, and earlier
+/// versions put a tree under its own name once its folder existed.
+async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
+    let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
+    let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
+    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
+    if !request.recursive || request.sources[0].is_pattern() || !is_whole || !has_ended_well {
+        return;
+    }
+    let tree = url(*provider, &ObjectId::new(bucket, folder_prefix(key)));
+    let name = name_of_key(bucket, key).to_owned();
+    let removing = move || folder.remove_leftovers(&name, |url| url.starts_with(&tree));
+    // What stays does no harm, and the copy is done.
+    drop(job.engine.files.run(removing).await);
 }
 
 /// Copies or moves one object for a program: by the store itself where both ends are in the same one.
@@ -95,7 +116,7 @@ pub(crate) async fn object(
 }
 
 /// Finds everything that is to be copied.
-async fn look_through(mut search: Search) {
+async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
     let request = Arc::clone(&search.request);
     match &request.destination {
         Location::Object { provider, bucket, key } => {
@@ -107,7 +128,7 @@ async fn look_through(mut search: Search) {
             let store = |provider| job.store(provider).cloned();
             let ahead = asked_ahead(&request, store, |provider, id| is_asked(&job, &request, provider, id));
             let mut ahead = std::pin::pin!(ahead);
-            let mut downloads = Downloads::new(&mut search);
+            let mut downloads = Downloads::new(&mut search, folder);
             while let Some((source, answer)) = ahead.next().await {
                 let Some((provider, id)) = source.as_object() else { continue };
                 let from = listed(&downloads.search.job, id, &request);

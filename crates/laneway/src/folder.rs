@@ -5,12 +5,13 @@ mod flushed;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod journal;
+mod leftovers;
 mod partial;
 mod place;
 mod remove;
 mod staged;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -44,6 +45,8 @@ pub(crate) struct Folder {
     /// By their path below the folder; the folder itself is under the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
     flushed: Mutex<Flushed>,
+    /// The directories in which files were to be, where leftovers are to be removed afterwards.
+    used: Option<Mutex<BTreeSet<String>>>,
     /// Whether files below it can't be locked.
     no_locks: AtomicBool,
 }
@@ -51,16 +54,30 @@ pub(crate) struct Folder {
 impl Folder {
     /// The folder at `path`; links on the way to it are followed, it is the user's own choice.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
-        let mut path = path.into();
+        Arc::new(Self::at(path.into(), None))
+    }
+
+    /// The same, which notes its directories for [`remove_leftovers`](Self::remove_leftovers).
+    pub(crate) fn noting(path: impl Into<PathBuf>) -> Arc<Self> {
+        Arc::new(Self::at(path.into(), Some(Mutex::default())))
+    }
+
+    fn at(mut path: PathBuf, used: Option<Mutex<BTreeSet<String>>>) -> Self {
         if path.as_os_str().is_empty() {
             path = PathBuf::from(".");
         }
-        let (open, flushed, no_locks) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { path, open, flushed, no_locks })
+        let (open, flushed) = Default::default();
+        Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
     /// The place of a name below the folder.
     pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
+        if let Some(used) = &self.used {
+            let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+            if !used.contains(name.folder()) {
+                used.insert(name.folder().to_owned());
+            }
+        }
         Place {
             folder: Arc::clone(self),
             directory: name.folder().to_owned(),

@@ -104,10 +104,13 @@ impl Location {
         matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
     }
 
-    /// Whether the text itself says that this is a folder: a bucket's root or a trailing slash.
+    /// Whether the text itself says that this is a folder: a bucket's root, a trailing slash, or a path that ends in `.` or `..`.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
-            Self::Local(path) => path.as_os_str().as_encoded_bytes().ends_with(b"/"),
+            Self::Local(path) => {
+                let last = path.as_os_str().as_encoded_bytes().rsplit(|byte| *byte == b'/').next();
+                matches!(last, Some(b"" | b"." | b".."))
+            }
             Self::Object { key, .. } => key.is_empty() || key.ends_with('/'),
             Self::Version { .. } | Self::Standard => false,
         }

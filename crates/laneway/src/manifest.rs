@@ -60,8 +60,6 @@ impl From<RunCommand> for Manifest {
 #[derive(Debug)]
 pub(crate) struct Kept {
     opened: Arc<Opened>,
-    /// Whether the destination was a folder when the job first began, where that is known.
-    pub(crate) was_folder: Option<bool>,
     /// Which command of a run the job is.
     command: Option<RunCommand>,
     /// What the job takes from.
@@ -87,16 +85,15 @@ impl Kept {
                     let opened = Opened::open(path, &subject, &mut targets, is_dry)?;
                     Ok::<_, Error>((opened, targets))
                 };
-                let ((opened, was_folder, torn), targets) = files.run(open).await??;
-                Ok((Self { opened: Arc::new(opened), was_folder, command: None, targets, is_dry }, torn))
+                let ((opened, torn), targets) = files.run(open).await??;
+                Ok((Self { opened: Arc::new(opened), command: None, targets, is_dry }, torn))
             }
             Manifest::Run(command) => {
-                let was_folder = match is_dry {
-                    true => command.look(),
-                    false => command.begin(subject.is_into_folder()).await?,
-                };
+                if !is_dry {
+                    command.begin().await?;
+                }
                 let opened = Arc::clone(&command.opened);
-                Ok((Self { opened, was_folder, command: Some(command), targets, is_dry }, None))
+                Ok((Self { opened, command: Some(command), targets, is_dry }, None))
             }
         }
     }
@@ -177,8 +174,7 @@ enum Write {
 }
 
 impl Opened {
-    /// Reads what is there, and goes on with it. With it comes whether the destination was a folder when the job first began, and what
-    /// is to be said of it, if anything is. Blocks.
+    /// Reads what is there, and goes on with it. With it comes what is to be said of it, if anything is. Blocks.
     ///
     /// # Errors
     /// As [`Kept::begin`].
@@ -187,7 +183,7 @@ impl Opened {
         subject: &Subject,
         targets: &mut Targets,
         dry_run: bool,
-    ) -> Result<(Self, Option<bool>, Option<String>), Error> {
+    ) -> Result<(Self, Option<String>), Error> {
         let failed = |e| Error::local(&path, "can't be used as a manifest", e);
         let opened = match dry_run {
             true => OpenOptions::new().read(true).open(&path),
@@ -195,7 +191,7 @@ impl Opened {
         };
         let mut file = match opened {
             Err(e) if dry_run && e.kind() == io::ErrorKind::NotFound => {
-                return Ok((Self::of(path, Found::default(), None)?, None, None));
+                return Ok((Self::of(path, Found::default(), None)?, None));
             }
             opened => opened.map_err(failed)?,
         };
@@ -203,7 +199,6 @@ impl Opened {
             return Err(Error::refused(path.display().to_string(), "another job is writing this manifest"));
         }
         let mut found = read(&path, &file, subject, targets)?;
-        let was_folder = found.was_folder;
         let mut warning = None;
         if let Some(torn) = found.torn.take() {
             warning = Some(format!(
@@ -215,13 +210,13 @@ impl Opened {
             }
         }
         if dry_run {
-            return Ok((Self::of(path, found, None)?, was_folder, warning));
+            return Ok((Self::of(path, found, None)?, warning));
         }
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         if !found.is_begun {
             file.write_all(&subject.line()).map_err(failed)?;
         }
-        Ok((Self::of(path, found, Some(file))?, was_folder, warning))
+        Ok((Self::of(path, found, Some(file))?, warning))
     }
 
     fn of(path: PathBuf, found: Found, file: Option<File>) -> Result<Self, Error> {
@@ -310,7 +305,6 @@ impl Opened {
 struct Found {
     known: Known,
     commands: Commands,
-    was_folder: Option<bool>,
     /// Whether its first line stands.
     is_begun: bool,
     torn: Option<Line>,
@@ -330,7 +324,7 @@ fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> R
         };
         match (found.is_begun, line.is_ended) {
             (false, true) => {
-                found.was_folder = subject.check(&line.bytes).map_err(|why| refused(1, why))?;
+                subject.check(&line.bytes).map_err(|why| refused(1, why))?;
                 found.is_begun = true;
             }
             // Whatever else a file may hold that has no line: it is not ours to cut.

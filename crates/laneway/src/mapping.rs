@@ -1,7 +1,7 @@
 //! What a copy is called at its destination.
 //!
-//! Whether a destination is a folder is read off its text (a bucket's root, a trailing slash), never asked of a store:
-//! the same command does the same thing whatever is already there. Of a local destination the caller looks it up.
+//! A destination is a folder by its text alone (a bucket's root, a trailing slash, `.` or `..`): the same command does the
+//! same thing whatever is already there. Only objects that a tree is not made of also enter a local folder that exists.
 
 use std::path::{Component, Path};
 

@@ -54,7 +54,7 @@ pub struct CopyRequest {
     pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.
     pub follow_symlinks: bool,
-    /// What a tree holds goes straight into a destination that is a folder, and not below the tree's own name.
+    /// What a tree holds goes straight into a destination that is written as a folder, and not below the tree's own name.
     pub contents: bool,
     /// Which of what trees hold is copied, by its names below their tops. Sources that are no trees are copied in any case.
     pub filter: Filter,
@@ -150,9 +150,7 @@ impl CopyRequest {
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
         let job = if self.remove_source { "move" } else { "copy" };
-        Subject::new(job, &self.sources, Some(&self.destination))
-            .making(&settings)
-            .into_folder(self.is_into_folder())
+        Subject::new(job, &self.sources, Some(&self.destination)).making(&settings)
     }
 }
 

@@ -224,11 +224,6 @@ impl Running {
         self.manifest.get().is_some()
     }
 
-    /// Whether the destination was a folder when the job first began, as far as a manifest tells.
-    pub(crate) fn was_folder(&self) -> Option<bool> {
-        self.manifest.get()?.was_folder
-    }
-
     /// The state of an object as a listing shows it, where a manifest asks for it.
     pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<State> {
         self.manifest.get()?;

@@ -24,5 +24,5 @@ pub use power_cut::{Loss, cut_power};
 pub use program::{Program, Run, Running};
 pub use scripted::{Asked, Scripted, answer};
 pub use system_calls::{Blow, Call, SystemCalls};
-pub use tree::{AWKWARD_NAMES, differences, seed_tree};
+pub use tree::{AWKWARD_NAMES, differences, files_below, seed_tree};
 pub use wire::{Endpoint, Wire};

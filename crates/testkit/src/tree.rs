@@ -48,6 +48,23 @@ pub const AWKWARD_NAMES: &[&str] = &[
 /// Sizes around what small files, buffers and slices are, in bytes.
 const SIZES: &[usize] = &[0, 1, 17, 4095, 4096, 4700, 65_536, 100_001];
 
+/// The names of all files below a folder, sorted.
+pub fn files_below(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("read") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push(path.strip_prefix(root).expect("below").display().to_string()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// Fills `root` with `files` files in nested folders, the awkward names among them, and returns how many bytes they
 /// have. The same seed makes the same tree.
 pub fn seed_tree(root: &Path, seed: u64, files: usize) -> u64 {

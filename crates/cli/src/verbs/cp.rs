@@ -20,9 +20,10 @@ use crate::standard_streams;
 
 /// Copy files and objects
 ///
-/// DST is a file, a folder, an object or a prefix. Into a local folder that exists, or a destination that ends in /,
-/// sources are copied under their own names; anything else names the copy itself. With -r, `cp -r dir gs://b/p/` makes
-/// p/dir/... and `cp -r dir gs://b/p` makes p/...: what exists in the bucket never changes what a command means.
+/// DST is a file, a folder, an object or a prefix. A DST that ends in / or is . or .. is a folder, which sources enter under
+/// their own names; anything else names the copy itself. With -r, `cp -r dir gs://b/p/` makes p/dir/... and
+/// `cp -r dir gs://b/p` makes p/..., and so do local folders: what exists never changes where a tree goes. Single objects
+/// also enter a local folder that exists.
 ///
 /// A local file appears under its name only when it is complete and its checksum has been compared. After an
 /// interruption the same command with -n does the rest, and fetches of large objects only what is missing. Uploads of

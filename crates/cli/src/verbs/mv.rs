@@ -15,6 +15,8 @@ use crate::verbs::cp::{Copying, Items};
 
 /// Copy, then remove what was copied
 ///
+/// DST is read as cp reads it: a tree goes by DST's text alone, whether DST exists or not.
+///
 /// Each source is removed when its copy is complete and verified, and never before; what fails stays where it is.
 #[derive(Args, Debug)]
 pub(crate) struct Mv {

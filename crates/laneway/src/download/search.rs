@@ -12,7 +12,7 @@ use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 use super::{Item, fetch_one, in_order, small};
 use crate::event::Verified;
 use crate::existing::EXISTS;
-use crate::folder::{Destination, Folder, is_stream};
+use crate::folder::{Destination, Folder, is_directory, is_stream};
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::mapping::tree_prefix;
@@ -46,12 +46,13 @@ pub(crate) struct Downloads<'a> {
 }
 
 impl<'a> Downloads<'a> {
-    pub(crate) fn new(search: &'a mut Search) -> Self {
+    /// Downloads below `folder`, which stands for the destination where that is on this machine.
+    pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
         let request = &search.request;
-        let to = match &request.destination {
-            Location::Local(path) if request.is_into_folder() => To::Folder(Folder::new(path)),
-            Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
-            Location::Object { .. } | Location::Version { .. } | Location::Standard => To::Output,
+        let to = match (&request.destination, folder) {
+            (Location::Local(_), Some(folder)) if request.is_into_folder() => To::Folder(folder),
+            (Location::Local(path), Some(tree)) => To::Named { path: path.clone(), tree },
+            _ => To::Output,
         };
         let folds = match &to {
             To::Folder(folder) => folder.folds_case(),
@@ -129,6 +130,10 @@ impl<'a> Downloads<'a> {
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
             To::Named { tree, .. } if in_tree => Arc::clone(tree),
+            // Nothing lies below the prefix: the object of its name is meant, which enters a folder that exists.
+            To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
+                Arc::clone(tree)
+            }
             To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
         };
         let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };

@@ -119,6 +119,15 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
     (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
 }
 
+/// The URL that a journal is about, by its first bytes.
+pub(super) fn url(header: &[u8]) -> Option<&str> {
+    let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
+    // Format and kinds, and the size.
+    let rest = rest.get(4 + 8..)?;
+    let len = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+    std::str::from_utf8(rest.get(4..4 + len)?).ok()
+}
+
 /// The claims that a journal's bytes hold; `None` where they are no journal of an object with this header.
 pub(crate) fn read(bytes: &[u8], header: &[u8]) -> Option<Vec<Claim>> {
     Some(claims(bytes.strip_prefix(header)?, seal(header)).collect())

@@ -305,7 +305,12 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
 
 /// Opens a file that is nobody else's. The name can be known beforehand, so that in a folder that others may write to
 /// anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
-fn open_own(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Result<Option<File>> {
+pub(super) fn open_own(
+    directory: &OwnedFd,
+    name: &OsStr,
+    create: OFlags,
+    mode: Mode,
+) -> io::Result<Option<File>> {
     let flags = create | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match openat(directory, name, flags, mode) {
         Ok(fd) => File::from(fd),

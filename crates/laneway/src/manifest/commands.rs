@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::known::{Key, Scope, key};
-use super::line::{BEGUN, Command, DONE, Item};
+use super::line::{Command, DONE, Item};
 
 /// The commands of a run, by the lines that they stand in. Of lines their hashes are held.
 #[derive(Default, Debug)]
@@ -12,8 +12,6 @@ pub(super) struct Commands {
     numbers: HashMap<u64, Key>,
     /// How often each was done that is not begun again yet.
     done: HashMap<Key, u32>,
-    /// Of those that were begun, whether the destination was a folder when they first were.
-    into_folder: HashMap<Key, bool>,
 }
 
 impl Commands {
@@ -26,14 +24,8 @@ impl Commands {
             command.text().ok_or("this line of the manifest is broken (its bytes are no hexadecimal)")?;
         let at = key(&text[..]);
         self.numbers.insert(command.number, at);
-        match &command.outcome[..] {
-            DONE => *self.done.entry(at).or_default() += 1,
-            BEGUN => {
-                if let Some(into_folder) = command.into_folder {
-                    self.into_folder.entry(at).or_insert(into_folder);
-                }
-            }
-            _ => {}
+        if command.outcome == DONE {
+            *self.done.entry(at).or_default() += 1;
         }
         Ok(())
     }
@@ -57,10 +49,6 @@ impl Commands {
             _ => false,
         }
     }
-
-    pub(super) fn was_folder(&self, at: Key) -> Option<bool> {
-        self.into_folder.get(&at).copied()
-    }
 }
 
 #[cfg(test)]
@@ -74,7 +62,7 @@ mod tests {
         let lines: [(&[u8], bool); 4] =
             [(b"rm a", true), (b"rm a", true), (b"rm b", false), (b"rm \xff", true)];
         for (number, (line, is_done)) in (1..).zip(lines) {
-            commands.add(&Command::begun(number, line, None)).unwrap();
+            commands.add(&Command::begun(number, line)).unwrap();
             commands.add(&Command::ended(number, line, is_done, 0.5)).unwrap();
         }
         let mut takes = |line: &[u8]| commands.takes(key(line));
@@ -91,17 +79,8 @@ mod tests {
         let item = item.unwrap();
         assert!(commands.scope_of(&item).unwrap_err().contains("of no command"));
         for line in [b"rm a", b"rm b"] {
-            commands.add(&Command::begun(1, line, None)).unwrap();
+            commands.add(&Command::begun(1, line)).unwrap();
             assert_eq!(commands.scope_of(&item), Ok(Some(key(&line[..]))));
         }
-    }
-
-    #[test]
-    fn whether_a_destination_was_a_folder_is_what_the_first_run_found() {
-        let mut commands = Commands::default();
-        let line = b"cp -r gs://b/p d";
-        commands.add(&Command::begun(1, line, Some(false))).unwrap();
-        commands.add(&Command::begun(1, line, Some(true))).unwrap();
-        assert_eq!(commands.was_folder(key(&line[..])), Some(false));
     }
 }

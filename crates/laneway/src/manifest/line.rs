@@ -36,9 +36,6 @@ pub(crate) struct Subject {
     /// A digest of what new objects or files are to be, beyond their contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settings: Option<String>,
-    /// Whether the destination was a folder when the job first began: what it has made since doesn't change what the job means.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    into_folder: Option<bool>,
 }
 
 impl Subject {
@@ -51,7 +48,6 @@ impl Subject {
             destination: destination.map(from_the_root),
             endpoints: BTreeMap::new(),
             settings: None,
-            into_folder: None,
         }
     }
 
@@ -87,26 +83,16 @@ impl Subject {
         Self { settings: Some(settings.digest()), ..self }
     }
 
-    /// The same of a job whose destination is a folder, or isn't.
-    pub(crate) fn into_folder(self, is_folder: bool) -> Self {
-        Self { into_folder: Some(is_folder), ..self }
-    }
-
-    /// Whether the destination is a folder, where that decides what the job means.
-    pub(super) fn is_into_folder(&self) -> Option<bool> {
-        self.into_folder
-    }
-
     pub(super) fn line(&self) -> Vec<u8> {
         line(self)
     }
 
-    /// Whether the first line of a manifest says this; and whether the destination was a folder then.
+    /// Checks that the first line of a manifest says this.
     ///
     /// # Errors
     /// What it says instead.
-    pub(super) fn check(&self, first: &[u8]) -> Result<Option<bool>, String> {
-        let mut found: Self = match serde_json::from_slice(first) {
+    pub(super) fn check(&self, first: &[u8]) -> Result<(), String> {
+        let found: Self = match serde_json::from_slice(first) {
             Ok(found) => found,
             Err(_) => return Err("this is no manifest".to_owned()),
         };
@@ -116,9 +102,8 @@ impl Subject {
         if found.format != FORMAT {
             return Err(format!("this manifest is of format {}, which is not known here", found.format));
         }
-        let was_folder = std::mem::replace(&mut found.into_folder, self.into_folder);
         match found == *self {
-            true => Ok(was_folder),
+            true => Ok(()),
             false if (Self { settings: self.settings.clone(), ..found.clone() }) == *self => Err(format!(
                 "this is the manifest of another job, of {} with other settings of what it makes",
                 found.described()
@@ -310,9 +295,6 @@ pub(super) struct Command {
     /// The line's bytes in hexadecimal, where they are no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
-    /// Of one that begins: whether its destination was a folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) into_folder: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
     pub(super) outcome: String,
@@ -320,14 +302,13 @@ pub(super) struct Command {
 
 impl Command {
     /// One that begins.
-    pub(super) fn begun(number: u64, line: &[u8], into_folder: Option<bool>) -> Self {
+    pub(super) fn begun(number: u64, line: &[u8]) -> Self {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             kind: "command".to_owned(),
             number,
             line: String::from_utf8_lossy(line).into_owned(),
             bytes: std::str::from_utf8(line).is_err().then(|| hex(line)),
-            into_folder,
             seconds: None,
             outcome: BEGUN.to_owned(),
         }
@@ -336,7 +317,7 @@ impl Command {
     /// One that has ended.
     pub(super) fn ended(number: u64, line: &[u8], is_done: bool, seconds: f64) -> Self {
         let outcome = if is_done { DONE } else { "failed" }.to_owned();
-        Self { seconds: Some(rounded(seconds)), outcome, ..Self::begun(number, line, None) }
+        Self { seconds: Some(rounded(seconds)), outcome, ..Self::begun(number, line) }
     }
 
     pub(super) fn line(&self) -> Vec<u8> {
@@ -426,14 +407,14 @@ mod tests {
 
     #[test]
     fn a_command_is_read_as_it_was_written() {
-        let begun = Command::begun(7, b"cp -r gs://b/p d", Some(false));
+        let begun = Command::begun(7, b"cp -r gs://b/p d");
         let line = begun.line();
         assert_eq!(
             String::from_utf8_lossy(&line),
-            "{\"kind\":\"command\",\"number\":7,\"line\":\"cp -r gs://b/p d\",\"into_folder\":false,\"outcome\":\"begun\"}\n"
+            "{\"kind\":\"command\",\"number\":7,\"line\":\"cp -r gs://b/p d\",\"outcome\":\"begun\"}\n"
         );
         let read = read_command(line.trim_ascii_end()).unwrap();
-        assert_eq!((read.number, read.into_folder, read.outcome.as_str()), (7, Some(false), BEGUN));
+        assert_eq!((read.number, read.outcome.as_str()), (7, BEGUN));
         let ended = Command::ended(8, b"rm \xff", true, 0.25).line();
         let read = read_command(ended.trim_ascii_end()).unwrap();
         assert_eq!((read.text().as_deref(), read.seconds), (Some(&b"rm \xff"[..]), Some(0.25)));
@@ -449,7 +430,7 @@ mod tests {
         let first = at("http://here").line();
         assert!(!String::from_utf8_lossy(&first).contains("gs"), "it is about one store");
         let first = first.trim_ascii_end();
-        assert_eq!(at("http://here").check(first), Ok(None));
+        assert_eq!(at("http://here").check(first), Ok(()));
         let why = at("http://there").check(first).unwrap_err();
         assert!(
             why.ends_with(
@@ -474,9 +455,13 @@ mod tests {
         let ours = Subject::new("copy", &[place("gs://b/p")], Some(&place("/d")));
         let first = ours.line();
         let first = first.trim_ascii_end();
-        assert_eq!(ours.check(first), Ok(None));
-        let later = ours.clone().into_folder(true);
-        assert_eq!(later.check(ours.clone().into_folder(false).line().trim_ascii_end()), Ok(Some(false)));
+        assert_eq!(ours.check(first), Ok(()));
+        let older = String::from_utf8_lossy(first).replace("}", ",\"into_folder\":false}");
+        assert_eq!(
+            ours.check(older.as_bytes()),
+            Ok(()),
+            "of a version that noted whether the destination existed"
+        );
         let others = [
             Subject::new("move", &[place("gs://b/p")], Some(&place("/d"))),
             Subject::new("copy", &[place("gs://b/q")], Some(&place("/d"))),

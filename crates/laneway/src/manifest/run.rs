@@ -55,7 +55,7 @@ pub struct RunCommand {
 impl RunManifest {
     pub(crate) fn open(path: PathBuf, subject: &Subject) -> Result<(Self, Option<Warning>), Error> {
         let target = path.display().to_string();
-        let (opened, _, torn) = Opened::open(path, subject, &mut Targets::default(), false)?;
+        let (opened, torn) = Opened::open(path, subject, &mut Targets::default(), false)?;
         let warning = torn.map(|message| Warning { target, message });
         Ok((Self(Arc::new(opened)), warning))
     }
@@ -114,18 +114,8 @@ impl RunCommand {
         self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
     }
 
-    /// Writes that it begins, and gives whether the destination was a folder when it first did.
-    pub(super) async fn begin(&self, into_folder: Option<bool>) -> Result<Option<bool>, Error> {
-        let was_folder =
-            self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).was_folder(self.scope);
-        self.opened.write(Command::begun(self.number, &self.line, into_folder).line()).await?;
-        // What it will have made must not be taken for what was there.
-        self.opened.flushed().await?;
-        Ok(was_folder)
-    }
-
-    /// The same in a dry run, which writes nothing.
-    pub(super) fn look(&self) -> Option<bool> {
-        self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).was_folder(self.scope)
+    /// Writes that it begins.
+    pub(super) async fn begin(&self) -> Result<(), Error> {
+        self.opened.write(Command::begun(self.number, &self.line).line()).await
     }
 }

@@ -95,10 +95,12 @@ impl CopyRequest {
         }
     }
 
-    /// Whether the destination is a folder: it is written as one, or it is one of this machine's.
+    /// Whether sources go below the destination under their own names. One tree goes by the destination's text alone, so that the same
+    /// command means the same once the folder exists; anything else also enters a folder of this machine.
     pub(crate) fn is_into_folder(&self) -> bool {
+        let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
-            Location::Local(path) => folder::is_directory(path.as_os_str()),
+            Location::Local(path) => !is_tree && folder::is_directory(path.as_os_str()),
             Location::Object { .. } | Location::Version { .. } | Location::Standard => false,
         };
         is_there || self.destination.is_written_as_folder()

@@ -69,7 +69,7 @@ impl<'a> Carrier<'a> {
             }
             (Location::Local(path), Some(from)) => {
                 let folder = Folder::new(path);
-                let downloads = Downloads::new(search);
+                let downloads = Downloads::new(search, Some(Arc::clone(&folder)));
                 Direction::Down { downloads, from: from.clone(), folder, group: Group::new() }
             }
             (destination, _) => return Err(Error::usage(destination.to_string(), "can't be synced to")),

@@ -109,8 +109,7 @@ fn a_listed_object_is_gone_on_with_too() {
         stage.object("k", &bytes);
         let tree =
             || CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("out"))).recursive(true);
-        let folder = stage.path("out").join(crate::stage::BUCKET);
-        std::fs::create_dir(&folder).unwrap();
+        let folder = stage.path("out");
         let job = begun(&stage, tree(), &folder);
         stage.server.set_faults(Faults::parse(["get status 403"]).unwrap());
         let kept = Report::of(job).summary.kept_bytes;

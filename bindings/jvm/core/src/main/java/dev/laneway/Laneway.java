@@ -41,7 +41,9 @@ public final class Laneway implements AutoCloseable {
   }
 
   /**
-   * Copies sources to a destination: files, folders, objects, prefixes and patterns, by path or URL.
+   * Copies sources to a destination: files, folders, objects, prefixes and patterns, by path or URL. A tree enters a
+   * destination that ends in {@code /}, or is {@code .} or {@code ..}, under its own name. It becomes any other
+   * destination, whether that exists or not.
    *
    * @throws LanewayException for what can't be meant; what fails of the job stands in its summary
    */

@@ -29,7 +29,7 @@ pub(crate) use journal::Upload;
 pub(crate) use large::file;
 pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
 pub(crate) use search::{Uploads, Waiting, one};
-pub(crate) use source::hashed as hashed_file;
+pub(crate) use source::{hashed as hashed_file, hashed_while as hashed_file_while};
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};
 

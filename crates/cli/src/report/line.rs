@@ -30,8 +30,8 @@ pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<St
         line += &format!(", {} removed", summary.removed);
     }
     line += &exceptions(summary);
-    if summary.unverified > 0 && !wording.moves_bytes {
-        line += &format!(" ({} without a checksum that both tell)", summary.unverified);
+    if !wording.moves_bytes {
+        line += &compared(summary, checksums);
     }
     if summary.asked > 0 {
         line += &format!(", {} asked for one by one", summary.asked);
@@ -109,6 +109,17 @@ pub(crate) fn item(item: &Item) -> Option<String> {
 /// The name of what was compared; nothing where there was nothing to compare.
 pub(crate) fn shown(verified: Verified) -> Option<String> {
     (verified != Verified::NotApplicable).then(|| verified.to_string())
+}
+
+/// By what names that were found equal were compared; nothing for other jobs.
+fn compared(summary: &Summary, checksums: &BTreeSet<String>) -> String {
+    let names = checksums.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
+    match (summary.unverified, names.as_str()) {
+        (0, "") => String::new(),
+        (0, names) => format!(" by {names}"),
+        (_, "") => " by size alone".to_owned(),
+        (n, names) => format!(" ({} by {names}, {n} by size alone)", summary.files.saturating_sub(n)),
+    }
 }
 
 fn verdict(summary: &Summary, checksums: &BTreeSet<String>) -> String {
@@ -202,6 +213,19 @@ mod tests {
         assert_eq!(verdict(1000, &[]), "unverified");
         assert_eq!(verdict(3, &["md5"]), "md5 verified, 3 unverified");
         assert_eq!(verdict(0, &[]), "nothing to verify");
+    }
+
+    #[test]
+    fn a_comparison_says_by_what_names_were_compared() {
+        let last = |unverified, names: &[&str]| {
+            let mut summary = summary();
+            (summary.files, summary.unverified) = (5, unverified);
+            let wording = Wording { noun: ("name", "names"), done: " equal", ..REMOVE };
+            last(&wording, &summary, &sums(names)).split(" in ").next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(last(0, &["crc32c", "md5"]), "5 names equal by crc32c and md5");
+        assert_eq!(last(2, &["md5"]), "5 names equal (3 by md5, 2 by size alone)");
+        assert_eq!(last(5, &[]), "5 names equal by size alone");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `laneway verify`: two places compared by their listings.
+//! `laneway verify`: two places compared.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use crate::exit::Exit;
 use crate::job;
 use crate::report::line::Wording;
 
-/// Compare two folders or prefixes by their listings alone
+/// Compare two folders or prefixes
 ///
-/// Names, sizes and the checksums (or ETags) that both listings tell are compared; no object is asked for, and no file read. What differs,
-/// is missing from DST or is only there is an error of its own, and the exit status is 1 then. The last line says how many had no checksum
-/// that could be compared.
+/// Names, sizes and checksums are compared. Objects tell their checksums (or ETags) in listings; local files are read and hashed. A name that
+/// differs, is missing from DST or is only there is an error of its own, and the exit status is 1 then. The last line says by what the names
+/// were compared.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// A folder, or a prefix: gs://bucket/prefix
@@ -37,6 +37,9 @@ pub(crate) struct Verify {
     /// The same of DST
     #[arg(long, value_name = "FILE|URL")]
     destination_inventory: Option<OsString>,
+    /// Compare local files by their names and sizes alone
+    #[arg(long)]
+    no_read: bool,
     #[command(flatten)]
     filters: Filters,
 }
@@ -54,6 +57,7 @@ impl Verify {
         let (source, destination) = (Location::parse(&self.source)?, Location::parse(&self.destination)?);
         let mut request = VerifyRequest::new(source, destination);
         request = request.filter(self.filters.filter(SystemTime::now())?);
+        request = request.read(!self.no_read);
         request.report = self.report;
         request.source_inventory = self.source_inventory.as_deref().map(Location::parse).transpose()?;
         request.destination_inventory =

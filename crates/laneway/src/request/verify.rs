@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Compares what lies below two places by what their listings tell: names, sizes, and the checksums that both have. No object is asked for,
-/// and no file read.
+/// Compares what lies below two places: names, sizes, and the checksums that both have. Objects tell theirs in listings. Local files are
+/// read and hashed.
 ///
 /// ```
 /// use laneway::VerifyRequest;
@@ -24,6 +24,9 @@ pub struct VerifyRequest {
     pub destination: Location,
     /// Which names are meant.
     pub filter: Filter,
+    /// Whether local files are read, and objects asked for that are compared with one and whose listing tells no checksum. Without it files
+    /// are compared by their names and sizes.
+    pub read: bool,
     /// A file that gets a row for each name, in the columns of S3 Batch Operations' completion reports: `Bucket, Key, VersionId,
     /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until all was compared it is called as this with `.unfinished` behind it.
     pub report: Option<PathBuf>,
@@ -40,6 +43,7 @@ impl VerifyRequest {
             source,
             destination,
             filter: Filter::default(),
+            read: true,
             report: None,
             source_inventory: None,
             destination_inventory: None,
@@ -48,6 +52,7 @@ impl VerifyRequest {
 
     setters! {
         filter: Filter,
+        read: bool,
         report: into PathBuf,
         source_inventory: into Location,
         destination_inventory: into Location,
@@ -73,8 +78,11 @@ impl VerifyRequest {
                         "folders and prefixes are compared, no patterns",
                     ));
                 }
+                Location::Local(path) if !path.exists() => {
+                    return Err(Error::usage(place.to_string(), "does not exist"));
+                }
                 Location::Local(path) if !path.is_dir() => {
-                    return Err(Error::usage(place.to_string(), "is no folder"));
+                    return Err(Error::usage(place.to_string(), "is a file, and folders are compared"));
                 }
                 _ => {}
             }

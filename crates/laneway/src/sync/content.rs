@@ -99,12 +99,12 @@ pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> 
 }
 
 /// What a store tells of an object when it is asked for it alone.
-async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
+pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
 }
 
-fn is_comparable(sums: &Checksums) -> bool {
+pub(super) fn is_comparable(sums: &Checksums) -> bool {
     sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
 }
 

@@ -1,12 +1,18 @@
-//! Two places compared by what their listings tell, and by nothing else.
+//! Two places compared by what their listings tell, and by what local files hold.
 
+mod content;
 mod finding;
 mod report;
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt as _, StreamExt as _};
+
 use super::merge::{Turn, turn};
-use super::side::{Entry, Role, Side};
+use super::side::{At, Entry, Role, Side};
+use crate::event::Verified;
 use crate::inventory::Place;
 use crate::listing::folder_prefix;
 use crate::running::{FILTERED, Made, Moved, Running};
@@ -15,6 +21,9 @@ use crate::{Error, Location, Op, VerifyRequest, Warning};
 
 use finding::{Finding, finding};
 use report::Report;
+
+/// Names that are compared side by side: some more files than there are threads to read them.
+const COMPARED_AT_ONCE: usize = 64;
 
 /// Carries out a request to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
@@ -34,7 +43,7 @@ pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
     job.finish().await;
 }
 
-async fn compare(job: &Running, request: &VerifyRequest) -> Result<(), Error> {
+async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Error> {
     let mut report = match request.report.clone() {
         Some(path) => Some(Report::begin(job, path).await?),
         None => None,
@@ -46,39 +55,99 @@ async fn compare(job: &Running, request: &VerifyRequest) -> Result<(), Error> {
     compared
 }
 
-async fn merge(job: &Running, request: &VerifyRequest, mut report: Option<&mut Report>) -> Result<(), Error> {
-    let mut source = side(job, request, Role::Source)?;
-    let mut destination = side(job, request, Role::Destination)?;
-    let mut taken = 0_u64;
-    loop {
-        let next = source.peek(job).await?.map(|entry| entry.name.as_str());
-        let there = destination.peek(job).await?.map(|entry| entry.name.as_str());
-        let Some(turn) = turn(next, there) else { break };
-        let entry = if turn == Turn::Destination { None } else { source.take() };
-        let there = if turn == Turn::Source { None } else { destination.take() };
-        let Some(name) = entry.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else { continue };
-        if entry.is_none() && source.leaves_out(&name) {
-            continue;
+async fn merge(
+    job: &Arc<Running>,
+    request: &VerifyRequest,
+    report: Option<&mut Report>,
+) -> Result<(), Error> {
+    let (source, destination) = (side(job, request, Role::Source)?, side(job, request, Role::Destination)?);
+    let mut pairs = Pairs { job, request, source, destination };
+    let mut telling = Telling { job, report, under_way: FuturesOrdered::new(), taken: 0 };
+    let ended = loop {
+        match pairs.next().await {
+            Ok(Some(pair)) => {
+                let compared = async move { (pair.finding(job).await, pair) };
+                telling.under_way.push_back(compared.boxed());
+                telling.tell(COMPARED_AT_ONCE).await?;
+            }
+            ended => break ended,
         }
-        let pair = Pair { request, name, source: entry, destination: there };
-        if !pair.is_meant() {
-            continue;
-        }
-        taken += 1;
-        let finding = finding(pair.source.as_ref(), pair.destination.as_ref());
-        if let Some(report) = report.as_deref_mut() {
-            report.add(job, pair.row(&finding)).await?;
-        }
-        pair.tell(job, finding).await;
-    }
+    };
+    telling.tell(0).await?;
+    ended?;
+    let taken = telling.taken;
     if taken == 0 {
-        let message = match source.is_empty && destination.is_empty {
+        let message = match pairs.source.is_empty && pairs.destination.is_empty {
             true => "holds nothing, and neither does what it is compared with",
             false => FILTERED,
         };
         job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
     }
     Ok(())
+}
+
+/// Names that are compared side by side, and told in their order.
+struct Telling<'a> {
+    job: &'a Running,
+    report: Option<&'a mut Report>,
+    under_way: FuturesOrdered<BoxFuture<'a, (Compared, Pair<'a>)>>,
+    taken: u64,
+}
+
+impl Telling<'_> {
+    /// Has all go on, and tells of those that are done, until at most so many are left.
+    ///
+    /// # Errors
+    /// For a report that can't be written.
+    async fn tell(&mut self, left_max: usize) -> Result<(), Error> {
+        loop {
+            let next = match self.under_way.len() > left_max {
+                true => self.under_way.next().await,
+                false => self.under_way.next().now_or_never().flatten(),
+            };
+            let Some(((finding, error), pair)) = next else { return Ok(()) };
+            self.taken += 1;
+            if let Some(report) = self.report.as_deref_mut() {
+                report.add(self.job, pair.row(&finding)).await?;
+            }
+            pair.tell(self.job, finding, error).await;
+        }
+    }
+}
+
+/// The names of both sides, in order.
+struct Pairs<'a> {
+    job: &'a Running,
+    request: &'a VerifyRequest,
+    source: Side,
+    destination: Side,
+}
+
+impl<'a> Pairs<'a> {
+    /// The next name that is meant.
+    ///
+    /// # Errors
+    /// What a listing or a folder says.
+    async fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
+        let Self { job, request, source, destination } = self;
+        loop {
+            let next = source.peek(job).await?.map(|entry| entry.name.as_str());
+            let there = destination.peek(job).await?.map(|entry| entry.name.as_str());
+            let Some(turn) = turn(next, there) else { return Ok(None) };
+            let entry = if turn == Turn::Destination { None } else { source.take() };
+            let there = if turn == Turn::Source { None } else { destination.take() };
+            let Some(name) = entry.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
+                continue;
+            };
+            if entry.is_none() && source.leaves_out(&name) {
+                continue;
+            }
+            let pair = Pair { request, name, source: entry, destination: there };
+            if pair.is_meant() {
+                return Ok(Some(pair));
+            }
+        }
+    }
 }
 
 fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Error> {
@@ -104,6 +173,9 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
     }
 }
 
+/// What was found, with the error of what can't be read.
+type Compared = (Finding, Option<Error>);
+
 /// A name, and what is there of it.
 struct Pair<'a> {
     request: &'a VerifyRequest,
@@ -121,6 +193,24 @@ impl Pair<'_> {
             && self.request.filter.takes(&self.name, entry.facts.size, entry.facts.changed)
     }
 
+    /// What is found of the two, by their listings, and where one is a local file by its bytes.
+    async fn finding(&self, job: &Arc<Running>) -> Compared {
+        let finding = finding(self.source.as_ref(), self.destination.as_ref());
+        let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
+            return (finding, None);
+        };
+        let is_local = matches!(source.at, At::File(_)) || matches!(destination.at, At::File(_));
+        if !self.request.read || !is_local || finding != Finding::Same(Verified::Unverified) {
+            return (finding, None);
+        }
+        match content::finding(job, (&self.request.source, source), (&self.request.destination, destination))
+            .await
+        {
+            Ok(finding) => (finding, None),
+            Err(error) => (Finding::Unreadable(error.to_string()), Some(error)),
+        }
+    }
+
     fn row(&self, finding: &Finding) -> report::Row {
         let (at, entry) = match (&self.request.source, &self.source) {
             (Location::Object { .. }, Some(entry)) => (&self.request.source, Some(entry)),
@@ -132,7 +222,7 @@ impl Pair<'_> {
         report::Row::of(at, &self.name, entry, finding)
     }
 
-    async fn tell(&self, job: &Running, finding: Finding) {
+    async fn tell(&self, job: &Running, finding: Finding, error: Option<Error>) {
         let (source, destination) =
             (place(&self.request.source, &self.name), place(&self.request.destination, &self.name));
         let size = self.source.as_ref().or(self.destination.as_ref()).map_or(0, |entry| entry.facts.size);
@@ -147,6 +237,7 @@ impl Pair<'_> {
             Finding::Size(..) | Finding::Etag | Finding::Checksum(_) => {
                 Err(Error::integrity(target, finding.message()))
             }
+            Finding::Unreadable(why) => Err(error.unwrap_or_else(|| Error::source(target, why))),
         };
         job.end(begun, size, result).await;
     }

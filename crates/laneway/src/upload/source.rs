@@ -129,13 +129,26 @@ impl Source {
     /// # Errors
     /// When the file has become shorter, or can't be read.
     pub(crate) fn hash(&self, offset: u64, len: u64, wanted: Wanted) -> Result<Run, Error> {
+        self.hash_while(offset, len, wanted, |_| Ok(()))
+    }
+
+    fn hash_while(
+        &self,
+        offset: u64,
+        len: u64,
+        wanted: Wanted,
+        goes_on: impl Fn(u64) -> Result<(), Error>,
+    ) -> Result<Run, Error> {
         let mut hashing = Hashing::new(wanted);
         let mut buffer = vec![0; READ.min(len as usize)];
         while hashing.len() < len {
             let want = READ.min((len - hashing.len()) as usize);
             match self.file.read_at(&mut buffer[..want], offset + hashing.len()) {
                 Ok(0) => return Err(self.changed()),
-                Ok(n) => hashing.update(&buffer[..n]),
+                Ok(n) => {
+                    hashing.update(&buffer[..n]);
+                    goes_on(n as u64)?;
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::local(&self.path, "can't be read", e)),
             }
@@ -175,8 +188,20 @@ impl Read for Stream {
 /// # Errors
 /// When it can't be read, or changes meanwhile.
 pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
+    hashed_while(path, wanted, |_| Ok(()))
+}
+
+/// The same, where `goes_on` is told of the bytes as they are read, and may end it. Blocks.
+///
+/// # Errors
+/// Those of [`hashed`], and what `goes_on` says.
+pub(crate) fn hashed_while(
+    path: &Path,
+    wanted: Wanted,
+    goes_on: impl Fn(u64) -> Result<(), Error>,
+) -> Result<Run, Error> {
     let source = Source::open(path)?;
-    let run = source.hash(0, source.size(), wanted)?;
+    let run = source.hash_while(0, source.size(), wanted, goes_on)?;
     source.check_unchanged()?;
     Ok(run)
 }

@@ -1,4 +1,4 @@
-//! Places compared by their listings.
+//! Places compared by their listings, and local files by their bytes.
 
 use std::fs;
 
@@ -75,14 +75,61 @@ fn what_differs_is_missing_or_is_extra_is_told_and_reported() {
 }
 
 #[test]
-fn files_are_compared_by_their_sizes_and_that_is_said() {
+fn local_files_are_read_and_differ_by_their_bytes() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for (name, bytes) in [("same", "1"), ("other", "1"), ("size", "1")] {
+            stage.file(&format!("tree/{name}"), bytes);
+        }
+        for (name, bytes) in [("same", "1"), ("other", "2"), ("size", "22")] {
+            stage.object(&format!("p/{name}"), bytes.as_bytes());
+        }
+        let tree = || Location::Local(stage.path("tree"));
+        for (source, destination) in [(tree(), stage.url("p")), (stage.url("p"), tree())] {
+            let report = verify(&stage, source, destination);
+            let counts = (report.summary.files, report.summary.failed, report.summary.unverified);
+            assert_eq!(counts, (1, 2, 0), "{kind:?}: {report:?}");
+            assert!(report.failures().iter().any(|why| why.contains("other: its ")), "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn local_files_are_compared_with_each_other() {
+    let stage = Stage::new(DIALECTS[0]);
+    for (name, bytes) in [("a/same", "1"), ("b/same", "1"), ("a/other", "1"), ("b/other", "2")] {
+        stage.file(name, bytes);
+    }
+    let report = verify(&stage, Location::Local(stage.path("a")), Location::Local(stage.path("b")));
+    assert_eq!((report.summary.files, report.summary.failed), (1, 1), "{report:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_and_no_difference() {
+    let stage = Stage::new(DIALECTS[1]);
+    let file = stage.file("tree/a", "1");
+    stage.file("tree/b", "1");
+    stage.object("p/a", b"1");
+    stage.object("p/b", b"1");
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    if fs::read(&file).is_ok() {
+        return;
+    }
+    let report = verify(&stage, Location::Local(stage.path("tree")), stage.url("p"));
+    assert_eq!((report.summary.files, report.failure().0), (1, "local"), "{report:?}");
+    assert!(rows(&stage)[0].contains("Unreadable"), "{:?}", rows(&stage));
+}
+
+#[test]
+fn files_that_are_not_read_are_compared_by_their_sizes() {
     let stage = Stage::new(DIALECTS[0]);
     stage.file("tree/a", "1");
     stage.file("tree/b", "1");
     stage.object("p/a", b"2");
     stage.object("p/b", b"22");
     stage.object("p/folder/", b"");
-    let report = verify(&stage, Location::Local(stage.path("tree")), stage.url("p"));
+    let request = VerifyRequest::new(Location::Local(stage.path("tree")), stage.url("p")).read(false);
+    let report = Report::of(stage.client.verify(request.report(stage.dir.path().join("report"))));
     assert_eq!((report.summary.files, report.summary.failed, report.summary.unverified), (1, 1, 1));
     let unverified =
         |item: &laneway::Item| matches!(item.outcome, Outcome::Done { verified: Verified::Unverified });

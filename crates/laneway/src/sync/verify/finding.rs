@@ -20,13 +20,15 @@ pub(super) enum Finding {
     Etag,
     /// The checksum that differs.
     Checksum(&'static str),
+    /// Why one of the two can't be read.
+    Unreadable(String),
 }
 
 impl Finding {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Same(Verified::Unverified) => {
-                "the sizes are equal; there is no checksum that both listings tell".to_owned()
+                "the sizes are equal; there is no checksum that both sides tell".to_owned()
             }
             Self::Same(verified) => format!("size and {verified} are equal"),
             Self::Missing => "the source has it, the destination doesn't".to_owned(),
@@ -36,6 +38,7 @@ impl Finding {
             }
             Self::Etag => "its ETag differs from the source's, which tells another content unless a KMS or customer key encrypts one".to_owned(),
             Self::Checksum(name) => format!("its {name} differs from the source's"),
+            Self::Unreadable(why) => why.clone(),
         }
     }
 }
@@ -62,6 +65,13 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
         _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::Composite),
         _ => Finding::Same(Verified::Unverified),
     }
+}
+
+/// What a listing tells of an object's content, its MD5 if only as an ETag.
+pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
+    let mut sums = meta.checksums.clone();
+    sums.md5 = md5(meta);
+    sums
 }
 
 /// The MD5 that a listing tells, if only as an ETag.
@@ -97,7 +107,7 @@ fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
     }
 }
 
-fn contents(a: &Checksums, b: &Checksums) -> Finding {
+pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)
     }

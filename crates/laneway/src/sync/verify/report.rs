@@ -46,6 +46,7 @@ impl Row {
             Finding::Missing => ("failed", "NoSuchKey", "404"),
             Finding::Extra => ("failed", "UnexpectedKey", "404"),
             Finding::Size(..) => ("failed", "SizeMismatch", "412"),
+            Finding::Unreadable(_) => ("failed", "Unreadable", "500"),
             Finding::Etag | Finding::Checksum(_) => ("failed", "ChecksumMismatch", "412"),
         };
         let key = utf8_percent_encode(&key, &KEPT).to_string();

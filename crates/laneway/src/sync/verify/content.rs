@@ -1,0 +1,68 @@
+//! A local file's bytes compared with what the other side tells of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use laneway_store::Checksums;
+
+use super::finding::{Finding, contents, listed_sums};
+use crate::checksum::Wanted;
+use crate::event::Verified;
+use crate::running::Running;
+use crate::sync::content::{asked, is_comparable};
+use crate::sync::side::{At, Entry};
+use crate::upload::hashed_file_while;
+use crate::{Error, Location};
+
+/// Compares two of one size, at least one of which is a local file. An object whose listing tells no checksum of all its bytes is asked for.
+///
+/// # Errors
+/// For a file that can't be read, or changes meanwhile, and what a store says.
+pub(super) async fn finding(
+    job: &Arc<Running>,
+    source: (&Location, &Entry),
+    destination: (&Location, &Entry),
+) -> Result<Finding, Error> {
+    let (path, meta) = match (&source.1.at, &destination.1.at) {
+        (At::File(path), At::File(other)) => {
+            let (ours, theirs) = (hashed(job, path, Wanted::CRC32C), hashed(job, other, Wanted::CRC32C));
+            return Ok(contents(&ours.await?, &theirs.await?));
+        }
+        (At::File(path), At::Object(meta)) | (At::Object(meta), At::File(path)) => (path, meta),
+        (At::Object(_), At::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
+    };
+    let listed = listed_sums(meta);
+    let mut found = Finding::Same(Verified::Unverified);
+    if is_comparable(&listed) {
+        found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
+        // An ETag is the MD5 of other bytes where a KMS or customer key encrypts the object.
+        if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
+            return Ok(found);
+        }
+        found = Finding::Etag;
+    }
+    let place = if source.0.is_object() { source.0 } else { destination.0 };
+    let Some((provider, _)) = place.as_object() else { return Ok(found) };
+    let sums = asked(job, job.store(provider)?, meta).await?.checksums;
+    match is_comparable(&sums) {
+        true => Ok(contents(&hashed(job, path, Wanted::to_compare_with(&sums, true)).await?, &sums)),
+        false => Ok(found),
+    }
+}
+
+/// The checksums of a file, whose bytes count as moved while they are read.
+async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
+    let (reading, path) = (Arc::clone(job), path.to_owned());
+    let size = path.metadata().map_or(0, |metadata| metadata.len());
+    job.progress.sized(size);
+    let read = move || {
+        hashed_file_while(&path, wanted, |bytes| {
+            reading.progress.moved(bytes);
+            match reading.cancel.is_set() {
+                true => Err(Error::cancelled(path.display().to_string())),
+                false => Ok(()),
+            }
+        })
+    };
+    Ok(job.engine.files.run(read).await??.checksums())
+}

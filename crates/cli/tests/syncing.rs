@@ -192,7 +192,11 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         assert!(run.stderr.contains(why), "{arguments:?}: {}", run.stderr);
     }
     assert!(endpoint.server().store().keys("bucket").is_empty());
-    laneway.run(["sync", "missing", "gs://bucket/p"]).exits(1).complains(&["missing"]);
+    for (source, to) in
+        [("missing", "gs://bucket/p"), ("gs://bucket/missing", "tree"), ("s3://bucket/missing/", "tree")]
+    {
+        laneway.run(["sync", source, to]).exits(1).complains(&["missing"]);
+    }
     laneway.run(["sync", "tree", "gs://nowhere/p"]).exits(1).complains(&["nowhere"]);
 }
 

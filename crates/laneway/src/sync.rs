@@ -147,6 +147,13 @@ async fn merge(
             let mut source = side(job, request, Role::Source)?;
             let mut destination = side(job, request, Role::Destination)?;
             let merged = merging.merge(&mut source, &mut destination).await;
+            // A bucket that can be listed is there, if it holds nothing.
+            let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
+            let is_missing = is_prefix && source.is_empty && !source.has_itself;
+            if merged.is_ok() && is_missing && !request.allow_empty {
+                let why = "does not exist: no object lies below it";
+                return Err(Error::not_found(request.source.to_string(), why));
+            }
             let why = if source.is_empty { "holds nothing" } else { FILTERED };
             merged.map(|()| (request.source.to_string(), why))
         }

@@ -49,8 +49,10 @@ pub(super) struct Side {
     left_out: LeftOut,
     /// Whether it is only compared, so that what can't be a key is a difference on either side.
     is_compared: bool,
-    /// Whether anything was there at all, a filter or not.
+    /// Whether nothing was there at all, a filter or not.
     pub(super) is_empty: bool,
+    /// Whether an object stands for the prefix itself.
+    pub(super) has_itself: bool,
 }
 
 enum Stream {
@@ -116,6 +118,7 @@ impl Side {
             left_out: LeftOut::default(),
             is_compared: false,
             is_empty: true,
+            has_itself: false,
         }
     }
 
@@ -140,8 +143,9 @@ impl Side {
                                     format!("{why}, and two sides are compared in the order of their names");
                                 Error::refused(format!("{file}:{line}"), why)
                             })?;
-                            if !name.is_empty() {
-                                self.ready.push_back(Entry::of_object(name, meta));
+                            match name.is_empty() {
+                                true => self.has_itself = true,
+                                false => self.ready.push_back(Entry::of_object(name, meta)),
                             }
                         }
                     }
@@ -155,8 +159,9 @@ impl Side {
                                 Error::source(format!("{}://{bucket}/{prefix}", store.scheme()), why)
                             })?;
                             // The prefix itself, where it is an object, is no name below it.
-                            if !name.is_empty() {
-                                self.ready.push_back(Entry::of_object(name, meta));
+                            match name.is_empty() {
+                                true => self.has_itself = true,
+                                false => self.ready.push_back(Entry::of_object(name, meta)),
                             }
                         }
                     }

@@ -95,6 +95,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
         let stage = Stage::new(kind);
         std::fs::create_dir_all(stage.path("empty")).unwrap();
         stage.object("p/a", b"a");
+        stage.object("nothing/", b"");
         stage.file("tree/a", "a");
         for request in [
             SyncRequest::new(local(&stage, "empty"), stage.url("p")),
@@ -108,7 +109,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
             assert_eq!(counts(&sync(&stage, request.clone())), (0, 0, 0, 0));
             assert_eq!(counts(&sync(&stage, request.delete(true).allow_empty(true))), (0, 1, 0, 0));
         }
-        assert!(stage.keys().is_empty() && names(&stage.path("tree")).is_empty());
+        assert_eq!((stage.keys(), names(&stage.path("tree"))), (vec!["nothing/".to_owned()], Vec::new()));
         stage.file("tree/b.txt", "b");
         stage.object("p/c.jpg", b"c");
         let filter = Filter::default().include("*.jpg").unwrap();
@@ -118,6 +119,38 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
         let report = sync(&stage, request);
         assert_eq!(counts(&report), (0, 0, 0, 0));
         assert!(report.warnings[0].contains("the filters leave nothing"), "{report:?}");
+    }
+}
+
+#[test]
+fn a_source_that_does_not_exist_is_an_error_and_removes_nothing() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("p/a", b"a");
+        stage.file("tree/a", "a");
+        for delete in [false, true] {
+            for (source, to) in
+                [(stage.url("none"), local(&stage, "tree")), (local(&stage, "none"), stage.url("p"))]
+            {
+                let report = sync(&stage, SyncRequest::new(source, to).delete(delete));
+                let (class, why) = report.failure();
+                assert!(why.contains("none: "), "{kind:?}: {class}: {why}");
+                assert_eq!(counts(&report), (0, 0, 0, 1), "{kind:?}");
+            }
+        }
+        assert_eq!(
+            (stage.keys(), names(&stage.path("tree"))),
+            (vec!["p/a".to_owned()], vec!["a".to_owned()])
+        );
+        // A bucket is there, if it holds nothing; and so is a prefix that is said to be empty.
+        stage.rm(vec![stage.url("p/a")], false).all_done();
+        assert_eq!(
+            counts(&sync(&stage, SyncRequest::new(stage.url(""), local(&stage, "new")))),
+            (0, 0, 0, 0)
+        );
+        let emptied =
+            SyncRequest::new(stage.url("none"), local(&stage, "tree")).delete(true).allow_empty(true);
+        assert_eq!(counts(&sync(&stage, emptied)), (0, 1, 0, 0));
     }
 }
 

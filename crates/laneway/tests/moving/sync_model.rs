@@ -125,6 +125,9 @@ impl End {
                         Err(error) if error.is_not_found() => break,
                         Err(error) => panic!("{error}"),
                     };
+                    if meta.id.key == prefix {
+                        continue;
+                    }
                     let kept = meta.metadata.as_ref().and_then(|m| m.get("goog-reserved-file-mtime"));
                     let seen = Seen {
                         bytes: stage.stored(&meta.id.key),
@@ -282,8 +285,10 @@ fn rounds(stage: &Stage, source: End, destination: End, seed: u64) {
     for round in 0..ROUNDS {
         let mut random = Random::new(seed * 1000 + round);
         let empty = random.one_in(12);
-        if source.store.is_none() {
-            std::fs::create_dir_all(stage.path(&format!("{}-{round}", source.name))).unwrap();
+        // A source exists, if it is empty.
+        match source.store {
+            None => std::fs::create_dir_all(stage.path(&format!("{}-{round}", source.name))).unwrap(),
+            Some(_) => stage.object(&format!("{}-{round}/", source.name), b""),
         }
         for name in NAMES {
             let (mut here, mut there) = (!empty && random.below(3) > 0, random.below(3) > 0);

@@ -119,6 +119,7 @@ fn nonsense_is_not_served() {
         &["--bandwidth", "wide"],
         &["--queue", "1MiB"],
         &["--loss", "some"],
+        &["--loss", "51%"],
         &["--listen", "nowhere"],
         &["--cert", "c.pem"],
     ] {

@@ -5,5 +5,5 @@
 mod parse;
 mod show;
 
-pub use parse::{Unreadable, parse_duration, parse_rate, parse_share, parse_size};
+pub use parse::{LOSS_MAX, Unreadable, parse_duration, parse_loss, parse_rate, parse_size};
 pub use show::{count, duration, link_rate, rate, readable_size, short, size};

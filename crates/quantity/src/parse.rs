@@ -73,14 +73,17 @@ pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     bytes(number * scale).filter(|rate| *rate > 0).ok_or_else(refuse)
 }
 
-/// Reads a share of all, in percent, and answers it from 0 to 1.
+/// The largest share of packets that an imitated link may lose: above it nothing would come to an end.
+pub const LOSS_MAX: f64 = 0.5;
+
+/// Reads the share of packets that a link loses, in percent.
 ///
 /// # Errors
-/// Says what was expected when the text is no such share.
-pub fn parse_share(text: &str) -> Result<f64, Unreadable> {
-    let refuse = || Unreadable::new("a share", text, "percent, as in 0.5%");
+/// Says what was expected when the text is no such share, or one above [`LOSS_MAX`].
+pub fn parse_loss(text: &str) -> Result<f64, Unreadable> {
+    let refuse = || Unreadable::new("a share of lost packets", text, "percent, at most 50%, as in 0.5%");
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
-    Some(number / 100.0).filter(|share| unit == "%" && *share <= 1.0).ok_or_else(refuse)
+    Some(number / 100.0).filter(|share| unit == "%" && *share <= LOSS_MAX).ok_or_else(refuse)
 }
 
 fn split_unit(text: &str) -> Option<(f64, &str)> {
@@ -138,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_in_percent() {
-        assert_eq!(parse_share("0.5%").unwrap(), 0.005);
-        assert_eq!(parse_share("100%").unwrap(), 1.0);
+    fn losses_are_in_percent_and_at_most_half() {
+        assert_eq!(parse_loss("0.5%").unwrap(), 0.005);
+        assert_eq!(parse_loss("50%").unwrap(), 0.5);
     }
 
     #[test]
@@ -149,8 +152,8 @@ mod tests {
             let message = parse_duration(text).unwrap_err().to_string();
             assert!(message.contains("50ms"), "{message}");
         }
-        for text in ["", "0.5", "%", "101%", "-1%", "few"] {
-            assert!(parse_share(text).unwrap_err().to_string().contains("0.5%"));
+        for text in ["", "0.5", "%", "51%", "101%", "-1%", "few"] {
+            assert!(parse_loss(text).unwrap_err().to_string().contains("0.5%"));
         }
         for text in ["1Gbit", "fast", "0MB/s", "99999999999999999999GB/s"] {
             assert!(parse_rate(text).unwrap_err().to_string().contains("100Mbit/s"));

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use laneway_quantity::{parse_duration, parse_rate, parse_share, parse_size};
+use laneway_quantity::{parse_duration, parse_loss, parse_rate, parse_size};
 use laneway_server::{Config, Server, Storage, Tls, parse_fault};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--rtt" => config.rtt = parse_duration(&value)?,
             "--bandwidth" => config.bandwidth = Some(parse_rate(&value)?),
             "--queue" => config.queue = Some(parse_size(&value)?),
-            "--loss" => config.loss = parse_share(&value)?,
+            "--loss" => config.loss = parse_loss(&value)?,
             "--fault" => config.faults.rules.push(parse_fault(&value)?),
             _ => return Err(format!("unknown option {option}").into()),
         }

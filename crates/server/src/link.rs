@@ -27,8 +27,6 @@ const RECEIVE_BYTES_MAX: usize = 16 << 20;
 /// least this.
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(5);
 const QUEUE_BYTES_MIN: usize = 64 << 10;
-/// Above it nothing would come to an end.
-const LOSS_MAX: f64 = 0.5;
 
 /// One direction's path.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +46,7 @@ impl Path {
         let bytes = |time: Duration| (bandwidth.unwrap_or(0) as f64 * time.as_secs_f64()) as usize;
         let usual = bytes(rtt.max(QUEUE_TIME_MIN)).max(QUEUE_BYTES_MIN);
         let queue = queue.map_or(usual, |queue| usize::try_from(queue).unwrap_or(usize::MAX));
-        Path { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, LOSS_MAX) }
+        Path { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, laneway_quantity::LOSS_MAX) }
     }
 
     /// Whether everything passes at once and whole.

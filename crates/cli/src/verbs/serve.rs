@@ -80,7 +80,7 @@ pub(crate) struct Serve {
     ///
     /// Their bytes come late, and all that follow them on their connection: by a round trip, or by two and up to 200 ms more
     /// where nothing follows. At most 50%.
-    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_share, help_heading = "Imitation")]
+    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss, help_heading = "Imitation")]
     loss: Option<f64>,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use laneway::Provider;
-use laneway_quantity::{Unreadable, parse_duration, parse_rate, parse_share, parse_size};
+use laneway_quantity::{Unreadable, parse_duration, parse_loss, parse_rate, parse_size};
 
 use crate::place::Imitated;
 
@@ -84,10 +84,10 @@ pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
         rtt: parse_duration(part().unwrap_or_default())?,
         bandwidth: parse_rate(part().unwrap_or_default())?,
         queue: parse_size(part().unwrap_or_default())?,
-        loss: part().map_or(Ok(0.0), parse_share)?,
+        loss: part().map_or(Ok(0.0), parse_loss)?,
     };
     // What follows is no share.
-    part().map_or(Ok(link), |more| parse_share(&format!(",{more}")).map(|_| link))
+    part().map_or(Ok(link), |more| parse_loss(&format!(",{more}")).map(|_| link))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) struct Place {
           conflicts_with_all = ["target", "endpoint"])]
     queue: Option<u64>,
     /// How many packets the link to the store in this process loses by chance: 0.5%
-    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_share,
+    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss,
           conflicts_with_all = ["target", "endpoint"])]
     loss: Option<f64>,
     /// Let the store in this process offer no HTTP/2, as S3 doesn't

@@ -423,6 +423,7 @@ impl SyncRequest {
             checksum: self.checksum,
             existing: self.existing,
             ignore_existing: self.ignore_existing,
+            keeps_times: self.preserve || !self.destination.is_object(),
             asks_times: self.preserve && self.source.is_object() && !self.destination.is_object(),
         }
     }

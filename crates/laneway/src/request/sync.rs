@@ -13,7 +13,8 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest, folder};
 ///
 /// What differs is copied: what isn't there, has another size, or passes for older. Where both sides tell when the file was changed
 /// (a file itself, and an object whose metadata says so in a listing: on GCS, once [`preserve`](Self::preserve) has kept it), any
-/// other time counts; else the destination must not be older than the source. [`checksum`](Self::checksum) compares contents instead.
+/// other time counts; else the destination must not be older than the source. What has one size and passes for older is compared by checksum before it is copied.
+/// [`checksum`](Self::checksum) compares all that has one size so.
 ///
 /// ```
 /// use laneway::{Filter, SyncRequest};

@@ -157,7 +157,7 @@ impl<'a> Carrier<'a> {
         };
         let run = counted(async move {
             let same = match by {
-                By::Checksum => is_same(&job, &unknown, (from, to), times).await,
+                By::Checksum | By::Content => is_same(&job, by, &unknown, (from, to), times).await,
                 By::Time => is_of_time(&job, from, times.1).await,
             };
             match same {

@@ -29,12 +29,17 @@ pub(super) struct Rules {
     /// Whether objects of the source are asked for the time that they carry where they pass for changed: their listings don't tell it, and
     /// their files have it.
     pub(super) asks_times: bool,
+    /// Whether what is copied carries the time of its source, where that is known.
+    pub(super) keeps_times: bool,
 }
 
 /// By what two sides of one size are compared that their listings don't tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
+    /// Its checksum, which is asked for where a listing doesn't tell it.
     Checksum,
+    /// The same for two that differ in time alone: to ask for each would cost more than it saves.
+    Content,
     /// The time of change that the object carries.
     Time,
 }
@@ -66,7 +71,9 @@ impl Rules {
             (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
             (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
             (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
-            (Some(_), Some(_)) => Action::Copy,
+            // What is copied also gets the time that it is to keep.
+            (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => Action::Copy,
+            (Some(_), Some(_)) => Action::Compare(By::Content),
             (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
             (None, _) => Action::Nothing,
         }
@@ -106,16 +113,16 @@ mod tests {
     fn a_pair_is_copied_where_sizes_differ_or_the_destination_is_older() {
         let action = |s: Facts, d: Facts| Rules::default().action("a", Some(&s), Some(&d));
         assert_eq!(action(facts(1, 1000), facts(2, 2000)), Action::Copy);
-        assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Copy);
+        assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Compare(By::Content));
         assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
         assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
         assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "of a store of whole seconds");
-        assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Copy);
+        assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Compare(By::Content));
         let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
         assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "of milliseconds");
-        assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Copy);
+        assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
         let unknown = Facts { changed: None, ..facts(1, 0) };
-        assert_eq!(action(facts(1, 0), unknown), Action::Copy);
+        assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));
     }
 
     #[test]
@@ -141,6 +148,8 @@ mod tests {
         let ignoring = rules(|r| r.ignore_existing = true);
         let checksum = rules(|r| r.checksum = true);
         let asking = rules(|r| r.asks_times = true);
+        let keeping = rules(|r| r.keeps_times = true);
+        let timed = Facts { mtime: Some(2), ..new };
         for (rules, source, destination, expected) in [
             (&plain, Some(old), None, Action::Copy),
             (&plain, None, Some(old), Action::Nothing),
@@ -149,7 +158,9 @@ mod tests {
             (&delete, Some(old), Some(new), Action::Unchanged),
             (&delete, Some(old), None, Action::Copy),
             (&existing, Some(old), None, Action::Skip(NOT_THERE)),
-            (&existing, Some(new), Some(old), Action::Copy),
+            (&existing, Some(new), Some(old), Action::Compare(By::Content)),
+            (&keeping, Some(timed), Some(old), Action::Copy),
+            (&keeping, Some(new), Some(old), Action::Compare(By::Content)),
             (&ignoring, Some(new), Some(old), Action::Skip(THERE)),
             (&ignoring, Some(new), Some(facts(9, 0)), Action::Skip(THERE)),
             (&ignoring, Some(new), None, Action::Copy),

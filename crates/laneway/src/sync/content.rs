@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_store::{Checksums, ObjectMeta, Store};
+use laneway_store::{Checksums, ObjectMeta, Store, Version};
 
-use super::compare::{Facts, is_as_new};
+use super::compare::{By, Facts, is_as_new};
 use super::side::At;
 use crate::checksum::Wanted;
 use crate::event::Verified;
@@ -47,42 +47,50 @@ impl Content {
     }
 }
 
-/// Whether two contents of one size are the same: by checksums, and where they have none in common by their times.
+/// Whether two contents of one size are the same: by checksums, and where they have none in common by their times. Checksums that a listing
+/// tells come first. An ETag that differs is the MD5 of other bytes where the object is encrypted with a key of KMS or a customer's: where
+/// `asks`, such an object is asked for, and one whose listing tells nothing.
 ///
 /// # Errors
 /// What a store says of an object that has to be asked for.
 pub(super) async fn is_same(
     job: &Running,
+    by: By,
     unknown: &Unknown,
     (source, there): (Content, Content),
     (source_facts, there_facts): (Facts, Facts),
 ) -> Result<bool, Error> {
+    let asks = by == By::Checksum;
     let same = match (source, there) {
         (Content::File(path), Content::Object(store, meta))
         | (Content::Object(store, meta), Content::File(path)) => {
-            let mut sums = meta.checksums.clone();
-            if !is_comparable(&sums) {
-                sums = asked(job, &store, &meta).await?.checksums;
+            let listed = file_is(job, &path, listed_sums(&meta)).await?;
+            let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
+            match !is_certain && (asks || listed.is_none()) {
+                true => file_is(job, &path, asked(job, &store, &meta).await?.checksums).await?.or(listed),
+                false => listed,
             }
-            file_is(job, &path, sums).await?
         }
         (Content::Object(from, a), Content::Object(to, b)) => {
-            let (mut first, mut second) = (a.checksums.clone(), b.checksums.clone());
-            let mut same = compared(&first, &second);
-            if same.is_none() && !is_comparable(&first) {
+            let listed = compared(&listed_sums(&a), &listed_sums(&b));
+            let is_certain = listed == Some(true) || compared(&a.checksums, &b.checksums).is_some();
+            let (mut first, mut second, mut same) = (a.checksums.clone(), b.checksums.clone(), None);
+            if asks && !is_certain && !is_comparable(&first) {
                 first = asked(job, &from, &a).await?.checksums;
                 same = compared(&first, &second);
             }
-            if same.is_none() && !is_comparable(&second) {
+            if asks && !is_certain && same.is_none() && !is_comparable(&second) {
                 second = asked(job, &to, &b).await?.checksums;
                 same = compared(&first, &second);
             }
-            same
+            same.or(listed)
         }
         (Content::File(_), Content::File(_)) => None,
     };
     Ok(same.unwrap_or_else(|| {
-        unknown.0.fetch_add(1, Ordering::Relaxed);
+        if asks {
+            unknown.0.fetch_add(1, Ordering::Relaxed);
+        }
         is_as_new(&source_facts, &there_facts)
     }))
 }
@@ -106,6 +114,34 @@ pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Re
 
 pub(super) fn is_comparable(sums: &Checksums) -> bool {
     sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
+}
+
+/// What a listing tells of an object's content, its MD5 if only as an ETag.
+pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
+    let mut sums = meta.checksums.clone();
+    sums.md5 = md5(meta);
+    sums
+}
+
+/// The MD5 that a listing tells, if only as an ETag.
+fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
+    let of_etag = || match &meta.version {
+        Some(Version::ETag(etag)) => md5_of(etag),
+        _ => None,
+    };
+    meta.checksums.md5.or_else(of_etag)
+}
+
+/// The MD5 that an ETag of an object in one part is.
+fn md5_of(etag: &str) -> Option<[u8; 16]> {
+    if etag.len() != 32 || !etag.is_ascii() {
+        return None;
+    }
+    let mut md5 = [0; 16];
+    for (at, byte) in md5.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(etag.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(md5)
 }
 
 /// Whether two sets of checksums are of one content; `None` where they have none in common. Composites of parts say nothing of others'
@@ -167,6 +203,12 @@ mod tests {
         assert_eq!(compared(&both(1, 1), &md5(1)), Some(true));
         assert_eq!(compared(&both(1, 1), &both(1, 2)), Some(false));
         assert_eq!(compared(&Checksums::default(), &Checksums::default()), None);
+    }
+
+    #[test]
+    fn an_etag_of_one_part_is_an_md5() {
+        assert_eq!(md5_of("000102030405060708090a0b0c0d0e0f").map(|md5| md5[15]), Some(15));
+        assert_eq!((md5_of("0123456789abcdef0123456789abcdef-3"), md5_of("opaque")), (None, None));
     }
 
     #[test]

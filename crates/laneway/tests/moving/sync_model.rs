@@ -250,12 +250,17 @@ fn model(source: &Tree, destination: &Tree, flags: &Flags, to_disk: bool) -> Exp
             Some(_) if flags.ignore_existing => false,
             Some(there) if flags.checksum => there.bytes != seen.bytes,
             Some(there) if there.bytes.len() != seen.bytes.len() => true,
-            Some(there) => match (seen.mtime, there.mtime) {
-                (Some(a), Some(b)) => a != b,
-                // Of S3, whose listings don't tell, only where files get the times of their objects.
-                (None, Some(mtime)) if to_disk && flags.preserve && seen.kept == Some(mtime) => false,
-                _ => is_older(there.changed, seen.changed),
-            },
+            Some(there) => {
+                let is_newer = match (seen.mtime, there.mtime) {
+                    (Some(a), Some(b)) => a != b,
+                    // Of S3, whose listings don't tell, only where files get the times of their objects.
+                    (None, Some(mtime)) if to_disk && flags.preserve && seen.kept == Some(mtime) => false,
+                    _ => is_older(there.changed, seen.changed),
+                };
+                let gets_time =
+                    (flags.preserve || to_disk) && (seen.mtime.is_some() || flags.preserve && to_disk);
+                is_newer && (gets_time || there.bytes != seen.bytes)
+            }
         };
         if is_copied {
             expected.copied += 1;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use laneway_store::Checksums;
 
-use super::finding::{Finding, contents, listed_sums};
+use super::finding::{Finding, contents};
 use crate::checksum::Wanted;
 use crate::event::Verified;
 use crate::running::Running;
-use crate::sync::content::{asked, is_comparable};
+use crate::sync::content::{asked, is_comparable, listed_sums};
 use crate::sync::side::{At, Entry};
 use crate::upload::hashed_file_while;
 use crate::{Error, Location};

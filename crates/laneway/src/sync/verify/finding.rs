@@ -1,8 +1,9 @@
 //! What two entries of one name say of each other.
 
-use laneway_store::{Checksums, ObjectMeta, Version};
+use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
+use crate::sync::content::listed_sums;
 use crate::sync::side::{At, Entry};
 
 /// What was found of a name.
@@ -59,40 +60,12 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
         Finding::Same(Verified::Unverified) => {}
         finding => return finding,
     }
-    match (md5(source), md5(destination)) {
+    match (listed_sums(source).md5, listed_sums(destination).md5) {
         (Some(a), Some(b)) if a == b => Finding::Same(Verified::Md5),
         (Some(_), Some(_)) => Finding::Etag,
         _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::Composite),
         _ => Finding::Same(Verified::Unverified),
     }
-}
-
-/// What a listing tells of an object's content, its MD5 if only as an ETag.
-pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
-    let mut sums = meta.checksums.clone();
-    sums.md5 = md5(meta);
-    sums
-}
-
-/// The MD5 that a listing tells, if only as an ETag.
-fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
-    let of_etag = || match &meta.version {
-        Some(Version::ETag(etag)) => md5_of(etag),
-        _ => None,
-    };
-    meta.checksums.md5.or_else(of_etag)
-}
-
-/// The MD5 that an ETag of an object in one part is.
-fn md5_of(etag: &str) -> Option<[u8; 16]> {
-    if etag.len() != 32 || !etag.is_ascii() {
-        return None;
-    }
-    let mut md5 = [0; 16];
-    for (at, byte) in md5.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(etag.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(md5)
 }
 
 /// Whether two ETags are of the same parts: `MD5-N`. Equal ones are of one content, others say nothing, since parts may be cut elsewhere.
@@ -154,8 +127,6 @@ mod tests {
         assert!(is_one_etag(&etag(parts), &etag(parts)));
         assert!(!is_one_etag(&etag(parts), &etag("0123456789abcdef0123456789abcdef-4")));
         assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "who knows what that is of");
-        assert_eq!(md5_of("000102030405060708090a0b0c0d0e0f").map(|md5| md5[15]), Some(15));
-        assert_eq!((md5_of(parts), md5_of("opaque")), (None, None));
         assert!(!is_one_etag(&Some(Version::Generation(1)), &Some(Version::Generation(1))));
     }
 }

@@ -87,6 +87,8 @@ pub(crate) enum Refused {
     BucketExists,
     BucketNotEmpty,
     BadBucketName,
+    /// Longer than [`KEY_BYTES_MAX`].
+    KeyTooLong,
     Precondition(Failed),
     /// No more uploads are kept that nobody has completed.
     TooManyUploads,
@@ -282,6 +284,7 @@ impl Objects {
         checksum: Option<UploadChecksum>,
     ) -> Result<Arc<Upload>, Refused> {
         let bucket = self.bucket_to_write(bucket)?;
+        check_key(key)?;
         let upload = self.uploads.insert(Upload {
             id: self.unguessable_id(),
             bucket: bucket.name.clone(),
@@ -328,6 +331,13 @@ pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as u64)
 }
 
+/// Bytes that a key has at most, in both services.
+const KEY_BYTES_MAX: usize = 1024;
+
+fn check_key(key: &str) -> Result<(), Refused> {
+    if key.len() > KEY_BYTES_MAX { Err(Refused::KeyTooLong) } else { Ok(()) }
+}
+
 /// The name is also a folder's name, and must not lead out of its place.
 pub(crate) fn usable_bucket_name(name: &str) -> bool {
     (1..=222).contains(&name.len())
@@ -357,6 +367,7 @@ mod tests {
     fn every_key_is_kept_exactly() {
         let folder = tempfile::tempdir().unwrap();
         let long = "x".repeat(1024);
+        let longer = "x".repeat(1025);
         let mut keys =
             vec!["", "a//b", "a/", "%41", "a b+c", "ä/日本", "..", "../../etc/passwd", "/", "a\0b", &long];
         keys.sort_unstable();
@@ -364,6 +375,7 @@ mod tests {
             for key in &keys {
                 store.put("b", key, key.as_bytes()).unwrap();
             }
+            assert!(store.put("b", &longer, b"").is_err());
             assert_eq!(store.keys("b"), keys);
             for key in &keys {
                 assert_eq!(store.read("b", key).unwrap(), key.as_bytes());

@@ -283,6 +283,7 @@ fn refusal(refused: Refused) -> S3Error {
         ),
         Refused::BucketNotEmpty => s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty"),
         Refused::BadBucketName => s3_error!(InvalidBucketName, "The specified bucket is not valid."),
+        Refused::KeyTooLong => s3_error!(KeyTooLongError, "Your key is too long"),
         Refused::Precondition(_) => {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }

@@ -112,6 +112,10 @@ impl Problem {
                 Problem::new(StatusCode::CONFLICT, "conflict", "The bucket you tried to delete is not empty.")
             }
             Refused::BadBucketName => Problem::invalid(format!("Invalid bucket name: '{bucket}'")),
+            Refused::KeyTooLong => Problem::invalid(format!(
+                "The maximum object length is 1024 characters, but got a name with {} characters.",
+                key.len()
+            )),
             Refused::Precondition(_) => Problem::new(
                 StatusCode::PRECONDITION_FAILED,
                 "conditionNotMet",

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::JsonCall;
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::{BucketResource, LOCATION, LOCATION_TYPE};
-use crate::objects::Versioning;
+use crate::objects::bucket_name::is_allowed_by_gcs;
+use crate::objects::{Refused, Versioning};
 
 #[derive(Serialize)]
 struct Buckets<'a> {
@@ -31,6 +32,9 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     let resource = call.json_body().await?;
     let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
     let refuse = |refused| Problem::refused(refused, name, "");
+    if !is_allowed_by_gcs(name) {
+        return Err(refuse(Refused::BadBucketName));
+    }
     let versioning = resource.get("versioning").map(versioning).transpose()?;
     call.state.objects.create_bucket_with(name, versioning.flatten()).map_err(refuse)?;
     let bucket = call.state.objects.bucket(name).map_err(refuse)?;

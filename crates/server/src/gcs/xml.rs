@@ -19,6 +19,7 @@ use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::State;
 use crate::objects::Refused;
 use crate::objects::asked::Asked;
+use crate::objects::bucket_name::is_allowed_by_gcs;
 use crate::objects::versions::{Heir, Which};
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
@@ -176,6 +177,9 @@ fn bucket_exists(call: &XmlCall<'_>) -> Answer {
 }
 
 fn create_bucket(call: &XmlCall<'_>) -> Answer {
+    if !is_allowed_by_gcs(call.bucket) {
+        return Err(Problem::refused(Refused::BadBucketName, call.bucket, ""));
+    }
     let created = call.state.objects.create_bucket_named(call.bucket);
     created.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))

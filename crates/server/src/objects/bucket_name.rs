@@ -45,9 +45,29 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether GCS allows a name: <https://cloud.google.com/storage/docs/buckets#naming>.
+pub(crate) fn is_allowed_by_gcs(name: &str) -> bool {
+    let is_outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let length_max = if name.contains('.') { 222 } else { 63 };
+    (3..=length_max).contains(&name.len())
+        && name.bytes().all(|byte| is_outer(byte) || matches!(byte, b'-' | b'_' | b'.'))
+        && name.bytes().next().is_some_and(is_outer)
+        && name.bytes().next_back().is_some_and(is_outer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gcs_allows_underscores_and_longer_names_with_dots() {
+        for name in ["demo", "a_b", "123", &format!("{}.b", "a".repeat(200))] {
+            assert!(is_allowed_by_gcs(name), "{name}");
+        }
+        for name in ["UPPER", "ab", "-demo", "demo_", "a b", &"a".repeat(64)] {
+            assert!(!is_allowed_by_gcs(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_are_those_that_s3_allows() {

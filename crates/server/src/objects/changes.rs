@@ -8,7 +8,7 @@ use super::restore::Restore;
 use super::standing::Standing;
 use super::versions::{Heir, Keys, Step, Versioning, Which};
 use super::writer::Written;
-use super::{Attributes, Bucket, NewObject, Object, Objects, Refused, now_us, write};
+use super::{Attributes, Bucket, NewObject, Object, Objects, Refused, check_key, now_us, write};
 use crate::checksum::hex;
 
 /// What a delete has done.
@@ -33,6 +33,7 @@ impl Objects {
         precondition: &Precondition,
     ) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket_to_write(bucket)?;
+        check_key(key)?;
         let mut keys = write(&bucket.keys);
         precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
         let versioning = bucket.versioning();

@@ -5,6 +5,7 @@ pub(crate) mod environment;
 pub(crate) mod filters;
 pub(crate) mod inventory;
 pub(crate) mod manifest;
+mod mistakes;
 pub(crate) mod names_from;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
@@ -46,17 +47,20 @@ pub(crate) struct Arguments {
 // One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
+    #[command(alias = "copy")]
     Cp(cp::Cp),
     Ls(ls::Ls),
     Du(du::Du),
     Stat(stat::Stat),
     Cat(cat::Cat),
     Rm(rm::Rm),
+    #[command(alias = "move")]
     Mv(mv::Mv),
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
     Verify(verify::Verify),
+    #[command(aliases = ["presign", "signurl"])]
     Sign(sign::Sign),
     Mb(mb::Mb),
     Rb(rb::Rb),
@@ -83,8 +87,11 @@ pub(crate) struct Options {
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) stats: bool,
     /// Print failures only
-    #[arg(long, short, global = true, help_heading = "Output")]
+    #[arg(long, short, alias = "only-show-errors", global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
+    /// Draw no progress bar
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) no_progress: bool,
     /// Say more on stderr: each object, connection and retry, then (-vv) each request; LANEWAY_LOG=debug does the same for
     /// logs
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
@@ -109,13 +116,13 @@ pub(crate) struct Options {
     pub(crate) ca_certs: Vec<PathBuf>,
 
     /// Send no credentials
-    #[arg(long, global = true, help_heading = "Store")]
+    #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
     pub(crate) anonymous: bool,
     /// Where gs:// leads, instead of STORAGE_EMULATOR_HOST or Google's own
     #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
     /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the AWS profile's or Amazon's own
-    #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
+    #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
     /// Where an S3 bucket's name stands: path (https://host/bucket/key) or virtual (https://bucket.host/key), instead of
     /// what the AWS profile says or the endpoint suggests
@@ -173,6 +180,13 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// Whether an option belongs to all commands.
+pub(crate) fn is_common(option: &str) -> bool {
+    mistakes::is_common(&Arguments::command(), option)
+}
+
+pub(crate) use mistakes::explained;
+
 /// Reads a command without the options that every verb understands.
 ///
 /// # Errors
@@ -206,8 +220,22 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads `K=V` whose name goes into a header's.
+pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
+    let (name, value) = key_value(text)?;
+    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    match name.bytes().all(is_taken) {
+        true => Ok((name, value)),
+        false => Err(format!("the name {name:?} may hold letters, digits and any of !#$%&'*+-.^_`|~")),
+    }
+}
+
+/// Connections that `--max-connections` allows at most: there are no more ports to have them from.
+const CONNECTIONS_MAX: usize = 65_535;
+
 fn connections(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
+    let n = text.parse().ok().filter(|n| (1..=CONNECTIONS_MAX).contains(n));
+    n.ok_or_else(|| format!("not a number between 1 and {CONNECTIONS_MAX}"))
 }
 
 /// Reads `--header`. What is none is not repeated, as clap would: it may be a token.

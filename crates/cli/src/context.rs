@@ -77,8 +77,9 @@ impl Context {
     /// # Errors
     /// As [`fail`](Self::fail).
     pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
-        self.complain(message);
-        if self.options.json { self.output.json(&ErrorRecord::new(url, message, class)) } else { Ok(()) }
+        let message = stderr::plain(message);
+        self.complain(&message);
+        if self.options.json { self.output.json(&ErrorRecord::new(url, &message, class)) } else { Ok(()) }
     }
 
     /// Tells that a bucket was `made` or `removed`.
@@ -156,7 +157,7 @@ impl Context {
 
     /// Whether a person watches stderr and wants to.
     pub(crate) fn shows_progress(&self) -> bool {
-        !self.options.quiet && !self.options.json && io::stderr().is_terminal()
+        !self.options.quiet && !self.options.no_progress && !self.options.json && io::stderr().is_terminal()
     }
 }
 

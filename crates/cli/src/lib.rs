@@ -40,7 +40,7 @@ pub fn run(line: Vec<OsString>) -> u8 {
     let started = Instant::now();
     let Arguments { verb, options } = match arguments::parsed(&line) {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&line, &error).status(),
+        Err(error) => return usage(&line, error).status(),
     };
     let context = Context::new(options, started);
     let ended = carry_out(verb, &context).and_then(|exit| match context.output.flush() {
@@ -52,15 +52,14 @@ pub fn run(line: Vec<OsString>) -> u8 {
 }
 
 /// Prints help or the version, which are asked for, or what is wrong with the command line.
-fn usage(line: &[OsString], error: &clap::Error) -> Exit {
+fn usage(line: &[OsString], error: clap::Error) -> Exit {
     let output = Output::new();
     if error.use_stderr() {
-        let text = error.render().to_string();
-        let text = text.trim_end();
-        complain(text.strip_prefix("error: ").unwrap_or(text));
+        let text = arguments::explained(line, error);
+        complain(&text);
         // Whoever reads records finds one, although it isn't known yet what else was asked for.
         if line.iter().any(|argument| argument == "--json") {
-            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let message = text.lines().next().unwrap_or_default();
             let record = ErrorRecord::new(locations::only_url(line), message, ErrorKind::Usage.name());
             let _ = output.json(&record).and_then(|()| output.flush());
         }
@@ -123,7 +122,9 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
     // The message of an I/O error has its cause already.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
-    let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);
+    // So has that of the library.
+    let ours = ours.map(ToString::to_string);
+    let message = ours.or_else(|| bare.map(ToString::to_string)).unwrap_or_else(|| format!("{error:#}"));
     // When this can't be printed either, there is nobody left to tell.
     let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
     if class == ErrorKind::Usage.name() { Exit::Usage } else { Exit::Failed }

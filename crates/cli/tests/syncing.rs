@@ -216,20 +216,32 @@ fn a_removal_that_would_be_too_much_is_refused_with_status_1() {
 
 #[test]
 fn a_file_that_changes_while_it_is_read_is_told_and_no_object() {
-    let faults = Faults::parse(["any key=*large* stall@256KiB"]).expect("a rule");
-    let endpoint = Endpoint::start_with(Wire::Plain, Config { faults, ..Config::default() });
-    let laneway = endpoint.program(LANEWAY);
-    let large = endpoint.folder().join("tree/large");
-    fs::create_dir_all(endpoint.folder().join("tree")).expect("made");
-    fs::write(&large, laneway_testkit::random_bytes(1, 40 << 20)).expect("written");
-    endpoint.server().store().put("bucket", "p/extra", b"x").expect("stored");
-    let running = laneway.start(["sync", "tree", "gs://bucket/p", "--delete", "--json"]);
-    assert!(endpoint.server().wait_until(laneway_testkit::Running::TIME_MAX, |c| {
-        c.requests_by_verb.get("part").is_some_and(|n| *n > 0)
-    }));
-    fs::File::options().write(true).open(&large).expect("opened").set_len(1 << 20).expect("cut");
-    endpoint.server().set_faults(Faults::default());
-    let run = running.end().exits(1);
-    assert!(run.stderr.contains("while it was read"), "{}", run.stderr);
-    assert_eq!(endpoint.server().store().keys("bucket"), ["p/extra"], "nor is anything removed");
+    let bytes = laneway_testkit::random_bytes(1, 40 << 20);
+    for (change, scheme) in [("cut", "gs"), ("rewritten", "gs"), ("rewritten", "s3")] {
+        let faults = Faults::parse(["any key=*large* stall@256KiB"]).expect("a rule");
+        let endpoint = Endpoint::start_with(Wire::Plain, Config { faults, ..Config::default() });
+        let laneway = endpoint.program(LANEWAY);
+        let large = endpoint.folder().join("tree/large");
+        fs::create_dir_all(endpoint.folder().join("tree")).expect("made");
+        fs::write(&large, &bytes).expect("written");
+        endpoint.server().store().put("bucket", "p/extra", b"x").expect("stored");
+        let running = laneway.start(["sync", "tree", &format!("{scheme}://bucket/p"), "--delete", "--json"]);
+        assert!(endpoint.server().wait_until(laneway_testkit::Running::TIME_MAX, |c| {
+            c.requests_by_verb.get("part").is_some_and(|n| *n > 0)
+        }));
+        match change {
+            "cut" => {
+                fs::File::options().write(true).open(&large).expect("opened").set_len(1 << 20).expect("cut")
+            }
+            _ => fs::write(&large, vec![7; bytes.len()]).expect("written"),
+        }
+        endpoint.server().set_faults(Faults::default());
+        let run = running.end().exits(1);
+        assert!(
+            run.stderr.contains("changed while it was read; nothing was published"),
+            "{change} {scheme}: {}",
+            run.stderr
+        );
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p/extra"], "nor is anything removed");
+    }
 }

@@ -242,6 +242,14 @@ impl Error {
         }
     }
 
+    /// Whether it is a bucket that isn't there.
+    pub(crate) fn is_about_bucket(&self) -> bool {
+        let says_so = |error: &laneway_store::Error| {
+            error.code() == Some("NoSuchBucket") || error.message().contains("bucket does not exist")
+        };
+        self.as_store().is_some_and(says_so)
+    }
+
     /// Whether the object already exists, or isn't in the state that was asked for.
     pub fn is_precondition(&self) -> bool {
         matches!(self.kind(), ErrorKind::AlreadyExists | ErrorKind::Precondition)

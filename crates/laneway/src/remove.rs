@@ -41,6 +41,9 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
                 job.fail(Op::Remove, target, None, error).await;
                 return job.finish().await;
             }
+            if request.missing_is_fine {
+                job.takes_missing();
+            }
             pump_all(&job, |units| search(&job, &request, units)).await;
             job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
@@ -62,7 +65,9 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
             inventory: request.inventory.clone().map(|at| (at, Arc::clone(&job.engine))),
             ..Source::of(id, request.recursive)
         };
-        if let Err(error) = search_one(job, provider, &source, request, &units).await {
+        if let Err(error) = search_one(job, provider, &source, request, &units).await
+            && !(request.missing_is_fine && error.is_not_found() && !error.is_about_bucket())
+        {
             job.fail(Op::Remove, target.to_string(), None, error).await;
         }
     }
@@ -318,7 +323,7 @@ async fn remove(
         bucket = target.id.bucket;
     }
     let results = match (&objects[..], &named) {
-        ([_], Some(id)) => vec![remove_named(&store, id).await],
+        ([_], Some(id)) => vec![remove_named(&store, id, job.is_missing_fine()).await],
         _ => remove_together(&store, &bucket, &objects, is_listed).await,
     };
     if let Some(above) = above {
@@ -398,11 +403,11 @@ async fn remove_together(
 }
 
 /// Removes an object that was named and not listed. S3 calls removing what isn't there a success; here it is an
-/// error, so S3 is asked first. Who may remove an object and not read it gets S3's own answer.
-async fn remove_named(store: &Store, id: &ObjectId) -> Result<(), Error> {
+/// error, so S3 is asked first, unless that is fine. Who may remove an object and not read it gets S3's own answer.
+async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;
-    } else if store.provider() == Provider::S3 {
+    } else if store.provider() == Provider::S3 && !is_missing_fine {
         match store.head(id, None).await {
             Err(error) if !error.is_permission() => return Err(error.into()),
             _ => {}

@@ -165,6 +165,8 @@ pub struct RemoveRequest {
     /// Whether all versions go that the buckets keep, noncurrent ones and delete markers too, and for good. A filter that looks at sizes or
     /// times takes no delete markers: what it leaves below them would be the object again.
     pub all_versions: bool,
+    /// Whether an object that isn't there counts as removed.
+    pub missing_is_fine: bool,
     /// Only tell what would be removed.
     pub dry_run: bool,
     /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
@@ -185,6 +187,7 @@ impl RemoveRequest {
             targets,
             recursive: false,
             all_versions: false,
+            missing_is_fine: false,
             dry_run: false,
             filter: Filter::default(),
             manifest: None,
@@ -199,6 +202,7 @@ impl RemoveRequest {
         manifest: into Manifest,
         recursive: bool,
         all_versions: bool,
+        missing_is_fine: bool,
         dry_run: bool,
         filter: Filter,
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use laneway_lanes::attempts::most;
-use laneway_store::{Checksums, ObjectMeta, Provider, Store, Version};
+use laneway_store::{Checksums, List, ObjectMeta, Provider, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::job::{Cancel, Canceller, JobEnds};
@@ -17,6 +17,9 @@ use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary
 
 /// More groups than the memory budget ever lets be written at once.
 const WRITES_MAX: u32 = 1 << 16;
+
+/// How often it is asked in a job why something that was named isn't there: each time is a request.
+const EXPLAINED_MAX: u64 = 16;
 
 /// What is said where a filter leaves nothing to do.
 pub(crate) const FILTERED: &str = "the filters leave nothing of it";
@@ -34,6 +37,8 @@ pub(crate) struct Running {
     common: Common,
     /// Set when a cause that all items share has ended the job.
     stopped: AtomicBool,
+    /// Whether what isn't there counts as removed.
+    takes_missing: AtomicBool,
     canceller: Canceller,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
@@ -72,6 +77,8 @@ struct Outcomes {
     skipped: AtomicU64,
     bytes: AtomicU64,
     unverified: AtomicU64,
+    /// How often it was asked why something that was named isn't there.
+    explained: AtomicU64,
     kept: AtomicU64,
     remarks: Mutex<Remarks>,
 }
@@ -140,6 +147,7 @@ impl Running {
             purpose,
             common,
             stopped,
+            takes_missing: AtomicBool::new(false),
             canceller,
             writes,
             awaited: Arc::default(),
@@ -280,6 +288,49 @@ impl Running {
                 .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
     }
 
+    /// Has what isn't there count as removed.
+    pub(crate) fn takes_missing(&self) {
+        self.takes_missing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what isn't there counts as removed.
+    pub(crate) fn is_missing_fine(&self) -> bool {
+        self.takes_missing.load(Ordering::Relaxed)
+    }
+
+    /// Whether an item that was to be removed isn't there, and need not be.
+    fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
+        let is_object = error.is_not_found() && !error.is_about_bucket();
+        self.is_missing_fine() && begun.op == Op::Remove && is_object
+    }
+
+    /// The error of an object that was named and isn't there, by what is: nothing that a pattern matches, or objects below it.
+    async fn explained(&self, begun: &Begun, error: Error) -> Error {
+        let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta);
+        let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
+        if !error.is_not_found() || error.as_store().is_none() || !is_it {
+            return error;
+        }
+        let Ok(at) = begun.source.parse::<Location>() else { return error };
+        let Location::Object { provider, bucket, key } = &at else { return error };
+        if at.is_pattern() {
+            return Error::not_found("", format!("no objects match {}", begun.source))
+                .after(error.attempts());
+        }
+        let Ok(store) = self.store(*provider) else { return error };
+        if self.outcomes.explained.fetch_add(1, Ordering::Relaxed) >= EXPLAINED_MAX {
+            return error;
+        }
+        let below = List { max: Some(1), ..List::new(bucket, format!("{}/", key.trim_end_matches('/'))) };
+        match store.list(&below).await {
+            Ok(page) if !page.objects.is_empty() => {
+                let why = "is a prefix with objects below it; use -r";
+                Error::not_found(begun.source.clone(), why).after(error.attempts())
+            }
+            _ => error,
+        }
+    }
+
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let mut made = Made::default();
@@ -294,6 +345,9 @@ impl Running {
             Err(error) if self.was_removed(&begun, &error) => {
                 return self.skip_done(begun, bytes_known).await;
             }
+            Err(error) if self.is_fine(&begun, &error) => {
+                (0, error.attempts(), Outcome::Done { verified: Verified::NotApplicable })
+            }
             Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
             Err(error) if self.common.is_met_by(&error) => {
                 if self.stopped.swap(true, Ordering::Relaxed) {
@@ -304,7 +358,10 @@ impl Running {
                 self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
                 return self.canceller.cancel();
             }
-            Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
+            Err(error) => {
+                let error = self.explained(&begun, error).await;
+                (bytes_known, error.attempts(), Outcome::Failed(error))
+            }
         };
         self.tell(begun, bytes, attempts, outcome, &made).await;
     }

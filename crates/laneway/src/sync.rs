@@ -421,6 +421,8 @@ impl SyncRequest {
             filter: self.filter.clone(),
             delete: self.delete,
             checksum: self.checksum,
+            size_only: self.size_only,
+            update: self.update,
             existing: self.existing,
             ignore_existing: self.ignore_existing,
             keeps_times: self.preserve || !self.destination.is_object(),

@@ -41,28 +41,36 @@ pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
     Duration::try_from_secs_f64(number * scale).map_err(|_| refuse())
 }
 
-/// Reads a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000) or `KiB`, `MiB`, `GiB` (of 1024).
+/// Reads a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000), `KiB`, `MiB`, `GiB` (of 1024), or a letter alone, which
+/// is 1024's as in rclone: `50M` is 50 MiB.
 ///
 /// # Errors
 /// Says what was expected when the text is no such size.
 pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
     let refuse = || {
-        Unreadable::new("a size", text, "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB")
+        Unreadable::new(
+            "a size",
+            text,
+            "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB or 50M",
+        )
     };
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
     let scale = byte_scale(if unit.is_empty() { "B" } else { unit }).ok_or_else(refuse)?;
     bytes(number * scale).ok_or_else(refuse)
 }
 
-/// Reads a rate and answers it in bytes per second: bits (`100Mbit/s`) or bytes (`100MB/s`, `1GiB/s`).
+/// Reads a rate and answers it in bytes per second: bits (`100Mbit/s`), bytes (`100MB/s`, `1GiB/s`), or as rclone has it (`10M`).
 ///
 /// # Errors
 /// Says what was expected when the text is no such rate, or the rate is zero.
 pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     let refuse =
         || Unreadable::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
-    let per_second = text.strip_suffix("/s").ok_or_else(refuse)?;
-    let (number, unit) = split_unit(per_second).ok_or_else(refuse)?;
+    let (number, unit) = split_unit(text.strip_suffix("/s").unwrap_or(text)).ok_or_else(refuse)?;
+    // Only rclone's letters are a rate without a time.
+    if !text.ends_with("/s") && !is_letter(unit) {
+        return Err(refuse());
+    }
     let scale = match unit {
         "bit" => 0.125,
         "kbit" | "Kbit" => 125.0,
@@ -92,8 +100,17 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, &text[end..]))
 }
 
+/// Whether a unit is one of rclone's, which are powers of 1024.
+fn is_letter(unit: &str) -> bool {
+    matches!(unit, "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T")
+}
+
 fn byte_scale(unit: &str) -> Option<f64> {
     Some(match unit {
+        "k" | "K" => 1024.0,
+        "m" | "M" => 1048576.0,
+        "g" | "G" => 1073741824.0,
+        "t" | "T" => 1099511627776.0,
         "B" => 1.0,
         "KB" | "kB" => 1e3,
         "MB" => 1e6,
@@ -131,6 +148,7 @@ mod tests {
         assert_eq!(parse_rate("1Gbit/s").unwrap(), 125_000_000);
         assert_eq!(parse_rate("100MB/s").unwrap(), 100_000_000);
         assert_eq!(parse_rate("1MiB/s").unwrap(), 1 << 20);
+        assert_eq!(parse_rate("10M").unwrap(), 10 << 20);
     }
 
     #[test]
@@ -138,6 +156,10 @@ mod tests {
         assert_eq!(parse_size("256KiB").unwrap(), 256 << 10);
         assert_eq!(parse_size("1MB").unwrap(), 1_000_000);
         assert_eq!(parse_size("17").unwrap(), 17);
+        assert_eq!(
+            [parse_size("1k").unwrap(), parse_size("50M").unwrap(), parse_size("10G").unwrap()],
+            [1 << 10, 50 << 20, 10 << 30]
+        );
     }
 
     #[test]

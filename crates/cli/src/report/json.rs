@@ -124,7 +124,7 @@ impl<'a> ItemRecord<'a> {
             Outcome::Skipped { why } => record.skipped = Some(why),
             Outcome::Planned => record.dry_run = true,
             Outcome::Failed(error) => {
-                record.error = Some(error.to_string());
+                record.error = Some(crate::stderr::plain(&error.to_string()));
                 record.class = Some(class(error.kind()));
             }
             _ => {}

@@ -35,7 +35,7 @@ pub(crate) struct Cp {
     #[command(flatten)]
     items: Items,
     /// Copy folders and prefixes with everything below them
-    #[arg(long, short)]
+    #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     /// How long standard input or a pipe will be: 200GiB. Needed beyond 156 GiB where a store wants equal parts, beyond 6 TiB
     /// elsewhere
@@ -45,7 +45,7 @@ pub(crate) struct Cp {
     pub(super) copying: Copying,
     /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
     /// set them on files that objects become
-    #[arg(long)]
+    #[arg(long, short = 'p', short_alias = 'P')]
     preserve: bool,
     #[command(flatten)]
     names: NamesFrom,
@@ -79,7 +79,7 @@ pub(crate) struct Copying {
     #[arg(long)]
     durable: bool,
     /// Say what would be copied, and copy nothing
-    #[arg(long)]
+    #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
     pub(super) manifest: Manifest,
@@ -100,8 +100,17 @@ pub(crate) struct NewObjects {
     /// Cache-Control of new objects
     #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     cache_control: Option<String>,
+    /// Content-Disposition of new objects
+    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    content_disposition: Option<String>,
+    /// Content-Encoding of new objects
+    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    content_encoding: Option<String>,
+    /// Content-Language of new objects
+    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    content_language: Option<String>,
     /// Metadata of new objects; may be given several times
-    #[arg(long, value_name = "K=V", value_parser = key_value, help_heading = NEW_OBJECTS)]
+    #[arg(long, value_name = "K=V", value_parser = crate::arguments::metadata, help_heading = NEW_OBJECTS)]
     metadata: Vec<(String, String)>,
     /// Storage class of new objects, in the store's words
     #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
@@ -145,6 +154,9 @@ impl NewObjects {
         let mut put = self.protection.put();
         put.content_type = self.content_type;
         put.cache_control = self.cache_control;
+        put.content_disposition = self.content_disposition;
+        put.content_encoding = self.content_encoding;
+        put.content_language = self.content_language;
         put.storage_class = self.storage_class;
         put.metadata = self.metadata.into_iter().collect();
         put

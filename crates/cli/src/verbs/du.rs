@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{Client, Entry, ErrorKind, Filter, ListRequest, Location, ObjectMeta};
 
+use crate::arguments;
 use crate::arguments::filters::Filters;
 use crate::arguments::inventory::Inventory;
 use crate::context::{Context, complain};
@@ -20,10 +21,14 @@ use crate::report::object::{ObjectRecord, UsageRecord};
 /// Each object and each folder is a line; a folder's comes after what is in it. With -s there is one line for each URL. Counted
 /// are the bytes of the objects as they are listed, without old versions and unfinished uploads. An inventory that isn't in the
 /// order of its keys, as those of S3 needn't be, is counted by -s alone, which reads it once for all URLs of its bucket.
+///
+/// -h is help without a URL; with one it means --readable-sizes, so that `du -sh` does what it does elsewhere.
 #[derive(Args, Debug)]
+// `short_h` below is help or --readable-sizes, by whether a URL is given.
+#[command(disable_help_flag = true)]
 pub(crate) struct Du {
     /// What to count: gs://bucket/prefix/, an object or a pattern
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required_unless_present = "short_h")]
     urls: Vec<OsString>,
     /// Only the sum of each URL
     #[arg(long, short)]
@@ -31,9 +36,18 @@ pub(crate) struct Du {
     /// The sum of all of them at the end
     #[arg(long, short = 'c')]
     total: bool,
+    /// Only folders of so many levels below each URL
+    #[arg(long, short = 'd', value_name = "N", conflicts_with = "summarize")]
+    max_depth: Option<usize>,
     /// Sizes like 4.59KiB
-    #[arg(long)]
+    #[arg(long, alias = "human-readable")]
     readable_sizes: bool,
+    /// Print help; with a URL, sizes like 4.59KiB
+    #[arg(short = 'h', id = "short_h")]
+    short_h: bool,
+    /// Print help with details
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
     #[command(flatten)]
     inventory: Inventory,
     #[command(flatten)]
@@ -103,7 +117,12 @@ impl Folders {
 }
 
 impl Du {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub(crate) fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
+        if self.short_h && self.urls.is_empty() {
+            context.output.bytes(arguments::short_help("du").as_bytes())?;
+            return Ok(Exit::Done);
+        }
+        self.readable_sizes |= self.short_h;
         let places = locations::remote(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
         let inventory = self.inventory.location()?;
@@ -268,17 +287,29 @@ impl Printer<'_> {
                 );
             };
             for (folder, sum) in ended {
-                self.sum(Some(&url(&folder)), sum)?;
+                if self.is_shown(key, &folder) {
+                    self.sum(Some(&url(&folder)), sum)?;
+                }
             }
-            self.object(&url(&meta.id.key), &meta)?;
+            if self.du.max_depth.is_none() {
+                self.object(&url(&meta.id.key), &meta)?;
+            }
         }
         while let Some((folder, sum)) = folders.close() {
-            self.sum(Some(&url(&folder)), sum)?;
+            if self.is_shown(key, &folder) {
+                self.sum(Some(&url(&folder)), sum)?;
+            }
         }
         if self.du.summarize || key.is_empty() {
             self.sum(Some(&url(key)), sum)?;
         }
         Ok(Ok(sum))
+    }
+
+    /// Whether a folder is of few enough levels below what was named.
+    fn is_shown(&self, named: &str, folder: &str) -> bool {
+        let levels = |key: &str| key.trim_end_matches('/').split('/').filter(|name| !name.is_empty()).count();
+        self.du.max_depth.is_none_or(|max| levels(folder) <= levels(named) + max)
     }
 
     fn object(&self, url: &str, meta: &ObjectMeta) -> io::Result<()> {

@@ -33,7 +33,7 @@ pub(crate) struct Ls {
     #[arg(long, short)]
     long: bool,
     /// Every object below, however deep
-    #[arg(long, short)]
+    #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     /// Every version that the bucket keeps, as gs://bucket/key#generation or s3://bucket/key#id; delete markers say that they are
     ///
@@ -43,8 +43,11 @@ pub(crate) struct Ls {
     /// How many objects and bytes were listed, at the end
     #[arg(long)]
     summarize: bool,
+    /// List no more than so many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
     /// Sizes like 4.59KiB, with -l
-    #[arg(long)]
+    #[arg(long, alias = "human-readable")]
     readable_sizes: bool,
     /// Print help; with -l, sizes like 4.59KiB
     #[arg(short = 'h', id = "short_h")]
@@ -72,14 +75,20 @@ impl Ls {
         let mut printer =
             Printer { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
         let mut tally = Tally::default();
+        let mut left = self.limit.unwrap_or(u64::MAX);
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
             let mut listing = client.list(self.request(&at, &filter));
             let mut found = false;
             loop {
+                if left == 0 {
+                    tally.done();
+                    break;
+                }
                 match listing.next_blocking() {
                     Some(Ok(entry)) => {
                         found = true;
+                        left -= 1;
                         printer.print(*provider, &entry)?;
                     }
                     Some(Err(error)) => {

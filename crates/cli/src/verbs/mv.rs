@@ -23,7 +23,7 @@ pub(crate) struct Mv {
     #[command(flatten)]
     items: Items,
     /// Move folders and prefixes with everything below them
-    #[arg(long, short)]
+    #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     #[command(flatten)]
     pub(super) copying: Copying,
@@ -42,6 +42,9 @@ const WORDING: Wording = Wording {
 impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request = self.copying.request(context, &self.items, self.recursive)?.remove_source(true);
+        if request.sources.contains(&Location::Standard) {
+            return Err(BadUsage::of("-", "standard input can't be moved; cp copies it").into());
+        }
         let request = request.filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";

@@ -35,7 +35,7 @@ pub(crate) struct Rm {
     #[arg(value_name = "URL", required_unless_present = "files_from")]
     urls: Vec<OsString>,
     /// Remove everything below a prefix
-    #[arg(long, short)]
+    #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     /// All versions that the bucket keeps, noncurrent ones and delete markers too; with -r those of the key itself as well
     #[arg(long, short)]
@@ -43,8 +43,11 @@ pub(crate) struct Rm {
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
+    /// Don't ask, and take a missing object for one that is removed
+    #[arg(long, short)]
+    force: bool,
     /// Say what would be removed, and remove nothing
-    #[arg(long)]
+    #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
     names: NamesFrom,
@@ -72,11 +75,11 @@ impl Rm {
         let targets = locations::versioned(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
         let request = RemoveRequest::new(targets).recursive(self.recursive).all_versions(self.all_versions);
-        let mut request = request.dry_run(self.dry_run).filter(filter);
+        let mut request = request.dry_run(self.dry_run).missing_is_fine(self.force).filter(filter);
         request.manifest = context.manifest(self.manifest.manifest.clone());
         request.files_from = self.names.location()?;
         request.inventory = self.inventory.location()?;
-        let may_ask = !self.yes && !self.dry_run && can_ask(context);
+        let may_ask = !self.yes && !self.force && !self.dry_run && can_ask(context);
         if may_ask && self.takes_many(&request.targets) && !is_meant(context, &request)? {
             complain("nothing was removed");
             return Ok(Exit::Failed);

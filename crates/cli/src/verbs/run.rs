@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clap::error::ErrorKind;
 use laneway::{RunCommand, RunManifest};
 use serde::Serialize;
 
@@ -59,7 +60,10 @@ struct Record {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What is said of commands that can't be one of many.
-const ALONE: &str = "this command goes alone";
+fn alone(words: &[OsString]) -> BadUsage {
+    let verb = words.get(1).map(|verb| verb.to_string_lossy()).unwrap_or_default();
+    BadUsage::new(format!("`{verb}` can't be used inside `run`"))
+}
 
 /// A line and its number.
 type Line = (usize, Vec<u8>);
@@ -307,14 +311,20 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     }
     let words = words.into_iter().map(OsString::from_vec);
     let line = std::iter::once(OsStr::from_bytes(b"laneway").to_owned()).chain(words);
-    let verb = arguments::verb(line).map_err(|error| {
+    let line: Vec<_> = line.collect();
+    let common = |word: &&OsString| word.to_str().filter(|word| arguments::is_common(word)).is_some();
+    let verb = arguments::verb(line.iter().cloned()).map_err(|error| {
         if !error.use_stderr() {
-            return BadUsage::new(ALONE);
+            return alone(&line);
         }
-        let text = error.render().to_string();
+        if error.kind() == ErrorKind::UnknownArgument
+            && let Some(option) = line.iter().find(common).map(|word| word.to_string_lossy())
+        {
+            return BadUsage::new(format!("{option} belongs before run: laneway {option} run ..."));
+        }
+        let text = arguments::explained(&line, error);
         let said: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        let said = said.join(" ");
-        BadUsage::new(said.strip_prefix("error: ").unwrap_or(&said))
+        BadUsage::new(said.join(" "))
     })?;
     match verb {
         Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
@@ -325,7 +335,7 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
         | Verb::Rb(_)
         | Verb::Hash(_)
         | Verb::Du(_) => Ok(verb),
-        _ => Err(BadUsage::new(ALONE).into()),
+        _ => Err(alone(&line).into()),
     }
 }
 
@@ -342,17 +352,21 @@ mod tests {
         assert!(matches!(verb(br#"cp 'a b' s3://bucket/"c d""#), Ok(Verb::Cp(_))));
         assert!(matches!(verb(b"rm --yes -r s3://bucket/old/ # and what is in it"), Ok(Verb::Rm(_))));
         assert!(refusal("cp 'a s3://b/k").contains("not closed"));
-        assert!(refusal("copy a b").contains("copy"));
+        assert!(refusal("duplicate a b").contains("duplicate"));
         let lacking = refusal("cp a");
         assert!(lacking.contains("required") && lacking.contains("<SRC>"), "{lacking}");
-        assert!(refusal("cp --help").contains("alone") && refusal("help").contains("alone"));
+        assert!(refusal("cp --help").contains("`cp` can't be used inside `run`"));
+        assert!(refusal("help").contains("`help` can't be used inside `run`"));
     }
 
     #[test]
     fn options_of_all_commands_and_commands_of_their_own_are_refused() {
-        assert!(refusal("cp a s3://b/ --json").contains("--json"));
-        assert!(refusal("cat s3://b/k").contains("alone"));
-        assert!(refusal("run other").contains("alone"));
+        for line in ["cp a s3://b/ --json", "--json cp a s3://b/"] {
+            assert!(refusal(line).contains("--json belongs before run: laneway --json run ..."), "{line}");
+        }
+        for (line, verb) in [("cat s3://b/k", "`cat`"), ("run other", "`run`"), ("serve", "`serve`")] {
+            assert!(refusal(line).contains(&format!("{verb} can't be used inside `run`")), "{line}");
+        }
         assert!(refusal("cp - s3://b/k").contains("standard input"));
         assert!(refusal("cp s3://b/k /dev/stdout").contains("output"));
     }

@@ -41,18 +41,27 @@ pub(crate) struct Sync {
     /// Remove from DST what SRC doesn't have
     #[arg(long)]
     delete: bool,
+    // It goes through all of SRC in any case.
+    #[arg(long, short, short_alias = 'R', hide = true)]
+    recursive: bool,
     /// Remove nothing where that would be more than so many
-    #[arg(long, value_name = "N", requires = "delete")]
+    #[arg(long, value_name = "N", requires = "delete", allow_negative_numbers = true)]
     max_delete: Option<u64>,
     /// Let --delete remove everything where SRC has nothing
     #[arg(long, requires = "delete")]
     allow_empty: bool,
     /// Say what would be copied and removed, and do nothing
-    #[arg(long)]
+    #[arg(long, short = 'n', alias = "dryrun")]
     dry_run: bool,
     /// Compare what has one size by CRC32C, CRC64NVME or MD5, whichever both sides have, and not by times
     #[arg(long, short)]
     checksum: bool,
+    /// Compare what has one name by size alone
+    #[arg(long, conflicts_with_all = ["checksum", "update"])]
+    size_only: bool,
+    /// Leave alone what is newer at DST, whatever its size
+    #[arg(long, short)]
+    update: bool,
     /// Copy only what DST has already
     #[arg(long, conflicts_with = "ignore_existing")]
     existing: bool,
@@ -61,7 +70,7 @@ pub(crate) struct Sync {
     ignore_existing: bool,
     /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
     /// set them on files that objects become (times that a listing shows are set in any case)
-    #[arg(long)]
+    #[arg(long, short = 'p', short_alias = 'P')]
     preserve: bool,
     /// Enter folders through symbolic links too; links to files are followed in any case
     #[arg(long, conflicts_with = "ignore_symlinks")]
@@ -105,6 +114,8 @@ impl Sync {
             .allow_empty(self.allow_empty)
             .dry_run(self.dry_run)
             .checksum(self.checksum)
+            .size_only(self.size_only)
+            .update(self.update)
             .existing(self.existing)
             .ignore_existing(self.ignore_existing)
             .preserve(self.preserve)

@@ -37,8 +37,11 @@ pub(crate) struct Verify {
     /// The same of DST
     #[arg(long, value_name = "FILE|URL")]
     destination_inventory: Option<OsString>,
+    // Checksums are compared in any case.
+    #[arg(long, short, hide = true, conflicts_with = "no_read")]
+    checksum: bool,
     /// Compare local files by their names and sizes alone
-    #[arg(long)]
+    #[arg(long, alias = "size-only")]
     no_read: bool,
     #[command(flatten)]
     filters: Filters,

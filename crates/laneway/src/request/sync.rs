@@ -42,6 +42,10 @@ pub struct SyncRequest {
     /// Compare what has the same size on both sides by a checksum that both have: files are read for it, and objects asked for one by one
     /// where their listing tells none. Where they have none in common, times decide.
     pub checksum: bool,
+    /// Compare what both sides have by size alone.
+    pub size_only: bool,
+    /// Leave alone what is newer at the destination, whatever its size.
+    pub update: bool,
     /// Copy only what the destination has already.
     pub existing: bool,
     /// Copy only what the destination doesn't have.
@@ -82,6 +86,8 @@ impl SyncRequest {
             max_delete: None,
             dry_run: false,
             checksum: false,
+            size_only: false,
+            update: false,
             existing: false,
             ignore_existing: false,
             filter: Filter::default(),
@@ -106,6 +112,8 @@ impl SyncRequest {
         max_delete: some u64,
         dry_run: bool,
         checksum: bool,
+        size_only: bool,
+        update: bool,
         existing: bool,
         ignore_existing: bool,
         filter: Filter,

@@ -7,6 +7,7 @@ use crate::filter::Filter;
 /// Why a name is left as it is.
 pub(super) const NOT_THERE: &str = "the destination doesn't exist";
 pub(super) const THERE: &str = "the destination exists";
+pub(super) const NEWER: &str = "the destination is newer";
 
 /// What one side tells of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +25,10 @@ pub(super) struct Rules {
     pub(super) filter: Filter,
     pub(super) delete: bool,
     pub(super) checksum: bool,
+    /// Whether one size is all that is compared.
+    pub(super) size_only: bool,
+    /// Whether what is newer at the destination is left alone.
+    pub(super) update: bool,
     pub(super) existing: bool,
     pub(super) ignore_existing: bool,
     /// Whether objects of the source are asked for the time that they carry where they pass for changed: their listings don't tell it, and
@@ -67,6 +72,15 @@ impl Rules {
             (Some(_), None) if self.existing => Action::Skip(NOT_THERE),
             (Some(_), None) => Action::Copy,
             (Some(_), Some(_)) if self.ignore_existing => Action::Skip(THERE),
+            (Some(source), Some(destination)) if source.size == destination.size && self.size_only => {
+                Action::Unchanged
+            }
+            (Some(source), Some(destination)) if self.update && is_newer(destination, source) => {
+                match source.size == destination.size && is_as_new(source, destination) {
+                    true => Action::Unchanged,
+                    false => Action::Skip(NEWER),
+                }
+            }
             (Some(source), Some(destination)) if source.size != destination.size => Action::Copy,
             (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
             (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
@@ -89,6 +103,14 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     match (source.changed, destination.changed) {
         (Some(source), Some(destination)) => destination >= as_precise(source, destination),
         _ => false,
+    }
+}
+
+/// Whether one was changed after the other, by the files' own times where both tell them.
+fn is_newer(one: &Facts, other: &Facts) -> bool {
+    match (one.mtime, other.mtime) {
+        (Some(one), Some(other)) => one > other,
+        _ => one.changed.zip(other.changed).is_some_and(|(one, other)| one > other),
     }
 }
 
@@ -150,6 +172,7 @@ mod tests {
         let asking = rules(|r| r.asks_times = true);
         let keeping = rules(|r| r.keeps_times = true);
         let timed = Facts { mtime: Some(2), ..new };
+        let (by_size, updating) = (rules(|r| r.size_only = true), rules(|r| r.update = true));
         for (rules, source, destination, expected) in [
             (&plain, Some(old), None, Action::Copy),
             (&plain, None, Some(old), Action::Nothing),
@@ -158,6 +181,11 @@ mod tests {
             (&delete, Some(old), Some(new), Action::Unchanged),
             (&delete, Some(old), None, Action::Copy),
             (&existing, Some(old), None, Action::Skip(NOT_THERE)),
+            (&by_size, Some(new), Some(old), Action::Unchanged),
+            (&by_size, Some(new), Some(facts(9, 0)), Action::Copy),
+            (&updating, Some(old), Some(facts(9, 2000)), Action::Skip(NEWER)),
+            (&updating, Some(old), Some(new), Action::Unchanged),
+            (&updating, Some(new), Some(facts(9, 1000)), Action::Copy),
             (&existing, Some(new), Some(old), Action::Compare(By::Content)),
             (&keeping, Some(timed), Some(old), Action::Copy),
             (&keeping, Some(new), Some(old), Action::Compare(By::Content)),

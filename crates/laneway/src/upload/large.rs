@@ -19,7 +19,7 @@ use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
 use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
-use crate::{CopyRequest, Error, gzip};
+use crate::{CopyRequest, Error, ErrorKind, gzip};
 
 /// Uploads one file in parts, and returns which state of the file that was. None of it is held in memory: a part's CRC32C is computed from the
 /// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
@@ -118,13 +118,14 @@ async fn send(
     }
     let mut is_second = false;
     loop {
-        let source = Arc::clone(&source);
+        let (file, source) = (Arc::clone(&source), Arc::clone(&source));
         let input =
             FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: Given::default() };
         let unfinished_now = unfinished.as_ref();
         let parts = Parts { job, store, id: &item.id, options: &options, unfinished: unfinished_now };
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
+                file.check_unchanged()?;
                 log_second_try(&error);
                 job.progress.taken_back(size);
                 if let Some(unfinished) = &mut unfinished {
@@ -132,6 +133,11 @@ async fn send(
                     unfinished.there = None;
                 }
                 is_second = true;
+            }
+            Err(error) if error.kind() == ErrorKind::Integrity => {
+                // The store has got other bytes than were hashed, if the file was written to in between.
+                file.check_unchanged()?;
+                return Err(error);
             }
             sent => return Ok(sent?.moved),
         }

@@ -14,6 +14,9 @@ use crate::preserve::Attributes;
 /// How much of a file is read at a time to compute a checksum.
 const READ: usize = 256 << 10;
 
+/// What is said of a file that isn't what it was.
+pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
+
 /// What `st_blocks` counts in, whatever the file system's own blocks are.
 const BLOCK: u64 = 512;
 /// Holes of fewer bytes are not spoken of.
@@ -113,7 +116,7 @@ impl Source {
         let mut file = Read::take(&*self.file, size as u64 + 1);
         file.read_to_end(&mut bytes).map_err(|e| Error::local(&self.path, "can't be read", e))?;
         if bytes.len() != size {
-            return Err(self.changed());
+            return Err(self.lacks_size().unwrap_or_else(|| self.changed()));
         }
         self.check_unchanged()?;
         Ok(bytes)
@@ -157,7 +160,14 @@ impl Source {
     }
 
     fn changed(&self) -> Error {
-        Error::source(self.path.display().to_string(), "the file changed while it was read")
+        Error::source(self.path.display().to_string(), CHANGED)
+    }
+
+    /// What is said of a file that holds more than none and says that it is empty, as those of the kernel do.
+    fn lacks_size(&self) -> Option<Error> {
+        let is_empty = self.as_opened.size == 0 && self.file.metadata().is_ok_and(|now| now.len() == 0);
+        let why = "its size can't be told: pipe it, as in cat FILE | laneway cp - URL";
+        is_empty.then(|| Error::source(self.path.display().to_string(), why))
     }
 }
 

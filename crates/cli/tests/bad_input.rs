@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use laneway_server::{Config, Faults};
-use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
+use laneway_testkit::{Endpoint, Program, Scripted, Wire, answer, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
@@ -580,6 +580,80 @@ fn removing_by_an_inventory_what_a_source_lacks_is_bad_usage() {
         laneway.run(["sync", "--delete", "--inventory", "i", "gs://bucket/p", "s3://bucket/q"]).exits(2);
     run.complains(&["i: ", "since it was made"]);
     assert_eq!(endpoint.server().store().keys("bucket"), ["q/since"]);
+}
+
+/// What a server answers that is no store, and what is said of it.
+fn strange_answers() -> Vec<(Vec<u8>, &'static str)> {
+    let html = b"<html><body>Welcome</body></html>";
+    vec![
+        (
+            answer(503, &[("Retry-After", "3600")], b""),
+            "the server asks to wait for 1 h before the next attempt, which is more than --retry-for (120 s)",
+        ),
+        (
+            answer(302, &[("Location", "http://login.example/portal?token=secret")], b""),
+            "it leads to http://login.example/portal, and redirects are not followed; is there a captive portal?",
+        ),
+        (answer(200, &[("Content-Type", "text/html")], html), "it sent HTML; check the endpoint"),
+        (answer(200, &[], html), "it sent HTML; check the endpoint"),
+    ]
+}
+
+#[test]
+fn a_server_that_is_no_store_is_told_by_what_it_answers() {
+    let (_endpoint, laneway) = plain();
+    for (bytes, says) in strange_answers() {
+        let server = Scripted::serve(move |_| bytes.clone()).url();
+        for (scheme, service) in [("gs", "Google Cloud Storage"), ("s3", "Amazon S3")] {
+            let url = format!("{scheme}://bucket");
+            let at = ["--anonymous", "--gcs-endpoint", &server, "--s3-endpoint", &server];
+            let run = laneway.run([&at[..], &["ls", &url]].concat()).exits(1).complains(&[&url, says]);
+            assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+            if says.contains("HTML") {
+                let whole = format!("{server} didn't answer like {service}");
+                assert!(run.stderr.contains(&whole), "{}", run.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_silent_server_is_given_up_within_retry_for() {
+    let (endpoint, laneway) = plain();
+    fs::write(endpoint.folder().join("f"), "x").expect("written");
+    // Connections are taken by the system, and nothing answers on them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    for scheme in ["gs", "s3"] {
+        for command in
+            ["ls X://bucket", "cat X://bucket/k", "cp X://bucket/k x", "cp f X://bucket/k", "rm X://bucket/k"]
+        {
+            let command = command.replace('X', scheme);
+            let at = ["--anonymous", "--retry-for", "200ms", "--gcs-endpoint", &url, "--s3-endpoint", &url];
+            let run = laneway.run(at.into_iter().chain(command.split(' '))).exits(1);
+            assert!(
+                run.stderr.contains(&url) && run.stderr.contains("--retry-for"),
+                "{command}: {}",
+                run.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_cannot_be_reached_is_named_with_its_variable() {
+    let (_endpoint, laneway) = plain();
+    for (variable, endpoint) in
+        [("HTTPS_PROXY", "https://store.example"), ("http_proxy", "http://store.example")]
+    {
+        let laneway = laneway.clone().with(variable, "http://user:secret@127.0.0.1:1");
+        for (scheme, option) in [("gs", "--gcs-endpoint"), ("s3", "--s3-endpoint")] {
+            let url = format!("{scheme}://bucket");
+            let run = laneway.run(["--anonymous", "--retry-for", "0", option, endpoint, "ls", &url]).exits(1);
+            let named = format!("the proxy in {variable}, http://127.0.0.1:1");
+            assert!(run.stderr.contains(&named) && !run.stderr.contains("secret"), "{}", run.stderr);
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -10,6 +10,10 @@ use http::HeaderValue;
 use crate::trace::Trace;
 use crate::{Bandwidth, MemoryBudget};
 
+/// The variables that may set a proxy, those first that come first.
+pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
+
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
 #[derive(Clone)]
 pub struct Config {
@@ -120,10 +124,9 @@ impl Config {
     /// The same with these variables.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names: &[&str]| names.iter().find_map(|n| variable(n).filter(|v| !v.is_empty()));
-        let all = first(&["all_proxy", "ALL_PROXY"]);
         Self {
-            https_proxy: first(&["https_proxy", "HTTPS_PROXY"]).or_else(|| all.clone()),
-            http_proxy: first(&["http_proxy"]).or(all),
+            https_proxy: first(HTTPS_VARIABLES),
+            http_proxy: first(HTTP_VARIABLES),
             no_proxy: first(&["no_proxy", "NO_PROXY"])
                 .map(|list| {
                     list.split(',').map(|h| h.trim().to_ascii_lowercase()).filter(|h| !h.is_empty()).collect()

@@ -116,14 +116,17 @@ impl Dialer {
     /// # Errors
     /// [`Kind::Resolve`].
     pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
-        let to = self.proxies.for_origin(origin).map_or(origin, |p| &p.origin);
+        let proxy = self.proxies.for_origin(origin);
+        let to = proxy.map_or(origin, |p| &p.origin);
         if let Ok(ip) = to.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, to.port)]);
         }
         if let Some(announced) = self.resolve.get(&*to.host) {
             return Ok(announced.iter().map(|ip| SocketAddr::new(*ip, to.port)).collect());
         }
-        let failed = |e| Error::because(Kind::Resolve, format!("host {} can't be resolved", to.host), e);
+        let of_proxy = proxy.map_or_else(String::new, |proxy| format!("{}: ", proxy.named()));
+        let unresolved = format!("{of_proxy}host {} can't be resolved", to.host);
+        let failed = |e| Error::because(Kind::Resolve, unresolved, e);
         let found: Vec<_> = tokio::net::lookup_host((&*to.host, to.port)).await.map_err(failed)?.collect();
         if found.is_empty() {
             return Err(Error::new(Kind::Resolve, format!("host {} has no address", to.host)));
@@ -147,7 +150,8 @@ impl Dialer {
             .any(|to| to.scheme == Scheme::Https);
         let connect = async {
             let started = Instant::now();
-            let (address, tcp) = connect_first(origin, addresses, tried).await?;
+            let to = proxy.map_or_else(|| origin.to_string(), Proxy::named);
+            let (address, tcp) = connect_first(&to, addresses, tried).await?;
             if let Some(left) = self.tcp_handshake_min.checked_sub(started.elapsed()) {
                 tokio::time::sleep(left).await;
             }
@@ -235,7 +239,7 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
 async fn connect_first(
-    origin: &Origin,
+    to: &str,
     addresses: &[SocketAddr],
     tried: &mut Tried,
 ) -> Result<(SocketAddr, TcpStream), Error> {
@@ -277,10 +281,8 @@ async fn connect_first(
         }
     }
     Err(match last {
-        Some((address, e)) => {
-            Error::because(Kind::Connect, format!("{origin} ({address}) can't be reached"), e)
-        }
-        None => Error::new(Kind::Connect, format!("{origin} has no address")),
+        Some((address, e)) => Error::because(Kind::Connect, format!("{to} ({address}) can't be reached"), e),
+        None => Error::new(Kind::Connect, format!("{to} has no address")),
     })
 }
 

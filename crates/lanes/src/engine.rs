@@ -24,7 +24,7 @@ use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::Outage;
 use crate::proxy::Proxies;
-use crate::retry::{Backoff, Budget, Failure};
+use crate::retry::{Backoff, Budget, Failure, RETRY_AFTER_MAX};
 use crate::shared::{Counts, Shared};
 use crate::submission::Submission;
 use crate::tally::{self, Count};
@@ -283,6 +283,11 @@ impl Lanes {
         let (reply, path) = oneshot::channel();
         self.inner.control.tell(Command::Path(origin.clone(), reply));
         path.await.unwrap_or_default()
+    }
+
+    /// The longest `Retry-After` that a call waits for.
+    pub fn retry_after_max(&self) -> Duration {
+        RETRY_AFTER_MAX.max(self.retry_for)
     }
 
     /// The budget of buffers in flight.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::config::{HTTP_VARIABLES, HTTPS_VARIABLES};
 use crate::error::Error;
 use crate::{Config, Origin, Scheme};
 
@@ -21,6 +22,8 @@ pub(crate) struct Proxy {
     pub(crate) origin: Origin,
     /// The value of `Proxy-Authorization`, if the proxy's URL carries credentials.
     pub(crate) authorization: Option<String>,
+    /// What has set it.
+    set_by: &'static str,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -33,10 +36,15 @@ impl Proxies {
     /// # Errors
     /// [`Kind::Invalid`] for a proxy that is no `http://` or `https://` URL.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let parse = |url: &Option<String>| url.as_deref().map(Proxy::parse).transpose();
+        let parse = |url: &Option<String>, variables: &[&'static str]| {
+            let is_it = |name: &&&str| std::env::var(name).ok().as_deref() == url.as_deref();
+            let set_by = variables.iter().find(is_it).copied().unwrap_or("the configuration");
+            let parsed = url.as_deref().map(|url| Proxy::parse(url, set_by)).transpose();
+            parsed.map_err(|e| named(set_by, &e))
+        };
         Ok(Self {
-            https: parse(&config.https_proxy).map_err(|e| named("HTTPS_PROXY or ALL_PROXY", &e))?,
-            http: parse(&config.http_proxy).map_err(|e| named("http_proxy or ALL_PROXY", &e))?,
+            https: parse(&config.https_proxy, HTTPS_VARIABLES)?,
+            http: parse(&config.http_proxy, HTTP_VARIABLES)?,
             direct: config.no_proxy.iter().map(|rule| Rule::parse(rule)).collect(),
         })
     }
@@ -59,7 +67,12 @@ impl Proxies {
 }
 
 impl Proxy {
-    fn parse(url: &str) -> Result<Self, Error> {
+    /// The proxy and what has set it, for errors.
+    pub(crate) fn named(&self) -> String {
+        format!("the proxy in {}, {}", self.set_by, self.origin)
+    }
+
+    fn parse(url: &str, set_by: &'static str) -> Result<Self, Error> {
         let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let (credentials, address) = match full.split_once("://") {
             Some((scheme, rest)) => match rest.rsplit_once('@') {
@@ -74,7 +87,7 @@ impl Proxy {
             let plain = percent_encoding::percent_decode_str(&c).collect::<Vec<u8>>();
             format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(plain))
         });
-        Ok(Self { origin, authorization })
+        Ok(Self { origin, authorization, set_by })
     }
 }
 

@@ -107,7 +107,7 @@ impl Backoff {
         if let Failure::Throttled(after) = failure {
             self.throttled += 1;
             let asked = after.unwrap_or_default();
-            let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX;
+            let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX.max(retry_for);
             return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;

@@ -48,7 +48,7 @@ impl State {
         network.ca_files.extend(store.profile_ca_bundle());
         let machinery = engine.running()?;
         Ok(Self {
-            lanes: machinery.lanes(&network)?.for_caller(user_agent, retry_for),
+            lanes: machinery.lanes(&network.heard_within(retry_for))?.for_caller(user_agent, retry_for),
             files: machinery.files.clone(),
             cores: machinery.cores,
             copy_sizes,

@@ -14,7 +14,7 @@ use laneway_lanes::{Alike, Breaks, Call, Ended, Hedge, Kind, Request, Response, 
 pub(crate) use self::dialect::Dialect;
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
 use crate::delivery::{Delivery, Described, Hedged, Refused};
-use crate::judge::{self, Ending};
+use crate::judge::{self, Ending, Failure};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
@@ -28,6 +28,9 @@ pub(crate) struct Exchange<'a, D> {
     /// What the keys begin with that it is about.
     prefix: &'a str,
 }
+
+/// What is said of a page of HTML in place of an answer.
+pub(crate) const HTML: &str = "it is HTML";
 
 /// Lessons of one exchange after which it asks again at once: a region, a clock and a credential, say. A store that
 /// teaches more of them contradicts itself.
@@ -79,7 +82,16 @@ impl<'a, D: Dialect> Exchange<'a, D> {
 
     /// An answer that makes no sense.
     pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
-        self.error(ErrorKind::Server, sent.secrets.cleared(message.into()))
+        let mut message = message.into();
+        if is_html(sent) || message.ends_with(HTML) || message.ends_with("<html>") {
+            let service = match D::PROVIDER {
+                Provider::Gcs => "Google Cloud Storage",
+                Provider::S3 => "Amazon S3",
+            };
+            let endpoint = self.dialect.endpoint();
+            message = format!("{endpoint} didn't answer like {service}: it sent HTML; check the endpoint");
+        }
+        self.error(ErrorKind::Server, sent.secrets.cleared(message))
             .answered(sent.response.head.status, None)
             .after(sent.attempts, sent.elapsed)
     }
@@ -188,15 +200,47 @@ impl<'a, D: Dialect> Exchange<'a, D> {
                         kind => kind,
                     };
                     let passing = kind == ErrorKind::Throttled || judge::is_passing(&failure);
-                    self.error(kind, secrets.cleared(failure.message))
+                    let message = match self.long_pause(&failure) {
+                        Some(wish) => wish,
+                        None => redirection(&failure, &response).unwrap_or(failure.message),
+                    };
+                    self.error(kind, secrets.cleared(message))
                         .answered(failure.status, secrets.cleared_code(failure.code))
                         .retryable(passing)
                 }
             },
-            Err(error) => self.broken(error, delivery.is_some_and(Delivery::delivered)),
+            Err(error) => {
+                let error = self.broken(error, delivery.is_some_and(Delivery::delivered));
+                match is_origin_away && error.kind() == ErrorKind::Transport {
+                    true => {
+                        let endpoint = self.dialect.endpoint();
+                        let from = match error.message().contains(&endpoint) {
+                            true => String::new(),
+                            false => format!(" from {endpoint}"),
+                        };
+                        let message = format!("{}{from}; --retry-for allows no longer wait", error.message());
+                        error.but(ErrorKind::Transport, message)
+                    }
+                    false => error,
+                }
+            }
         };
         let is_unreachable = error.is_unreachable() || is_origin_away;
         Err(error.after(attempts, elapsed).uncertain(uncertain).unreachable(is_unreachable))
+    }
+
+    /// What is said of a store that wants to be left alone for longer than it is waited for.
+    fn long_pause(&self, failure: &Failure) -> Option<String> {
+        let (after, limit) = (failure.after?, self.dialect.lanes().retry_after_max());
+        let asked = match after.as_secs() {
+            seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+            seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+            seconds => format!("{seconds} s"),
+        };
+        let limit_s = limit.as_secs();
+        (after > limit).then(|| {
+            format!("the server asks to wait for {asked} before the next attempt, which is more than --retry-for ({limit_s} s)")
+        })
     }
 
     /// Whether an answer came from a port that speaks TLS and was asked in plain HTTP.
@@ -244,6 +288,23 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             None => answer,
         }
     }
+}
+
+/// Whether an answer is a web page.
+fn is_html(sent: &Sent) -> bool {
+    let body = sent.response.body.trim_ascii_start();
+    let begins = |with: &[u8]| body.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    let kind = sent.response.head.header("content-type");
+    kind.is_some_and(|kind| kind.contains("html")) || begins(b"<html") || begins(b"<!doctype html")
+}
+
+/// Where an answer leads that is no store's: stores that send to another region say so in a code.
+fn redirection(failure: &Failure, response: &Response) -> Option<String> {
+    let to = response.head.header("location").filter(|_| failure.status.is_redirection())?;
+    // What follows may be a token.
+    let to = to.split(['?', '#']).next().unwrap_or_default();
+    let is_plain = failure.code.is_none() && failure.region.is_none() && !to.contains('@');
+    is_plain.then(|| format!("it leads to {to}, and redirects are not followed; is there a captive portal?"))
 }
 
 /// What is slowed down together: a store throttles the part of a bucket that is asked too much, and knows nothing of

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use super::Gcs;
 use super::resource::{FIELDS, FIELDS_OF_VERSIONS, Resource};
 use crate::encode::{Query, component};
-use crate::exchange::{Exchange, Outgoing};
+use crate::exchange::{Exchange, HTML, Outgoing};
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
 use crate::listing::cutter::{Cutter, Sought};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
@@ -91,7 +91,11 @@ impl Reader for Arriving {
     }
 
     fn end(self, _: &List) -> Result<Page, String> {
-        let answer: Answer = serde_json::from_slice(&self.cutter.into_rest()).map_err(|e| e.to_string())?;
+        let rest = self.cutter.into_rest();
+        if rest.trim_ascii_start().starts_with(b"<") {
+            return Err(HTML.to_owned());
+        }
+        let answer: Answer = serde_json::from_slice(&rest).map_err(|e| e.to_string())?;
         if answer.kind.as_deref() != Some(OBJECTS) {
             return Err(format!("it is not of the kind {OBJECTS}"));
         }

@@ -30,6 +30,8 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Body bytes received.
     pub bytes_received: u64,
+    /// TCP segments that this machine has sent again, as of the last reading. Linux only; 0 elsewhere.
+    pub segments_resent: u64,
 }
 
 /// How long requests that were answered had to wait, since the engine's start.

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use access_link::AccessLink;
 pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
 pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
-pub(crate) use event::{Action, AttemptId, Event, LaneId, OriginId};
+pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId};
 pub use event::{Direction, Role};
 use in_flight::SERVICE;
 use lane::{Lane, LaneState};
@@ -184,7 +184,7 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
-            Event::Moved { origin, down, up } => self.moved(now, origin, down, up),
+            Event::Moved { origin, down, up, flow } => self.moved(now, origin, (down, up), flow),
             Event::Tick => {
                 self.read_links(now);
                 self.clamp_uploads(now);
@@ -423,7 +423,12 @@ impl Dispatcher {
             self.dial_missing(now, origin, role);
         }
         let live = self.origins[origin.0].freight_live;
-        self.origin(origin).freight.watch(now, live > 0);
+        let state = self.origin(origin);
+        state.freight.watch(now, live > 0);
+        let spare = state.spare();
+        if std::mem::replace(&mut state.said_spare, spare) != spare {
+            self.actions.push_back(Action::Spare { origin, lanes: spare });
+        }
         // A lane that opens when those whom it was dialled for are gone may be the last slot: nothing else would ask for it.
         if self.lanes.len() >= self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)

@@ -22,7 +22,7 @@ use names::Names;
 pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::dial::Dialer;
 use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
@@ -32,7 +32,7 @@ use crate::h2::H2;
 use crate::hedge::Watch;
 use crate::shared::Shared;
 use crate::standstill::Standstill;
-use crate::stream::{Progress, Traffic};
+use crate::stream::{Moved, Progress, Traffic};
 use crate::submission::Submission;
 use crate::tally::Tally;
 use crate::trace::What;
@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Anticipate(Origin, usize, Option<Tally>),
     /// What is known of the way to the origin?
     Path(Origin, oneshot::Sender<Path>),
+    /// How many more requests for bulk would each get a lane that pays?
+    Spare(Origin, oneshot::Sender<watch::Receiver<usize>>),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -106,6 +108,8 @@ struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
     names: Arc<Names>,
+    /// How many more requests for bulk would each get a lane that pays.
+    spare: watch::Sender<usize>,
     /// Whose request came last, for whom connections are dialled then.
     tally: Option<Tally>,
 }
@@ -237,6 +241,10 @@ impl Driver {
                 // Who asked may be gone.
                 let _ = reply.send(self.dispatcher.path(origin));
             }
+            Command::Spare(origin, reply) => {
+                let origin = self.number(&origin);
+                let _ = reply.send(self.origins[origin.0].spare.subscribe());
+            }
             Command::Reached { lane, rtt } => {
                 tracing::debug!(lane = lane.0, ?rtt, "server reached");
                 self.dispatcher.handle(now, Event::Reached { lane, rtt });
@@ -328,10 +336,13 @@ impl Driver {
     }
 
     fn tick(&mut self, now: Instant) {
+        let mut all_resent = 0;
         for (number, OriginEntry { traffic, .. }) in self.origins.iter().enumerate() {
-            let (down, up) = traffic.carried.bytes();
-            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), down, up });
+            let Moved { down, up, flow, resent } = traffic.carried.moved();
+            all_resent += resent;
+            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), down, up, flow });
         }
+        self.shared.counts.segments_resent.store(all_resent, Relaxed);
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -357,6 +368,14 @@ impl Driver {
                 }
                 Action::Unsent { origin, bytes } => {
                     self.origins[origin.0].traffic.unsent.store(bytes, Relaxed);
+                }
+                Action::Pace { origin, rate } => {
+                    tracing::debug!(?rate, "pace of each connection that uploads bulk, bytes a second");
+                    self.origins[origin.0].traffic.pace.store(rate.unwrap_or(u32::MAX), Relaxed);
+                }
+                Action::Spare { origin, lanes } => {
+                    tracing::debug!(lanes, "lanes for bulk to spare");
+                    self.origins[origin.0].spare.send_replace(lanes);
                 }
                 Action::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
@@ -431,7 +450,8 @@ impl Driver {
         let id = OriginId(self.origins.len());
         self.numbers.insert(origin.clone(), id);
         let (traffic, names) = (Arc::default(), Arc::default());
-        self.origins.push(OriginEntry { origin: origin.clone(), traffic, names, tally: None });
+        let spare = watch::Sender::new(0);
+        self.origins.push(OriginEntry { origin: origin.clone(), traffic, names, spare, tally: None });
         id
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
@@ -288,6 +288,14 @@ impl Lanes {
     /// The longest `Retry-After` that a call waits for.
     pub fn retry_after_max(&self) -> Duration {
         RETRY_AFTER_MAX.max(self.retry_for)
+    }
+
+    /// How many more requests for bulk from an origin would each get a lane that pays, at any time. Who brings one large object asks for
+    /// it in so many more ranges then. The sender is gone once the engine has ended.
+    pub async fn spare(&self, origin: &Origin) -> watch::Receiver<usize> {
+        let (reply, spare) = oneshot::channel();
+        self.inner.control.tell(Command::Spare(origin.clone(), reply));
+        spare.await.unwrap_or_else(|_| watch::channel(0).1)
     }
 
     /// The budget of buffers in flight.

@@ -7,6 +7,7 @@ mod idle;
 mod links;
 mod matrix;
 mod mixed;
+mod one;
 mod origins;
 mod random;
 mod rig;
@@ -366,7 +367,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
     for (large, slices, small) in [(4, 16, 200), (64, 4, 500)] {
         for protocol in [Protocol::H1, Protocol::H2] {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
-            assert!(over_floor <= 1.05, "{over_floor}");
+            assert!(over_floor <= 1.06, "{over_floor}");
             assert!(world.lanes_peak <= 24, "{} lanes", world.lanes_peak);
             // The small ones' own bytes, and as much again.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
@@ -421,7 +422,7 @@ fn small_work_at_a_slow_server_leaves_the_link_to_bulk_from_another() {
         }
         world.run();
         // By itself it takes 9 s, the small requests a minute, and they need less than a hundredth of the link.
-        assert!(world.end_of(&bulk) < Duration::from_secs(12), "{protocol:?}: {:?}", world.end_of(&bulk));
+        assert!(world.end_of(&bulk) < Duration::from_secs(14), "{protocol:?}: {:?}", world.end_of(&bulk));
     }
 }
 

@@ -40,6 +40,7 @@ pub(crate) struct Counts {
     pub(crate) connections_peak: AtomicU64,
     pub(crate) connections_h1: AtomicU64,
     pub(crate) connections_h2: AtomicU64,
+    pub(crate) segments_resent: AtomicU64,
     pub(crate) first_byte: Recorder,
     pub(crate) queued: Recorder,
 }
@@ -59,6 +60,7 @@ impl Counts {
             hedges: self.all.hedges(),
             bytes_sent: self.all.bytes_sent(),
             bytes_received: self.all.bytes_received(),
+            segments_resent: self.segments_resent.load(Relaxed),
         }
     }
 

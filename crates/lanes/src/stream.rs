@@ -19,6 +19,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 pub(crate) use ahead::Ahead;
+pub(crate) use carried::Moved;
 use gathered::Gathered;
 pub(crate) use traffic::Traffic;
 pub(crate) use watched::{Progress, Watched};

@@ -18,13 +18,9 @@ pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 /// Above it, parts in parallel pay for their two more, and a failure repeats less.
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
-/// Slices of one object that are asked for at once. How many of them really are on the wire is the dispatcher's decision; this keeps it
-/// supplied. From senders that go by loss a simulated path of 1 Gbit/s, 20 ms and .1 % loss took 2.7 times the least for 1 GiB with
-/// sixteen, 1.6 times with these.
-pub(crate) const SLICES_AT_ONCE: usize = 32;
-
-/// Parts of one upload that are under way at once where they cost no memory: the same. With four such a path took 10 times the least, with
-/// these 3; the last of more would all end late.
+/// Parts of one upload that are under way at once where they cost no memory. How many of them really are on the wire is the dispatcher's
+/// decision; this keeps it supplied. From senders that go by loss a simulated path of 1 Gbit/s, 20 ms and .1 % loss took 10 times the least for
+/// 1 GiB with four, 3 times with these; the last of more would all end late.
 pub(crate) const PARTS_AT_ONCE: usize = 16;
 
 /// Parts or slices that may be under way at once where each holds its bytes in memory.

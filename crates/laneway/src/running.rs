@@ -42,19 +42,11 @@ pub(crate) struct Running {
     canceller: Canceller,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
-    /// One reference for each slice that was asked for and of which nothing has come.
-    awaited: Arc<()>,
     events: mpsc::Sender<Event>,
     outcomes: Outcomes,
     started: Instant,
     /// Where each item's outcome is written, if anywhere.
     manifest: OnceLock<Kept>,
-}
-
-/// A slice that was asked for: nothing of it has come until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Awaited {
-    _of_job: Arc<()>,
 }
 
 /// What a job is for, as far as what its items are called and counted as depends on it.
@@ -150,7 +142,6 @@ impl Running {
             takes_missing: AtomicBool::new(false),
             canceller,
             writes,
-            awaited: Arc::default(),
             events,
             outcomes,
             started,
@@ -530,16 +521,6 @@ impl Running {
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
-    }
-
-    /// Takes note of a slice that is asked for.
-    pub(crate) fn awaits(&self) -> Awaited {
-        Awaited { _of_job: Arc::clone(&self.awaited) }
-    }
-
-    /// Whether of some slice that was asked for nothing has come, since it waits for a lane or for its answer.
-    pub(crate) fn is_awaiting(&self) -> bool {
-        Arc::strong_count(&self.awaited) > 1
     }
 
     /// What is said of many items at once.

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Path, Protocol, Request, Response};
+use tokio::sync::watch;
 
 use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
@@ -113,6 +114,10 @@ impl Gcs {
 
     pub(crate) async fn path(&self, _bucket: &str) -> Path {
         self.lanes.path(&self.endpoint.origin).await
+    }
+
+    pub(crate) async fn spare(&self, _bucket: &str) -> watch::Receiver<usize> {
+        self.lanes.spare(&self.endpoint.origin).await
     }
 
     pub(crate) fn fingerprint(&self) -> String {

@@ -37,6 +37,7 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
 use laneway_lanes::{Lanes, Origin, Path, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
+use tokio::sync::watch;
 
 use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
@@ -113,22 +114,31 @@ impl S3 {
     }
 
     pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
-        if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
-            return;
-        }
         // A bucket whose name makes no address says so when it is asked.
-        if let Ok(place) = self.address.locate(bucket, &self.regions.of(bucket), "/") {
-            self.lanes.anticipate(&place.origin, requests);
+        if let Some(origin) = self.origin(bucket) {
+            self.lanes.anticipate(&origin, requests);
         }
     }
 
-    pub(crate) async fn path(&self, bucket: &str) -> Path {
+    /// Where a bucket's objects are, once that is known.
+    fn origin(&self, bucket: &str) -> Option<Origin> {
         if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
-            return Path::default();
+            return None;
         }
-        match self.address.locate(bucket, &self.regions.of(bucket), "/") {
-            Ok(place) => self.lanes.path(&place.origin).await,
-            Err(_) => Path::default(),
+        Some(self.address.locate(bucket, &self.regions.of(bucket), "/").ok()?.origin)
+    }
+
+    pub(crate) async fn path(&self, bucket: &str) -> Path {
+        match self.origin(bucket) {
+            Some(origin) => self.lanes.path(&origin).await,
+            None => Path::default(),
+        }
+    }
+
+    pub(crate) async fn spare(&self, bucket: &str) -> watch::Receiver<usize> {
+        match self.origin(bucket) {
+            Some(origin) => self.lanes.spare(&origin).await,
+            None => watch::channel(0).1,
         }
     }
 

@@ -14,6 +14,7 @@ mod writing;
 use std::sync::Arc;
 
 use laneway_lanes::{Lanes, Path};
+use tokio::sync::watch;
 
 use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
@@ -105,6 +106,11 @@ impl Store {
     /// What is known so far of the way to the bucket's objects.
     pub async fn path(&self, bucket: &str) -> Path {
         ask!(self, dialect => dialect.path(bucket).await)
+    }
+
+    /// How many more requests for bulk of the bucket's objects would each get a lane that pays, at any time.
+    pub async fn spare(&self, bucket: &str) -> watch::Receiver<usize> {
+        ask!(self, dialect => dialect.spare(bucket).await)
     }
 
     /// Whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come

@@ -74,6 +74,7 @@ impl Stats {
             ("wait for a lane", waits(&times.queued)),
             ("body bytes sent", bytes(counters.bytes_sent)),
             ("body bytes received", bytes(counters.bytes_received)),
+            ("segments sent again", plain(counters.segments_resent)),
         ];
         let goodput = self.goodput.and_then(|rate| quantity::rate(rate, Duration::from_secs(1)));
         rows.push(("goodput", goodput.unwrap_or_else(|| "-".to_owned())));
@@ -127,6 +128,7 @@ pub(crate) struct StatsRecord {
     queued_p99_s: Option<f64>,
     bytes_sent: u64,
     bytes_received: u64,
+    segments_resent: u64,
     goodput: Option<u64>,
     cpu_s: f64,
     listings: Vec<ListingsRecord>,
@@ -206,6 +208,7 @@ impl From<&Stats> for StatsRecord {
             queued_p99_s: times.queued.quantile(0.99).map(seconds),
             bytes_sent: counters.bytes_sent,
             bytes_received: counters.bytes_received,
+            segments_resent: counters.segments_resent,
             goodput: stats.goodput,
             cpu_s: seconds(stats.cpu),
             listings: stats.listings.iter().map(listed).collect(),
@@ -262,7 +265,7 @@ mod tests {
             concat!(
                 r#"{"connections":16,"connections_peak":0,"connections_h1":0,"connections_h2":0,"handshakes":0,"#,
                 r#""requests":0,"retries":0,"hedges":0,"throttles":0,"first_byte_p50_s":null,"first_byte_p99_s":null,"#,
-                r#""queued_p50_s":null,"queued_p99_s":null,"bytes_sent":4700000,"bytes_received":0,"goodput":10485760,"#,
+                r#""queued_p50_s":null,"queued_p99_s":null,"bytes_sent":4700000,"bytes_received":0,"segments_resent":0,"goodput":10485760,"#,
                 r#""cpu_s":0.12,"listings":[{"store":"s3","pages":68,"at_once":6,"keys":50000}],"#,
                 r#""billed":[{"store":"gs","writes":1000,"reads":3,"deletes":0,"cost_usd":0.0050012}],"#,
                 r#""cost_usd":0.0050012,"prices_as_of":"2026-01"}"#

@@ -56,6 +56,11 @@ impl AccessLink {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
+    /// Whether bulk is held to less than small requests leave of the link.
+    pub(super) fn holds_bulk(&self) -> bool {
+        self.yielding.is_yielding() && self.left_over.found.is_none()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.small == 0 && self.bulk == 0
     }

@@ -79,12 +79,14 @@ pub(super) struct BulkInFlight {
     /// What is in force for each lane, in bytes; nothing where it is left to TCP.
     applied: Option<u32>,
     unsent: u32,
+    /// What each lane may send, in bytes a second; nothing where it is left to TCP.
+    pace: Option<u32>,
     strangling: Strangling,
 }
 
 impl Default for BulkInFlight {
     fn default() -> Self {
-        Self { applied: None, unsent: UNSENT_UNKNOWN, strangling: Strangling::default() }
+        Self { applied: None, unsent: UNSENT_UNKNOWN, pace: None, strangling: Strangling::default() }
     }
 }
 
@@ -131,6 +133,21 @@ impl BulkInFlight {
         }
         self.applied = Some(bytes);
         Some(Some(bytes))
+    }
+
+    /// How fast each of `lanes` may send that carry bulk alone, in bytes a second: `Some` when that differs by much from what was said last. Together they may
+    /// become faster by what counts as growth. Each part of an upload ends with a pause, after which a sender that goes by rate bursts at almost
+    /// three times its share: a path of 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again.
+    pub(super) fn pace(&mut self, lanes: usize, path: &PathEstimate, beside: Beside) -> Option<Option<u32>> {
+        let is_alone = lanes > 0 && !beside.expects_small;
+        let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
+        let each = rate.map(|rate| rate * GROWS / lanes as f64).filter(|each| *each < f64::from(u32::MAX));
+        let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
+        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / CHANGE_MIN) {
+            return None;
+        }
+        self.pace = Some(pace);
+        Some(Some(pace))
     }
 
     /// How much bulk the kernel may hold, small requests or not, that it may not send yet, in bytes for each of `lanes`: `Some`

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use super::access_link::AccessLink;
 use super::bulk_in_flight::{BulkInFlight, Sharing};
+use super::event::Flow;
+use super::freight_lanes::Reading;
 use super::in_flight::Shown;
 use super::lane::Lane;
 use super::origin::OriginState;
@@ -62,7 +64,13 @@ impl Dispatcher {
     }
 
     /// Takes note of the bytes that an origin's lanes have moved so far; nothing of those that went up where the system doesn't tell.
-    pub(super) fn moved(&mut self, now: Instant, id: OriginId, down: u64, up: Option<u64>) {
+    pub(super) fn moved(
+        &mut self,
+        now: Instant,
+        id: OriginId,
+        (down, up): (u64, Option<u64>),
+        flow: Option<Flow>,
+    ) {
         let (busy, held) =
             (self.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
         let origin = self.origin(id);
@@ -78,14 +86,20 @@ impl Dispatcher {
                 None => state.path.cannot_be_read(),
             }
         }
-        let rtt = origin.rtt();
         let mut shown: f64 = 0.0;
         for direction in Direction::BOTH {
             let state = origin.direction(direction);
             let rate = state.path.rate().filter(|_| state.bulk > 0);
             shown = shown.max(rate.unwrap_or_default());
         }
-        origin.freight.moved(now, down + up.unwrap_or_default(), busy, rtt, shown);
+        let bytes = down + up.unwrap_or_default();
+        let (rtt, covering) = (origin.path(), origin.covering());
+        let is_full = origin.freight.moved(now, Reading { bytes, busy, covering, rtt, flow, shown });
+        if is_full && (origin.down.bulk > 0) != (origin.up.bulk > 0) {
+            let direction = if origin.down.bulk > 0 { Direction::Down } else { Direction::Up };
+            origin.direction(direction).path.filled();
+            self.link(direction).path.filled();
+        }
     }
 
     /// Takes a reading of what has moved over all origins.
@@ -128,6 +142,8 @@ impl Dispatcher {
             let DirectionState { path, in_flight, .. } = &mut self.origins[origin.0].up;
             let said = in_flight.decide(now, Direction::Up, sharing, path, beside);
             self.actions.extend(said.map(|bytes| Action::SendBuffer { origin, bytes }));
+            let said = in_flight.pace(sharing.lanes, path, beside);
+            self.actions.extend(said.map(|rate| Action::Pace { origin, rate }));
             let said = in_flight.unsent(sharing.lanes, path.rate());
             self.actions.extend(said.map(|bytes| Action::Unsent { origin, bytes }));
         }
@@ -162,7 +178,7 @@ impl Dispatcher {
         if is_let_go {
             (0..self.origins.len()).for_each(|origin| self.schedule(now, OriginId(origin)));
         }
-        if self.links.iter().any(|link| link.yielding.is_yielding()) {
+        if self.links.iter().any(AccessLink::holds_bulk) {
             self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
         }
     }

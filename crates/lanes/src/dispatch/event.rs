@@ -183,9 +183,22 @@ pub(crate) enum Event {
         down: u64,
         /// To the server, and acknowledged; `None` where that can't be known.
         up: Option<u64>,
+        /// What the connection sees that moved most since the last time, where the system tells.
+        flow: Option<Flow>,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,
+}
+
+/// What TCP says of a connection that carries bulk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flow {
+    /// The round trip that its packets take now, queues included.
+    pub(crate) round_trip: Duration,
+    /// How long none has come.
+    pub(crate) quiet: Duration,
+    /// Packets that had to be sent again, or came behind a missing one, on all connections to the origin since the last time.
+    pub(crate) disordered: u64,
 }
 
 /// What is to be done.
@@ -243,6 +256,20 @@ pub(crate) enum Action {
         origin: OriginId,
         /// Bytes.
         bytes: u32,
+    },
+    /// Each of the origin's connections that uploads bulk may send so fast from now on.
+    Pace {
+        /// Which origin's.
+        origin: OriginId,
+        /// Bytes a second; `None` leaves it to TCP.
+        rate: Option<u32>,
+    },
+    /// So many more requests for bulk of this origin would each get a lane that pays.
+    Spare {
+        /// Which origin's.
+        origin: OriginId,
+        /// How many.
+        lanes: usize,
     },
     /// The attempt can't be sent: the lane that was dialled for it failed.
     Fail {

@@ -1,48 +1,138 @@
-//! How many freight lanes an origin gets: as many as raise its goodput.
+//! How many freight lanes an origin gets: one, and more where they bring more.
+//!
+//! One stream fills a clean path, and a second one beside it only overflows the queue. Several pay where something else holds a
+//! stream: a server that caps each connection, a window that is too small, a sender that takes lost packets for a full queue.
+//! Goodput that has stopped growing tells that a stream is held. A queue on the path tells that the path holds it. Without a queue
+//! lanes are added, and stay if goodput rises with them.
 
 use std::time::{Duration, Instant};
 
+use super::event::{Direction, Flow};
 use super::lane::LANES_MAX;
 use super::path_estimate::{GROWS, REMEMBERED};
 
-/// Lanes to begin with: beside a lane that recovers from a loss, or goes from one slice to the next, three others use what it leaves. With two
-/// the simulated path of 1 Gbit/s and 20 ms was used by a twentieth less.
-const FIRST: usize = 4;
+/// The shortest time over which goodput is measured, beside two round trips: in one, senders double what they send.
+const WINDOW_MIN: Duration = Duration::from_millis(20);
 
-/// The shortest time over which goodput is measured. A window also spans eight round trips, in which senders that begin with ten
-/// segments come to fill any path. Over half of it, noise alone took the simulated path of 100 Mbit/s and 20 ms to 32 lanes.
-const WINDOW_MIN: Duration = Duration::from_millis(300);
+/// Goodput that grows by less in a window isn't that of a slow start, which doubles in each of its two round trips.
+const SOARS: f64 = 1.5;
+
+/// Windows without such growth after which a sender has found its rate. BBR takes as many round trips for it.
+const CALM: u32 = 3;
+
+/// Windows after which it has, where packets were lost: a sender that has overrun a short queue loses much at once, and takes so long to mend
+/// it. With [`CALM`] a path of 1 Gbit/s and 20 ms with a queue of 512 KiB got 16 lanes.
+const CALM_AFTER_LOSS: u32 = 12;
+
+/// The shortest calm after which goodput counts as fallen. BBR drains its queue for 200 ms each ten seconds.
+const FALLEN_MIN: Duration = Duration::from_millis(300);
+
+/// The first step goes to so many lanes where nothing was lost, which is the surest sign of a server that holds its connections. A server's cap of 90 MB/s a connection then leaves one more step for 5 Gbit/s.
+const FIRST_STEP: usize = 4;
+
+/// A step has paid where goodput rises by this.
+const PAYS: f64 = 1.2;
 
 /// Goodput so many times below what the path has carried lately isn't held by the path, but by senders that take each loss for a full
-/// queue: lanes are added then, though a single step may not show that it pays, since what it brings and what the older ones lose come in
-/// the same windows. Below twice, senders that go by rate and were held back are still growing; with 1.5 they got half as many lanes
-/// again.
+/// queue. Below twice, senders that go by rate and were held back are still growing.
 const FALLEN: f64 = 2.0;
 
-/// A hill climber over the number of lanes.
+/// A round trip longer than the shortest by one in so many, and by [`QUEUE_MIN`], shows a queue.
+const QUEUE: u32 = 10;
+const QUEUE_MIN: Duration = Duration::from_millis(1);
+
+/// A connection on which nothing has come for a part of the round trip, and for this long, stands still: its server or its window holds it,
+/// not the path. What it shows of the round trip then is its own pause.
+const PAUSE: u32 = 4;
+const PAUSE_MIN: Duration = Duration::from_millis(4);
+
+/// One such window in so many is more than chance.
+const PAUSED: u32 = 4;
+
+/// From a server this near, memory and processors hold bulk: a lane for each of two threads.
+const NEAR: Duration = Duration::from_millis(1);
+
+/// From a server this far, slow starts cost more than a queue: they go side by side, and each lane fills [`FAR_LANE`] bytes of a path of
+/// 1 Gbit/s, which is what Linux's send buffers let a connection have on its way.
+const FAR: Duration = Duration::from_millis(100);
+const FAR_LANE: f64 = 3e6;
+const FAR_MAX: usize = 16;
+
+/// What a path carries whose rate isn't known, in bytes a second.
+const RATE_UNKNOWN: f64 = 125e6;
+
+/// A lane takes some round trips from one request to the next: one for the request, and others until its window has grown. A part of an
+/// upload is also written down by the store before its answer comes.
+const ROUND_TRIPS_BETWEEN: [f64; 2] = [4.0, 8.0];
+
+/// So many lanes cover each other's pauses between requests at most.
+const COVERING_MAX: f64 = 16.0;
+
+/// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
+pub(super) fn covering(direction: Direction, mean: u64, rtt: Duration, rate: Option<f64>) -> usize {
+    let round_trips = ROUND_TRIPS_BETWEEN[direction as usize];
+    let round_trips = rate.unwrap_or(RATE_UNKNOWN) * rtt.as_secs_f64() * round_trips;
+    1 + (round_trips / mean.max(1) as f64).min(COVERING_MAX - 1.0).ceil() as usize
+}
+
+/// The number of lanes from the first request on, to a server at this distance.
+fn first(rtt: Duration) -> usize {
+    match rtt {
+        near if near < NEAR => 2,
+        far if far >= FAR => ((RATE_UNKNOWN * far.as_secs_f64() / FAR_LANE) as usize).min(FAR_MAX),
+        _ => 1,
+    }
+}
+
+/// What an origin's lanes have moved until now, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Bytes so far, in both directions.
+    pub(super) bytes: u64,
+    /// Lanes that carry bulk, and those that [cover](covering) each other's pauses.
+    pub(super) busy: usize,
+    pub(super) covering: usize,
+    /// The shortest round trip that was seen, if any was.
+    pub(super) rtt: Option<Duration>,
+    /// What the busiest connection sees, where the system tells.
+    pub(super) flow: Option<Flow>,
+    /// The best rate of the path lately, in bytes a second, whatever it was that moved.
+    pub(super) shown: f64,
+}
+
+/// A search for the number of lanes.
 #[derive(Debug)]
 pub(super) struct FreightLanes {
-    target: usize,
+    /// Nothing until the distance is known.
+    target: Option<usize>,
+    /// How many lanes there are besides, to cover each other's pauses.
+    covering: usize,
     trial: Trial,
-    /// The best goodput of a window since bulk began or was let go, bytes a second.
+    /// The best goodput of [`CALM`] windows since bulk began or was let go, bytes a second.
     best: f64,
-    /// Until when a step that did not pay isn't tried again, and steps against fallen goodput: paths change.
-    step_held_until: Option<Instant>,
+    /// The best one, and the last ones, since lanes were added, and how many windows have brought no more.
+    risen: f64,
+    latest: [f64; CALM as usize],
+    calm: u32,
+    /// In how many windows since then the path has shown a queue, and in how many of the calm ones the connection stood still.
+    queued: u32,
+    paused: u32,
+    /// Whether packets were lost.
+    has_lost: bool,
+    /// Until when what the path's own queue has shown is believed, a step that did not pay at some goodput isn't tried again, nor steps
+    /// against fallen goodput: paths change.
+    full_until: Option<Instant>,
+    step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,
     window: Option<Window>,
 }
 
-/// What the lanes that were added last have still to show.
+/// The lanes that were added last have still to show that goodput rises by them from what it was, in bytes a second, with `lanes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Trial {
     None,
-    /// That they raise the best goodput.
-    Step,
-    /// That they raise goodput, which had fallen, from what it was with `lanes`, bytes a second.
-    Fallen {
-        lanes: usize,
-        goodput: f64,
-    },
+    Step { lanes: usize, goodput: f64 },
+    Fallen { lanes: usize, goodput: f64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +147,18 @@ struct Window {
 impl Default for FreightLanes {
     fn default() -> Self {
         Self {
-            target: FIRST,
+            target: None,
+            covering: 1,
             trial: Trial::None,
             best: 0.0,
-            step_held_until: None,
+            risen: 0.0,
+            latest: [0.0; CALM as usize],
+            calm: 0,
+            queued: 0,
+            paused: 0,
+            has_lost: false,
+            full_until: None,
+            step_held: None,
             fallen_held_until: None,
             window: None,
         }
@@ -70,7 +168,17 @@ impl Default for FreightLanes {
 impl FreightLanes {
     /// The number of lanes that are worth having now.
     pub(super) fn target(&self) -> usize {
-        self.target
+        self.target.unwrap_or(1)
+    }
+
+    /// The number of lanes that there are.
+    fn lanes(&self) -> usize {
+        self.target().max(self.covering)
+    }
+
+    /// Takes note of how far the server is, when that is first known.
+    pub(super) fn reached(&mut self, rtt: Duration) {
+        self.target.get_or_insert(first(rtt));
     }
 
     /// Begins or ends watching, as there is freight or not.
@@ -80,7 +188,10 @@ impl FreightLanes {
                 let ends = now + WINDOW_MIN;
                 self.window = Some(Window { ends, began: now, bytes: None, yielded: false });
             }
-            (false, Some(_)) => (self.window, self.best) = (None, 0.0),
+            (false, Some(_)) => {
+                (self.window, self.best, self.full_until) = (None, 0.0, None);
+                self.begin_anew();
+            }
             _ => {}
         }
     }
@@ -91,11 +202,16 @@ impl FreightLanes {
         if let Some(window) = &mut self.window {
             window.yielded = true;
         }
-        if std::mem::replace(&mut self.trial, Trial::None) != Trial::None {
-            // It was never shown to pay.
-            self.target = (self.target / 2).max(1);
+        // It was never shown to pay.
+        if let Trial::Step { lanes, .. } | Trial::Fallen { lanes, .. } = self.trial {
+            (self.target, self.trial) = (Some(lanes), Trial::None);
         }
-        self.best = 0.0;
+        (self.best, self.full_until) = (0.0, None);
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        (self.risen, self.calm, self.queued, self.paused, self.has_lost) = (0.0, 0, 0, 0, false);
     }
 
     /// When the window ends.
@@ -103,58 +219,119 @@ impl FreightLanes {
         self.window.map(|w| w.ends)
     }
 
-    /// Takes the bytes moved so far over `busy` lanes; at a window's end decides. `shown` is the best rate of the path lately, in
-    /// bytes a second, whatever it was that moved.
-    pub(super) fn moved(&mut self, now: Instant, bytes: u64, busy: usize, rtt: Duration, shown: f64) {
-        let Some(window) = self.window else { return };
+    /// Takes a reading; at a window's end decides. Says whether bulk has filled the path, as far as its queue shows that.
+    pub(super) fn moved(&mut self, now: Instant, reading: Reading) -> bool {
+        let Some(window) = self.window else { return false };
         if now < window.ends {
-            return;
+            return false;
         }
-        let seconds = now.saturating_duration_since(window.began).as_secs_f64();
+        let rtt = reading.rtt.unwrap_or_default();
+        self.covering = reading.covering;
+        let passed = now.saturating_duration_since(window.began);
         // A window in which nothing was counted says nothing: an upload's bytes count when it is answered. Neither does
-        // one in which bulk had to yield.
-        let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target && !window.yielded;
-        if let Some(first) = window.bytes.filter(moved) {
-            self.decide(now, (bytes.saturating_sub(first)) as f64 / seconds, shown);
+        // one in which bulk had to yield, or in which lanes were still being dialled.
+        let counts = |first: &u64| {
+            reading.bytes > *first && !passed.is_zero() && reading.busy >= self.lanes() && !window.yielded
+        };
+        if let Some(first) = window.bytes.filter(counts) {
+            let goodput = (reading.bytes - first) as f64 / passed.as_secs_f64();
+            if let Some(flow) = reading.flow {
+                self.queued += u32::from(flow.round_trip > rtt + (rtt / QUEUE).max(QUEUE_MIN));
+                self.paused += u32::from(flow.quiet > (rtt / PAUSE).max(PAUSE_MIN));
+                self.has_lost |= flow.disordered > 0;
+            }
+            self.take(now, passed, goodput, reading.shown);
         }
-        let length = WINDOW_MIN.max(rtt * 8);
-        self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes), yielded: false });
+        let length = WINDOW_MIN.max(rtt * 2);
+        let bytes = Some(reading.bytes);
+        self.window = Some(Window { ends: now + length, began: now, bytes, yielded: false });
+        self.full_until.is_some_and(|until| now < until)
     }
 
     /// One measured window in which every lane was busy.
-    fn decide(&mut self, now: Instant, goodput: f64, shown: f64) {
-        let best = self.best;
-        self.best = goodput.max(best);
-        let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
-        // Many young connections of small requests show a little more than bulk will find.
-        let has_fallen = goodput * FALLEN < best.max(shown / GROWS) && allowed(self.fallen_held_until);
-        match self.trial {
-            Trial::Fallen { lanes, goodput: before } if has_fallen && self.target < 4 * lanes => {
-                // What the older lanes still lose is not for the new ones to bring: two steps are judged together.
-                self.add(Trial::Fallen { lanes, goodput: before.min(goodput) });
-            }
-            Trial::Fallen { lanes, goodput: before } if has_fallen && goodput < before * GROWS => {
-                // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
-                (self.target, self.trial) = (lanes, Trial::None);
-                self.fallen_held_until = Some(now + REMEMBERED);
-            }
-            _ if has_fallen => self.add(Trial::Fallen { lanes: self.target, goodput }),
-            Trial::Step | Trial::Fallen { .. } if goodput < best * GROWS => {
-                // The step did not pay: back to what was enough.
-                (self.target, self.trial) = ((self.target / 2).max(1), Trial::None);
-                self.step_held_until = Some(now + REMEMBERED);
-            }
-            // Senders are still finding their pace: it isn't the lanes that raise it.
-            _ if best == 0.0 => {}
-            Trial::None if !allowed(self.step_held_until) => {}
-            _ => self.add(Trial::Step),
+    fn take(&mut self, now: Instant, length: Duration, goodput: f64, shown: f64) {
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "DBG g={:.1} target={} risen={:.1} calm={} q={} p={} l={} shown={:.1} trial={:?} full={:?}",
+                goodput / 1e6,
+                self.target(),
+                self.risen / 1e6,
+                self.calm,
+                self.queued,
+                self.paused,
+                self.has_lost,
+                shown / 1e6,
+                self.trial,
+                self.full_until.map(|u| u.saturating_duration_since(now))
+            );
+        }
+        self.latest.rotate_left(1);
+        self.latest[CALM as usize - 1] = goodput;
+        let level = self.latest.iter().sum::<f64>() / f64::from(CALM);
+        self.best = self.best.max(level);
+        if goodput > self.risen * SOARS {
+            (self.risen, self.calm, self.paused) = (goodput, 0, 0);
+            return;
+        }
+        self.calm += 1;
+        let is_mending = self.has_lost && self.trial == Trial::None;
+        if self.calm >= if is_mending { CALM_AFTER_LOSS } else { CALM } {
+            self.decide(now, level, length * self.calm >= FALLEN_MIN, shown);
         }
     }
 
-    /// Doubles the lanes, for `trial` to be judged.
-    fn add(&mut self, trial: Trial) {
-        self.trial = if self.target < LANES_MAX { trial } else { Trial::None };
-        self.target = (self.target * 2).min(LANES_MAX);
+    /// The lanes have found the rate of `level`.
+    fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
+        let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
+        // Many young connections of small requests show a little more than bulk will find.
+        let has_fallen =
+            is_long && level * FALLEN < self.best.max(shown / GROWS) && allowed(self.fallen_held_until);
+        match self.trial {
+            Trial::Step { goodput, .. } if level >= goodput * PAYS => {
+                self.trial = Trial::None;
+                self.step(now, level, shown);
+            }
+            Trial::Step { lanes, .. } => {
+                (self.target, self.trial) = (Some(lanes), Trial::None);
+                self.step_held = Some((now + REMEMBERED, level));
+                self.begin_anew();
+            }
+            Trial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
+                // What the older lanes still lose is not for the new ones to bring: two steps are judged together.
+                self.add(2, Trial::Fallen { lanes, goodput: goodput.min(level) });
+            }
+            Trial::Fallen { lanes, goodput } if has_fallen && level < goodput * GROWS => {
+                // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
+                (self.target, self.trial) = (Some(lanes), Trial::None);
+                self.fallen_held_until = Some(now + REMEMBERED);
+                self.begin_anew();
+            }
+            _ if has_fallen => self.add(2, Trial::Fallen { lanes: self.lanes(), goodput: level }),
+            Trial::Fallen { .. } => self.trial = Trial::None,
+            // What has fallen since then is held by something else.
+            Trial::None if self.step_held.is_some_and(|(until, of)| now < until && level * GROWS >= of) => {}
+            Trial::None => self.step(now, level, shown),
+        }
+    }
+
+    /// Adds lanes, unless the path's own queue has shown that it is full, of what it is known to carry.
+    fn step(&mut self, now: Instant, level: f64, shown: f64) {
+        let is_paused = self.paused * PAUSED >= self.calm;
+        if self.queued > 0 && !is_paused {
+            self.full_until = Some(now + REMEMBERED);
+        }
+        if level * GROWS >= shown && self.full_until.is_some_and(|until| now < until) {
+            return self.begin_anew();
+        }
+        let times = if self.lanes() == 1 && !self.has_lost { FIRST_STEP } else { 2 };
+        self.add(times, Trial::Step { lanes: self.lanes(), goodput: level });
+    }
+
+    /// Multiplies the lanes, for `trial` to be judged.
+    fn add(&mut self, times: usize, trial: Trial) {
+        self.trial = if self.lanes() < LANES_MAX { trial } else { Trial::None };
+        self.target = Some((self.lanes() * times).min(LANES_MAX));
+        self.begin_anew();
     }
 }
 
@@ -162,98 +339,158 @@ impl FreightLanes {
 mod tests {
     use super::*;
 
-    /// Runs the climber against a path whose goodput is `rate(lanes, window)` and that has carried `shown` before, and returns the
-    /// targets it went through.
-    fn climb_after(shown: f64, windows: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<usize> {
-        let mut lanes = FreightLanes::default();
-        let (mut now, mut bytes) = (Instant::now(), 0.0);
-        lanes.watch(now, true);
-        let mut targets = vec![lanes.target()];
-        for window in 0..windows {
-            let next = lanes.next_tick().unwrap();
-            bytes += rate(lanes.target(), window) * (next - now).as_secs_f64();
-            now = next;
-            lanes.moved(now, bytes as u64, lanes.target(), Duration::from_millis(1), shown);
-            targets.push(lanes.target());
+    const RTT: Duration = Duration::from_millis(20);
+    const NO_PAUSE: Duration = Duration::ZERO;
+
+    /// A path, and bulk on it for some windows.
+    struct Bulk {
+        lanes: FreightLanes,
+        now: Instant,
+        bytes: f64,
+        shown: f64,
+        flow: Option<Flow>,
+        targets: Vec<usize>,
+    }
+
+    impl Bulk {
+        fn begins(rtt: Duration) -> Self {
+            let (mut lanes, now) = (FreightLanes::default(), Instant::now());
+            lanes.reached(rtt);
+            lanes.watch(now, true);
+            let mut bulk = Self { lanes, now, bytes: 0.0, shown: 0.0, flow: None, targets: Vec::new() };
+            // Nothing can be said of the first window.
+            bulk.passes(1, |_| 0.0);
+            bulk
         }
-        targets
-    }
 
-    fn climb(windows: usize, rate: impl Fn(usize) -> f64) -> Vec<usize> {
-        climb_after(0.0, windows, |lanes, _| rate(lanes))
-    }
-
-    #[test]
-    fn lanes_are_added_while_each_stream_is_capped() {
-        let targets = climb(12, |lanes| (lanes as f64 * 90e6).min(2.9e9));
-        assert_eq!(*targets.last().unwrap(), LANES_MAX);
-    }
-
-    #[test]
-    fn a_link_that_the_first_lanes_fill_keeps_them() {
-        let targets = climb(12, |_| 125e6);
-        assert_eq!(*targets.last().unwrap(), FIRST);
-        assert!(targets.iter().all(|t| *t <= 2 * FIRST));
-    }
-
-    #[test]
-    fn senders_that_lose_what_they_had_get_more_lanes_though_no_step_pays() {
-        // Each carries 2.5 MB/s once it has lost a few packets, and eight times that before.
-        let lossy = |lanes: usize, window: usize| lanes as f64 * if window < 2 { 20e6 } else { 2.5e6 };
-        let most = |shown: f64| climb_after(shown, 12, lossy).into_iter().max().unwrap();
-        assert_eq!(most(0.0), 4 * FIRST, "half of the best is reached");
-        assert_eq!(most(125e6), 8 * FIRST, "small requests have shown more");
-        assert_eq!(most(1e9), LANES_MAX);
-    }
-
-    #[test]
-    fn a_disk_that_is_slower_than_its_cache_gets_no_lanes_for_long() {
-        let targets = climb_after(0.0, 12, |_, window| if window < 4 { 1e9 } else { 200e6 });
-        assert!(targets.iter().all(|target| *target <= 4 * FIRST), "{targets:?}");
-        assert_eq!(*targets.last().unwrap(), FIRST, "{targets:?}");
-    }
-
-    #[test]
-    fn a_path_that_bulk_fills_as_well_as_small_requests_did_keeps_the_first_lanes() {
-        let targets = climb_after(125e6, 12, |_, window| if window < 2 { 125e6 } else { 70e6 });
-        assert_eq!(*targets.last().unwrap(), FIRST);
-    }
-
-    #[test]
-    fn while_senders_find_their_pace_no_lane_is_added() {
-        assert_eq!(climb(2, |_| 1e6), [FIRST, FIRST, FIRST], "nothing to compare with yet");
-        assert_eq!(climb(3, |_| 1e6).last(), Some(&(2 * FIRST)));
-    }
-
-    #[test]
-    fn a_step_that_nobody_judged_before_bulk_yielded_is_taken_back() {
-        let (mut lanes, mut now, mut bytes) = (FreightLanes::default(), Instant::now(), 0);
-        lanes.watch(now, true);
-        for _ in 0..9 {
-            while lanes.target() == FIRST {
-                now = lanes.next_tick().unwrap();
-                bytes += 1 << 20;
-                lanes.moved(now, bytes, lanes.target(), Duration::from_millis(1), 0.0);
+        /// Goodput of so many lanes in bytes a second, for some windows.
+        fn passes(&mut self, windows: usize, rate: impl Fn(usize) -> f64) {
+            for _ in 0..windows {
+                let next = self.lanes.next_tick().unwrap();
+                self.bytes += rate(self.lanes.target()) * (next - self.now).as_secs_f64();
+                self.now = next;
+                let (bytes, busy) = (self.bytes as u64, self.lanes.target());
+                let reading =
+                    Reading { bytes, busy, covering: 1, rtt: Some(RTT), flow: self.flow, shown: self.shown };
+                self.lanes.moved(self.now, reading);
+                self.targets.push(self.lanes.target());
             }
-            lanes.yielded();
-            assert_eq!(lanes.target(), FIRST);
+        }
+
+        /// The path shows this round trip from now on.
+        fn sees(&mut self, round_trip: Duration, quiet: Duration, disordered: u64) {
+            self.flow = Some(Flow { round_trip, quiet, disordered });
+        }
+
+        fn most(&self) -> usize {
+            self.targets.iter().copied().max().unwrap_or_default()
         }
     }
 
     #[test]
-    fn no_bytes_at_all_add_no_lane() {
-        assert_eq!(*climb(20, |_| 0.0).last().unwrap(), FIRST);
+    fn a_stream_that_fills_the_path_stays_alone() {
+        let mut bulk = Bulk::begins(RTT);
+        (0..8).for_each(|doublings| bulk.passes(1, |_| 1e6 * f64::from(1 << doublings)));
+        bulk.sees(RTT * 2, NO_PAUSE, 0);
+        bulk.passes(2, |_| 125e6);
+        // BBR drains the queue that it has found the path by.
+        bulk.sees(RTT, NO_PAUSE, 0);
+        bulk.passes(100, |_| 125e6);
+        assert_eq!(bulk.most(), 1);
     }
 
     #[test]
-    fn idle_lanes_say_nothing_about_goodput() {
-        let mut lanes = FreightLanes::default();
-        let mut now = Instant::now();
-        lanes.watch(now, true);
-        for _ in 0..10 {
-            now = lanes.next_tick().unwrap();
-            lanes.moved(now, 0, 1, Duration::ZERO, 0.0);
+    fn lanes_are_added_while_each_connection_is_capped() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.sees(RTT, NO_PAUSE, 0);
+        bulk.passes(40, |lanes| (lanes as f64 * 20e6).min(600e6));
+        assert_eq!(bulk.lanes.target(), LANES_MAX);
+    }
+
+    #[test]
+    fn a_server_that_pauses_is_not_taken_for_a_queue() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.sees(RTT * 3, Duration::from_millis(40), 0);
+        bulk.passes(5, |lanes| lanes as f64 * 20e6);
+        assert!(bulk.lanes.target() > 1);
+    }
+
+    #[test]
+    fn lanes_that_bring_nothing_leave_again_and_are_not_tried_soon() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.passes(60, |_| 125e6);
+        assert_eq!((bulk.lanes.target(), bulk.most()), (1, FIRST_STEP));
+        let tried = bulk.targets.iter().filter(|lanes| **lanes > 1).count();
+        assert!(tried <= 1 + CALM as usize, "{:?}", bulk.targets);
+    }
+
+    #[test]
+    fn a_sender_that_has_overrun_a_short_queue_is_given_time() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.sees(RTT, NO_PAUSE, 300);
+        bulk.passes(1, |_| 90e6);
+        bulk.passes(8, |_| 50e6);
+        assert_eq!(bulk.most(), 1);
+        bulk.sees(RTT + RTT / 4, NO_PAUSE, 1);
+        bulk.passes(60, |_| 120e6);
+        assert_eq!(bulk.most(), 1);
+    }
+
+    #[test]
+    fn senders_that_take_each_loss_for_a_queue_get_more_lanes() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.sees(RTT, NO_PAUSE, 1);
+        bulk.passes(100, |lanes| lanes as f64 * 3e6);
+        assert_eq!(bulk.lanes.target(), LANES_MAX);
+    }
+
+    #[test]
+    fn goodput_below_half_of_the_paths_gets_lanes_though_no_step_pays() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.shown = 125e6;
+        bulk.sees(RTT * 2, NO_PAUSE, 0);
+        bulk.passes(30, |_| 20e6);
+        assert!(bulk.most() > 1, "{:?}", bulk.targets);
+        assert!(bulk.most() <= 4, "and a slow disk not many: {:?}", bulk.targets);
+    }
+
+    #[test]
+    fn far_away_lanes_begin_side_by_side() {
+        let target = |ms| Bulk::begins(Duration::from_millis(ms)).lanes.target();
+        assert_eq!([0, 1, 20, 99, 100, 200, 900].map(target), [2, 1, 1, 1, 4, 8, FAR_MAX]);
+    }
+
+    #[test]
+    fn lanes_cover_each_others_pauses_between_requests() {
+        let at_20_ms = |mean: u64| covering(Direction::Down, mean, RTT, None);
+        assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
+        assert_eq!(covering(Direction::Up, 16 << 20, RTT, None), 3);
+        assert_eq!(covering(Direction::Up, 1, Duration::from_secs(1), Some(1e9)), COVERING_MAX as usize);
+    }
+
+    #[test]
+    fn a_step_that_nothing_has_judged_before_bulk_yielded_is_taken_back() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.passes(4, |_| 125e6);
+        assert_eq!(bulk.lanes.target(), FIRST_STEP);
+        bulk.lanes.yielded();
+        assert_eq!(bulk.lanes.target(), 1);
+    }
+
+    #[test]
+    fn windows_without_bytes_or_with_idle_lanes_say_nothing() {
+        let mut bulk = Bulk::begins(RTT);
+        bulk.passes(20, |_| 0.0);
+        assert_eq!(bulk.most(), 1);
+        for _ in 0..20 {
+            bulk.now = bulk.lanes.next_tick().unwrap();
+            bulk.bytes += 1e6;
+            let bytes = bulk.bytes as u64;
+            bulk.lanes.moved(
+                bulk.now,
+                Reading { bytes, busy: 0, covering: 1, rtt: Some(RTT), flow: None, shown: 0.0 },
+            );
         }
-        assert_eq!(lanes.target(), FIRST);
+        assert_eq!(bulk.lanes.target(), 1);
     }
 }

@@ -214,7 +214,7 @@ mod tests {
                     assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
                 }
                 now = dispatcher.next_tick().unwrap();
-                dispatcher.handle(now, Event::Moved { origin: ORIGIN, down: 0, up: Some(0) });
+                dispatcher.handle(now, Event::Moved { origin: ORIGIN, down: 0, up: Some(0), flow: None });
                 dispatcher.handle(now, Event::Tick);
                 dialling = dialled(&actions(&mut dispatcher));
                 (dials, ticks) = (dials + dialling.len(), ticks + 1);

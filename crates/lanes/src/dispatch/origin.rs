@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::class::OPENER_ASSUMED;
 use super::directions::DirectionState;
 use super::express_lanes::{Known, Work};
-use super::freight_lanes::FreightLanes;
+use super::freight_lanes::{FreightLanes, covering};
 use super::idle::IdleLimit;
 use super::in_flight::InFlight;
 use super::queue::{Queues, TURN};
@@ -46,6 +46,10 @@ pub(super) struct OriginState {
     /// How large openers were of late that turned out small, in bytes.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
+    /// Bytes of freight attempts, queued and running.
+    freight_bytes: u64,
+    /// How many lanes were said to be spare.
+    pub(super) said_spare: usize,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,
     /// When it last gave a lane up for an origin that had none.
@@ -83,6 +87,7 @@ impl OriginState {
         // The smallest seen: a busy machine stretches a handshake, nothing shortens it.
         self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
         self.dial = Some(took);
+        self.freight.reached(self.rtt());
         self.shares_end = Some(now + took / 2);
     }
 
@@ -209,7 +214,10 @@ impl OriginState {
                 self.express_live += 1;
                 self.express_weight += weight;
             }
-            Role::Freight => self.freight_live += 1,
+            Role::Freight => {
+                self.freight_live += 1;
+                self.freight_bytes += weight;
+            }
         }
     }
 
@@ -221,7 +229,10 @@ impl OriginState {
                 self.express_weight -= weight;
                 self.express_ended = if self.express_live > 0 { self.express_ended + 1 } else { 0 };
             }
-            Role::Freight => self.freight_live -= 1,
+            Role::Freight => {
+                self.freight_live -= 1;
+                self.freight_bytes -= weight;
+            }
         }
     }
 
@@ -286,7 +297,22 @@ impl OriginState {
     }
 
     pub(super) fn freight_wanted(&self) -> usize {
-        self.freight.target().min(self.freight_live)
+        self.freight.target().max(self.covering()).min(self.freight_live)
+    }
+
+    /// Lanes that cover each other's pauses between the requests for bulk that there are.
+    pub(super) fn covering(&self) -> usize {
+        let mean = self.freight_bytes / self.freight_live.max(1) as u64;
+        let (direction, way) = match self.up.bulk > self.down.bulk {
+            true => (Direction::Up, &self.up),
+            false => (Direction::Down, &self.down),
+        };
+        covering(direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
+    }
+
+    /// How many lanes would pay beside those that the attempts there are will have.
+    pub(super) fn spare(&self) -> usize {
+        if self.freight_live == 0 { 0 } else { self.freight.target().saturating_sub(self.freight_live) }
     }
 }
 

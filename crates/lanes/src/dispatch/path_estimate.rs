@@ -145,6 +145,15 @@ impl PathEstimate {
         self.bulk
     }
 
+    /// Takes note that bulk has a queue on the path, which is full then.
+    pub(super) fn filled(&mut self) {
+        if self.cannot_be_read {
+            return;
+        }
+        let enough = TOGETHER as u32;
+        (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
+    }
+
     /// Whether the path was filled, by bulk or by small requests that waited for those on their way.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= TOGETHER as u32

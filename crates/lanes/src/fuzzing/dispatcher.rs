@@ -230,7 +230,12 @@ impl Driver {
 
     fn tick(&mut self) {
         for origin in 0..ORIGINS_MAX {
-            let event = Event::Moved { origin: OriginId(origin), down: self.moved, up: Some(self.moved / 3) };
+            let event = Event::Moved {
+                origin: OriginId(origin),
+                down: self.moved,
+                up: Some(self.moved / 3),
+                flow: None,
+            };
             self.tell(event);
         }
         self.tell(Event::Tick);
@@ -285,6 +290,8 @@ impl Driver {
             }
             Action::Window { bytes, .. } | Action::SendBuffer { bytes, .. } => assert_ne!(bytes, Some(0)),
             Action::Unsent { bytes, .. } => assert_ne!(bytes, 0),
+            Action::Pace { rate, .. } => assert_ne!(rate, Some(0)),
+            Action::Spare { .. } => {}
             Action::Yield { rate, .. } => assert_ne!(rate, Some(0), "bulk would never move again"),
         }
     }

@@ -39,7 +39,7 @@ fn the_tail_of_a_server_that_forgets_small_requests_is_cut() {
 fn the_tail_of_a_server_that_forgets_slices_is_cut() {
     let (alone, hedged) =
         late_worlds(&[bulk(); 100], &forgetful(20, Protocol::H1, 10), Duration::from_secs(12));
-    assert!(alone >= 8 && hedged <= 2, "{alone} of 20, hedged {hedged}");
+    assert!(alone >= 8 && hedged <= 3, "{alone} of 20, hedged {hedged}");
 }
 
 #[test]

@@ -94,7 +94,10 @@ impl Mixed {
         let of_small = of_small.map(|(i, size)| self.want(*size).of(i % self.servers.len()));
         let smalls: Vec<_> = of_small.map(|want| world.submit(Duration::ZERO, want)).collect();
         world.run();
-        let small = world.times(&smalls);
+        let mut small = world.times(&smalls);
+        if small.is_empty() {
+            small.push(world.last_end());
+        }
         let times = Times {
             small_p50: percentile(&small, 50).as_secs_f64(),
             small_p99: percentile(&small, 99).as_secs_f64(),
@@ -146,8 +149,11 @@ impl Mixed {
             let soonest = servers().map(begins).fold(f64::INFINITY, f64::min);
             total = total.max(soonest + bytes as f64 / rate);
         }
+        if small.is_empty() {
+            small.push(total);
+        }
         small.sort_by(f64::total_cmp);
-        let of = |of_100: usize| small[small.len() * of_100 / 100 - 1];
+        let of = |of_100: usize| small[(small.len() * of_100 / 100).max(1) - 1];
         Times { small_p50: of(50), small_p99: of(99), total }
     }
 }

@@ -16,6 +16,7 @@ mod way;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -30,6 +31,7 @@ use way::Way;
 
 use super::server::Server;
 use super::wire::{HEADERS, MSS, Nanos, Wire, on_wire};
+use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
 /// What a connection writes of one body before it is the next one's turn.
@@ -122,17 +124,19 @@ struct Body {
     left: u64,
 }
 
-/// What each connection to an origin that carries bulk may have on its way to us, hold in its send buffer, and of that unsent.
+/// What each connection to an origin that carries bulk may have on its way to us, hold in its send buffer, of that unsent, and send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clamps {
     pub(crate) window: Option<u32>,
     pub(crate) send_buffer: Option<u32>,
     pub(crate) unsent: u32,
+    /// Bytes a second.
+    pub(crate) pace: Option<u32>,
 }
 
 impl Default for Clamps {
     fn default() -> Self {
-        Self { window: None, send_buffer: None, unsent: crate::dispatch::UNSENT_UNKNOWN }
+        Self { window: None, send_buffer: None, unsent: crate::dispatch::UNSENT_UNKNOWN, pace: None }
     }
 }
 
@@ -287,6 +291,20 @@ impl Link {
         self.flows.values().filter(|flow| flow.is_bulk() && flow.bodies() > 0).count()
     }
 
+    /// Of each connection to a server what it has carried so far, and what TCP says of it.
+    pub(crate) fn said_by_tcp(
+        &self,
+        now: Nanos,
+        server: usize,
+    ) -> impl Iterator<Item = (LaneId, u64, tcp::Flow)> {
+        let flows = self.flows.iter().filter(move |(_, flow)| flow.place.server == server);
+        flows.map(move |(lane, flow)| {
+            let round_trip = Duration::from_nanos(flow.sender.round_trip().unwrap_or_default());
+            let quiet = Duration::from_nanos(now.saturating_sub(flow.arrived_at));
+            (*lane, flow.sender.delivered, tcp::Flow { round_trip, quiet, disordered: 0 })
+        })
+    }
+
     /// What flows, and how many bytes of it are still to come.
     pub(crate) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
         let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
@@ -398,7 +416,9 @@ impl Link {
                 flow.write(room);
             }
             let streams = flow.bodies().max(1) as f64;
-            match flow.sender.next_burst(self.now, self.servers[server].stream_rate * streams) {
+            let pace = self.clamps[server].pace.filter(|_| self.side == Side::Up && flow.is_bulk());
+            let pace = pace.map_or(f64::INFINITY, f64::from).min(self.servers[server].stream_rate * streams);
+            match flow.sender.next_burst(self.now, pace) {
                 Ok(burst) => self.leaves(lane, burst),
                 Err(Held::Waits) => break,
                 Err(Held::Until(at)) => {
@@ -485,6 +505,7 @@ impl Link {
     fn arrives(&mut self, lane: LaneId, burst: Sent) {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
         let role = flow.place.role;
+        flow.arrived_at = self.now;
         let at_once = flow.receiver.arrives(burst);
         if self.side == Side::Down {
             self.carried[flow.place.server] += burst.bytes;

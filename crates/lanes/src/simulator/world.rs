@@ -22,7 +22,7 @@ use super::wire::{Bottleneck, Nanos, Path, Wire, nanos};
 use crate::Protocol;
 use crate::addresses::Addresses;
 use crate::dispatch::{
-    Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role,
+    Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, Flow, LaneId, OriginId, Role,
 };
 
 /// What takes more steps than this never ends.
@@ -118,6 +118,12 @@ pub(crate) struct World {
     /// Whether the system says what has been acknowledged.
     pub(crate) tells_acknowledged: bool,
     objects: Vec<Object>,
+    /// How many lanes the dispatcher has to spare for each server's bulk.
+    spare: Vec<usize>,
+    /// What the connections had carried when the dispatcher was told last.
+    told: BTreeMap<(Side, LaneId), u64>,
+    /// What had been lost then, in bytes, for each server.
+    told_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
     /// Those of all servers, whose each is, and what is known of a server's addresses.
@@ -161,6 +167,9 @@ impl World {
             hedged: 0,
             tells_acknowledged: true,
             objects: Vec::new(),
+            spare: vec![0; servers.len()],
+            told: BTreeMap::new(),
+            told_lost: vec![0; servers.len()],
             hedging: Hedging::default(),
             ceiling,
             random: StdRng::seed_from_u64(seed),
@@ -263,9 +272,26 @@ impl World {
         for origin in 0..self.servers.len() {
             let (down, up) = (self.network.down.carried[origin], self.network.up.carried[origin]);
             let up = self.tells_acknowledged.then_some(up);
-            self.tell(Event::Moved { origin: OriginId(origin), down, up });
+            let flow = self.busiest(origin);
+            self.tell(Event::Moved { origin: OriginId(origin), down, up, flow });
         }
         self.tell(Event::Tick);
+    }
+
+    /// What TCP says of the connection to a server that has carried most since the dispatcher was told last.
+    fn busiest(&mut self, origin: usize) -> Option<Flow> {
+        let mut busiest: (u64, Option<Flow>) = (0, None);
+        for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
+            for (lane, carried, flow) in link.said_by_tcp(self.now, origin) {
+                let before = self.told.insert((side, lane), carried).unwrap_or_default();
+                if carried.saturating_sub(before) > busiest.0 {
+                    busiest = (carried - before, Some(flow));
+                }
+            }
+        }
+        let lost = self.network.down.lost + self.network.up.lost;
+        let disordered = lost - std::mem::replace(&mut self.told_lost[origin], lost);
+        busiest.1.map(|flow| Flow { disordered, ..flow })
     }
 
     /// Lets the links flow until then, or until something arrives: when that is.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 
 use super::platform::{Socket, TELLS_ACKNOWLEDGED};
+use crate::dispatch::{Direction, Flow};
 
 /// Counts what has been carried, over all connections that there are and were.
 #[derive(Debug, Default)]
@@ -23,23 +24,40 @@ struct Sockets {
     open: Vec<Connection>,
     /// What those brought and took that are closed.
     closed: Bytes,
-    /// What had gone up when that was counted last.
+    /// What had gone up, and was sent again, when that was counted last.
     up: u64,
+    resent: u64,
 }
 
-/// Bytes in each direction, heads and what TLS adds among them.
+/// What an origin's connections have moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
+    pub(crate) down: u64,
+    /// What of ours they have, never less than before; `None` where the system doesn't tell.
+    pub(crate) up: Option<u64>,
+    /// What the connection sees that has carried most since the last time.
+    pub(crate) flow: Option<Flow>,
+    /// Segments that we have sent again so far.
+    pub(crate) resent: u64,
+}
+
+/// Bytes in each direction, heads and what TLS adds among them, and segments that we have sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bytes {
     down: u64,
     up: u64,
+    resent: u64,
 }
 
 #[derive(Debug)]
 struct Connection {
     socket: Socket,
     program: Arc<Program>,
-    /// What has come, never less than before.
-    came: u64,
+    /// What it has carried as it was counted last. What has come is never less than before.
+    carried: Bytes,
+    /// Its packets that had to be sent again, or came behind a missing one.
+    disordered: u64,
 }
 
 /// What the program has read and written.
@@ -57,16 +75,33 @@ pub(super) struct Listed {
 }
 
 impl Carried {
-    /// Bytes from the servers so far, and what of ours they have: never less than before. The latter is `None` where the system
-    /// doesn't tell; of the former it is what was read there.
-    pub(crate) fn bytes(&self) -> (u64, Option<u64>) {
+    /// What has been carried so far, and what TCP says of it.
+    pub(crate) fn moved(&self) -> Moved {
         let mut sockets = self.lock();
         let mut sum = sockets.closed;
+        let (mut most, mut flow, mut disordered) = (0, None, 0);
         for connection in &mut sockets.open {
-            sum.add(connection.carried());
+            let before = connection.carried;
+            let carried = connection.carried();
+            sum.add(carried);
+            let (down, up) = (carried.down - before.down, carried.up.saturating_sub(before.up));
+            let (direction, moved) = if down > up { (Direction::Down, down) } else { (Direction::Up, up) };
+            if let Some(said) = connection.socket.flow(direction).filter(|_| moved > 0) {
+                disordered += said.disordered.saturating_sub(connection.disordered);
+                connection.disordered = said.disordered;
+                if moved > most {
+                    (most, flow) = (moved, Some(said));
+                }
+            }
         }
         sockets.up = sockets.up.max(sum.up);
-        (sum.down, TELLS_ACKNOWLEDGED.then_some(sockets.up))
+        sockets.resent = sockets.resent.max(sum.resent);
+        Moved {
+            down: sum.down,
+            up: TELLS_ACKNOWLEDGED.then_some(sockets.up),
+            flow: flow.map(|flow| Flow { disordered, ..flow }),
+            resent: sockets.resent,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Sockets> {
@@ -78,6 +113,7 @@ impl Bytes {
     fn add(&mut self, other: Self) {
         self.down += other.down;
         self.up += other.up;
+        self.resent += other.resent;
     }
 }
 
@@ -87,15 +123,17 @@ impl Connection {
         let written = self.program.written.load(Relaxed);
         let up = written.saturating_sub(self.socket.unacknowledged());
         let came = self.program.read.load(Relaxed) + self.socket.waiting();
-        self.came = self.came.max(came);
-        Bytes { down: self.came, up }
+        let resent = self.carried.resent.max(self.socket.resent());
+        self.carried = Bytes { down: self.carried.down.max(came), up, resent };
+        self.carried
     }
 }
 
 impl Listed {
     pub(super) fn new(list: Arc<Carried>, tcp: &TcpStream) -> Self {
         let program = Arc::<Program>::default();
-        let connection = Connection { socket: Socket::of(tcp), program: Arc::clone(&program), came: 0 };
+        let (socket, carried) = (Socket::of(tcp), Bytes::default());
+        let connection = Connection { socket, program: Arc::clone(&program), carried, disordered: 0 };
         list.lock().open.push(connection);
         Self { list, program }
     }
@@ -152,13 +190,16 @@ mod tests {
         let (near, listed, mut far) = pair(&list).await;
         near.writable().await.unwrap();
         let written = fill(&near, &listed);
-        let passed = list.bytes().1.unwrap();
+        let passed = list.moved().up.unwrap();
         assert!(passed < written, "all of {written} in a peer that doesn't read");
         let mut into = vec![0; written as usize];
         far.read_exact(&mut into).await.unwrap();
-        assert!(list.bytes().1.unwrap() > passed);
+        assert!(list.moved().up.unwrap() > passed);
         drop(listed);
-        assert!((passed + 1..=written).contains(&list.bytes().1.unwrap()), "and a closed one's stay counted");
+        assert!(
+            (passed + 1..=written).contains(&list.moved().up.unwrap()),
+            "and a closed one's stay counted"
+        );
         assert!(list.lock().open.is_empty());
     }
 
@@ -170,12 +211,12 @@ mod tests {
         near.readable().await.unwrap();
         let mut into = vec![0; 20_000];
         while near.peek(&mut into).await.unwrap() < into.len() {}
-        let waiting = list.bytes().0;
+        let waiting = list.moved().down;
         assert!(waiting >= 5000, "{waiting}");
         listed.read(near.read_exact(&mut into).await.unwrap());
-        let read = list.bytes().0;
+        let read = list.moved().down;
         assert_eq!(read, waiting.max(20_000));
         drop(listed);
-        assert_eq!(list.bytes().0, read);
+        assert_eq!(list.moved().down, read);
     }
 }

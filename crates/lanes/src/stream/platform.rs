@@ -11,10 +11,15 @@
 //! - `send_buffer`: the send buffer holds at most so many bytes, sent and not acknowledged ones included; 0 gives it back to
 //!   TCP's own tuning.
 //! - `unsent`: the kernel takes at most so many bytes beyond what it may send at once; it wakes the writer at half of that.
+//! - `pace`: the connection sends at most so many bytes a second; `u32::MAX` leaves it to TCP. Without it uploads overflow a path's queue after each
+//!   part.
 //! - `Socket::waiting`: about how many bytes have come and can't be read yet, or weren't. Without it what was read counts, which comes in bursts
 //!   behind each lost packet.
 //! - `Socket::unacknowledged`: how many of the bytes that were written the peer doesn't have as far as it has said, where
 //!   `TELLS_ACKNOWLEDGED`.
+//! - `Socket::resent`: how many segments were sent again so far. Without it `Counters::segments_resent` is 0.
+//! - `Socket::flow`: the round trip that a connection's packets take now, and how long none has come or gone. Without it a queue on the path
+//!   isn't seen, and lanes are added that bring nothing and leave again.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;

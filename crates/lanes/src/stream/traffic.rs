@@ -17,6 +17,8 @@ pub(crate) struct Traffic {
     pub(crate) send_buffer: AtomicU32,
     /// What the kernel may take of such a connection's bulk beyond what it may send at once.
     pub(crate) unsent: AtomicU32,
+    /// What it may send, in bytes a second; `u32::MAX` leaves it to TCP.
+    pub(crate) pace: AtomicU32,
 }
 
 impl Default for Traffic {
@@ -26,6 +28,7 @@ impl Default for Traffic {
             window: AtomicU32::new(0),
             send_buffer: AtomicU32::new(0),
             unsent: AtomicU32::new(UNSENT_UNKNOWN),
+            pace: AtomicU32::new(u32::MAX),
         }
     }
 }

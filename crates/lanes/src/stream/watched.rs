@@ -137,8 +137,8 @@ pub(crate) struct Watched {
     clamp_again: Option<u64>,
     /// The low-water mark that is set.
     low_water: u32,
-    /// The send buffer that is set, and what of it may be unsent.
-    sending: (u32, u32),
+    /// The send buffer that is set, what of it may be unsent, and the pace.
+    sending: (u32, u32, u32),
     locks: Locks,
 }
 
@@ -152,7 +152,7 @@ impl Watched {
             clamped: 0,
             clamp_again: None,
             low_water: 1,
-            sending: (0, 0),
+            sending: (0, 0, u32::MAX),
             locks: Locks::default(),
         }
     }
@@ -170,10 +170,12 @@ impl Watched {
     }
 
     fn keep_send_buffer(&mut self) {
-        let (mut buffer, mut unsent) = (0, self.sending.1);
+        let (mut buffer, mut unsent, mut pace) = (0, self.sending.1, u32::MAX);
         if self.progress.sends_bulk.load(Ordering::Relaxed) {
-            let Traffic { send_buffer, unsent: most, .. } = &*self.progress.traffic;
-            (buffer, unsent) = (send_buffer.load(Ordering::Relaxed), most.load(Ordering::Relaxed));
+            let traffic = &self.progress.traffic;
+            buffer = traffic.send_buffer.load(Ordering::Relaxed);
+            unsent = traffic.unsent.load(Ordering::Relaxed);
+            pace = traffic.pace.load(Ordering::Relaxed);
         }
         if buffer != self.sending.0 {
             platform::send_buffer(&self.tcp, &mut self.locks, buffer);
@@ -181,7 +183,10 @@ impl Watched {
         if unsent != self.sending.1 {
             platform::unsent(&self.tcp, unsent);
         }
-        self.sending = (buffer, unsent);
+        if pace != self.sending.2 {
+            platform::pace(&self.tcp, pace);
+        }
+        self.sending = (buffer, unsent, pace);
     }
 
     fn keep_low_water(&mut self) {

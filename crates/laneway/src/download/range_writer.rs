@@ -234,6 +234,8 @@ mod tests {
         meta
     }
 
+    const MIB: u64 = 1 << 20;
+
     fn writer() -> Arc<RangeWriter> {
         let pinned = Pinned::of(&meta(10, 1));
         RangeWriter::new(2..8, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default())
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_that_is_halved_stops_where_the_other_begins() {
+    fn a_slice_that_is_split_stops_where_the_other_begins() {
         let size = 6 << 20;
         let pinned = Pinned::of(&meta(size, 1));
         let writer =
@@ -321,8 +323,8 @@ mod tests {
         let mut sink = writer.sink();
         sink.begin(&meta(size, 1), 0..size).unwrap();
         assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
-        assert_eq!(writer.halve(), Some(4 << 20..size));
-        assert_eq!(writer.halve(), None, "its later half would go as a small request");
+        assert_eq!(writer.split(size), Some(4 << 20..size));
+        assert_eq!(writer.split(MIB), None, "its end would go as a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
         assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
     }

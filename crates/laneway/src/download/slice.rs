@@ -11,8 +11,7 @@ use super::range_writer::{Output, Pinned, RangeWriter};
 use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
 use crate::plan::SMALL_DOWNLOAD_MAX;
-use crate::plan::slices::middle;
-use crate::running::Awaited;
+use crate::plan::slices::split;
 use crate::{Error, Progress};
 
 /// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
@@ -21,8 +20,8 @@ const FRUITLESS_MAX: u32 = 3;
 /// Where the bytes of a slice go.
 #[derive(Debug)]
 pub(crate) enum Into {
-    /// To their place in a file, whose job is told when the first of them come.
-    File(Arc<Staged>, Option<Awaited>),
+    /// To their place in a file.
+    File(Arc<Staged>),
     /// To memory, which the caller has reserved.
     Memory(Vec<u8>),
 }
@@ -49,10 +48,9 @@ impl Output for Slice {
         let take = (bytes.len() as u64).min(self.end - at);
         let own = &bytes[..take as usize];
         match &mut self.into {
-            Into::File(staged, awaited) => {
+            Into::File(staged) => {
                 staged.write_at(own, at)?;
                 self.claims.update(own, Some(staged));
-                drop(awaited.take());
             }
             Into::Memory(memory) => {
                 memory.extend_from_slice(own);
@@ -76,11 +74,13 @@ impl RangeWriter<Slice> {
         Self::pinned(range.start, of, slice, progress)
     }
 
-    /// Leaves the later half of what is still to come to another, where that is worth a request.
-    pub(crate) fn halve(&self) -> Option<Range<u64>> {
+    /// Leaves the end of what is still to come to another, at most `most` bytes of it.
+    pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
         self.cut(|at, slice| {
-            let middle = middle(&(at..slice.end))?;
-            Some(middle..std::mem::replace(&mut slice.end, middle))
+            let mut left = at..slice.end;
+            let end = split(&mut left, most);
+            slice.end = left.end;
+            end
         })
     }
 
@@ -88,7 +88,7 @@ impl RangeWriter<Slice> {
     pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
             Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
-            Into::File(staged, _) => (slice.claims.finish(Some(staged)), Vec::new()),
+            Into::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),
         })
     }
 }

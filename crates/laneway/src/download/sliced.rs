@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
@@ -18,11 +19,10 @@ use super::verify::verify_file;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
 use crate::location::url;
-use crate::plan::SLICES_AT_ONCE;
 use crate::plan::resume::missing;
-use crate::plan::slices::{Slices, is_sliced, slice_len};
+use crate::plan::slices::{Slices, first_split, is_sliced, is_worth_help};
 use crate::platform::boot;
-use crate::running::{Awaited, Made, Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::{CopyRequest, Error};
 
 /// An object whose checksum is only an MD5 is fetched by one stream up to this size, since MD5s can't be combined.
@@ -45,8 +45,8 @@ pub(crate) struct Large {
     /// What an earlier run has brought, by its first byte.
     pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
-    /// How many slices are fetched at once, an opener among them.
-    pub(crate) at_once: usize,
+    /// Whether several streams may bring it.
+    pub(crate) is_shared: bool,
 }
 
 impl Large {
@@ -55,8 +55,7 @@ impl Large {
     /// # Errors
     /// What the file system says.
     pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
-        let slices = |_: &[_], size, slice, at_once| Slices::opened(size, slice, at_once);
-        Self::prepare(meta, destination, &|| false, true, slices)
+        Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
     }
 
     /// Prepares the file and the slices of an object of which everything is known that has to be. Blocks while a file
@@ -69,9 +68,9 @@ impl Large {
         destination: &Destination,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size, slice, at_once| {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size| {
             let done = done.iter().map(|(start, run)| *start..*start + run.len);
-            Slices::planned(missing(done, size), slice, at_once)
+            Slices::planned(missing(done, size))
         })
     }
 
@@ -80,7 +79,7 @@ impl Large {
         destination: &Destination,
         is_cancelled: &dyn Fn() -> bool,
         fresh: bool,
-        slices: impl FnOnce(&[(u64, Run)], u64, u64, usize) -> Slices,
+        slices: impl FnOnce(&[(u64, Run)], u64) -> Slices,
     ) -> Result<Self, Error> {
         let Destination { place, source } = destination;
         let size = meta.size;
@@ -102,16 +101,13 @@ impl Large {
                 (place.stage(size)?, Vec::new())
             }
         };
-        let left = size - done.iter().map(|(_, run)| run.len).sum::<u64>();
-        let at_once = if is_shared { SLICES_AT_ONCE } else { 1 };
-        let slice = if in_order { size } else { slice_len(left, at_once / 2) };
         Ok(Self {
             wanted,
             staged: Arc::new(staged),
-            slices: Arc::new(Mutex::new(slices(&done, size, slice, at_once))),
+            slices: Arc::new(Mutex::new(slices(&done, size))),
             meta: Arc::from(meta),
             done,
-            at_once,
+            is_shared,
         })
     }
 
@@ -131,7 +127,7 @@ pub(super) struct Rest<'a> {
     pub(super) runs: BTreeMap<u64, Run>,
 }
 
-pub(super) type Stream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
+pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
 
 impl Rest<'_> {
     /// Fetches an object of which everything is known that has to be.
@@ -150,7 +146,7 @@ impl Rest<'_> {
     pub(super) async fn fetch(
         self,
         large: Large,
-        opener: Option<(Stream<'_>, &Arc<Opening>)>,
+        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
         let (job, request, staged) = (self.job, self.request, Arc::clone(&large.staged));
         let _unfinished = Unfinished { job, request, staged: Arc::clone(&staged) };
@@ -160,7 +156,7 @@ impl Rest<'_> {
     async fn bring(
         mut self,
         large: Large,
-        opener: Option<(Stream<'_>, &Arc<Opening>)>,
+        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
         for (start, run) in &large.done {
             self.job.progress.there(run.len);
@@ -173,37 +169,31 @@ impl Rest<'_> {
         };
         let mut is_opening = opening.is_some();
         let (job, store, id) = (self.job, self.store, self.id);
-        let writer = |range: Range<u64>, pinned: Pinned, awaited: Option<Awaited>| {
-            let into = Into::File(Arc::clone(&large.staged), awaited);
+        let writer = |range: Range<u64>, pinned: Pinned| {
+            let into = Into::File(Arc::clone(&large.staged));
             RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
         };
         let bring = |start: u64, writer: Arc<RangeWriter>| async move {
-            let (_, asked) = writer.position();
             writer.bring(store, id).await?;
-            let (_, end) = writer.position();
-            Ok::<_, Error>((start, writer.finish().0, end < asked))
+            Ok::<_, Error>((start, writer.finish().0))
         };
-        let mut under_way: BTreeMap<u64, Arc<RangeWriter>> = BTreeMap::new();
-        let mut is_lane_free = false;
+        let mut under_way: BTreeMap<u64, Stream> = BTreeMap::new();
+        let mut split = Split::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
+        let mut spare = store.spare(&id.bucket).await;
+        let mut more = if large.is_shared { *spare.borrow_and_update() } else { 0 };
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
-            while slices.len() + usize::from(is_opening) < large.at_once {
-                let Some(range) = large.slices().claim() else { break };
-                let (start, pinned) = (range.start, self.pinned(&large.meta)?);
-                let writer = writer(range, pinned, Some(job.awaits()));
-                under_way.insert(start, Arc::clone(&writer));
-                slices.push(bring(start, writer));
-                is_lane_free = false;
-            }
-            // Nothing is left, and the lane that has become free waits for nobody: it helps whoever would end last.
-            if std::mem::take(&mut is_lane_free)
-                && !job.is_awaiting()
-                && let Some(range) = halve(&large, &under_way)
-            {
-                let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?, None));
-                under_way.insert(start, Arc::clone(&writer));
+            // One stream goes on as long as there is work, and others where lanes have nothing better to do.
+            while more > 0 || (slices.is_empty() && !is_opening) {
+                let left = large.slices().claim();
+                let Some(range) = left.or_else(|| split.end_of(&large, &under_way, more)) else { break };
+                more = more.saturating_sub(1);
+                let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
+                let stream = Stream { writer: Arc::clone(&writer), start, began: Instant::now() };
+                under_way.insert(start, stream);
                 slices.push(bring(start, writer));
             }
+            more = 0;
             if !is_opening && slices.is_empty() {
                 break;
             }
@@ -211,18 +201,17 @@ impl Rest<'_> {
                 biased;
                 () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
                 ended = &mut stream, if is_opening => {
-                    // One that was cut has closed its connection.
-                    (is_opening, is_lane_free) = (false, ended.is_ok());
+                    is_opening = false;
                     if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
                         self.opener_ended(ended, run)?;
                     }
                 }
                 Some(slice) = slices.next(), if !slices.is_empty() => {
-                    let (start, run, is_cut) = slice?;
+                    let (start, run) = slice?;
                     under_way.remove(&start);
                     self.runs.insert(start, run);
-                    is_lane_free = !is_cut;
                 }
+                Ok(()) = spare.changed(), if large.is_shared => more = *spare.borrow_and_update(),
             }
         }
         drop(slices);
@@ -263,15 +252,64 @@ impl Rest<'_> {
     }
 }
 
-/// Takes over the later half of what still comes on the stream that has most before it.
-fn halve(large: &Large, under_way: &BTreeMap<u64, Arc<RangeWriter>>) -> Option<Range<u64>> {
-    let left = |writer: &Arc<RangeWriter>| {
-        let (at, end) = writer.position();
-        end - at
-    };
-    let longest = under_way.values().map(|writer| (left(writer), writer)).max_by_key(|(left, _)| *left);
-    let of_opener = large.slices().halve_opener(longest.map_or(0, |(left, _)| left));
-    of_opener.or_else(|| longest?.1.halve())
+/// A range under way.
+struct Stream {
+    writer: Arc<RangeWriter>,
+    start: u64,
+    began: Instant,
+}
+
+/// Which ends of what still comes are taken over by other streams.
+struct Split {
+    round_trip: Duration,
+    /// What they had together, in bytes.
+    so_far: u64,
+    /// When the opener's first bytes were there.
+    opened: Instant,
+}
+
+impl Split {
+    fn new(round_trip: Duration) -> Self {
+        Self { round_trip, so_far: 0, opened: Instant::now() }
+    }
+
+    /// Takes over the end of the longest stream, for one of `more` that are to help: as much as others have taken so far, so that what turns
+    /// out to bring nothing has taken little, and no more than its share.
+    fn end_of(
+        &mut self,
+        large: &Large,
+        under_way: &BTreeMap<u64, Stream>,
+        more: usize,
+    ) -> Option<Range<u64>> {
+        let now = Instant::now();
+        let helps = |left: u64, brought: u64, began: Instant| {
+            is_worth_help(left, brought, now.saturating_duration_since(began), self.round_trip)
+        };
+        let mut slices = large.slices();
+        let before = slices.before_opener();
+        let mut all = before;
+        let mut longest: Option<(u64, u64, &Stream)> = None;
+        for stream in under_way.values() {
+            let (at, end) = stream.writer.position();
+            all += end - at;
+            if longest.is_none_or(|(left, ..)| left < end - at) {
+                longest = Some((end - at, at - stream.start, stream));
+            }
+        }
+        let streams = under_way.len() + usize::from(before > 0) + more;
+        let most = (all / streams.max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
+        let end = match longest {
+            Some((left, brought, stream)) if left > before => {
+                helps(left, brought, stream.began).then(|| stream.writer.split(most))?
+            }
+            _ => {
+                let brought = slices.opener_end().unwrap_or_default() - before;
+                helps(before, brought, self.opened).then(|| slices.split_opener(most))?
+            }
+        }?;
+        self.so_far += end.end - end.start;
+        Some(end)
+    }
 }
 
 /// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about

@@ -10,7 +10,7 @@ pub fn manifest(input: &[u8]) {
     let source: Location = "gs://b/k".parse().expect("a URL");
     let mut targets = Targets::of(std::slice::from_ref(&source), true);
     let subject = Subject::new("copy", &[source], None);
-    assert_eq!(subject.check(subject.line().trim_ascii_end()), Ok(None));
+    assert_eq!(subject.check(subject.line().trim_ascii_end()), Ok(()));
     let (mut of_job, mut of_run) = (Found::default(), Found::default());
     let run = Subject::run(Path::new("/"), String::new());
     for line in input.split(|byte| *byte == b'\n') {

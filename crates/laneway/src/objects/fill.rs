@@ -8,9 +8,12 @@ use laneway_store::{ObjectMeta, Route};
 
 use crate::download::range_writer::Output;
 use crate::download::{Pinned, RangeWriter};
+use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::SLICE_MAX;
-use crate::plan::{SLICES_AT_ONCE, SMALL_DOWNLOAD_MAX};
 use crate::{Bucket, Error, Progress};
+
+/// Requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
+const AT_ONCE: usize = 32;
 
 /// A buffer that several requests write to, each to its own part. Once it was taken out nobody does any more.
 type Shared<B> = Arc<Mutex<Option<B>>>;
@@ -65,7 +68,7 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
             let (store, id) = (&store, &id);
             async move { writer.bring(store, id).await }
         })
-        .buffer_unordered(SLICES_AT_ONCE)
+        .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
     // From here on nobody writes, whatever still runs on a lane.

@@ -1,7 +1,7 @@
-//! Who fetches which bytes of an object: slices are claimed, finished, or given back, and an opening stream of the
-//! whole object eats from the front until it meets what others have taken.
+//! Who fetches which bytes of an object: a stream brings it from the front, until it meets what others have taken over from the end.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::SMALL_DOWNLOAD_MAX;
 
@@ -11,20 +11,30 @@ pub(crate) const SLICE_MIN: u64 = 8 << 20;
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
-/// The shortest slice, near an object's end: less is not worth a request of its own, since a stream beside it is about to bring it anyway.
-const SLICE_LEAST: u64 = 4 << 20;
 
-/// The usual slice of an object of `size` bytes of which `in_flight` are fetched at once: an even share of it.
-pub(crate) fn slice_len(size: u64, in_flight: usize) -> u64 {
-    let share = size.div_ceil(in_flight.max(1) as u64);
-    share.next_multiple_of(1 << 20).clamp(SLICE_MIN, SLICE_MAX)
+/// The end of what a stream still brings, at most `most` bytes and no more than half of it, for another stream to bring. Each part is worth
+/// a request of its own, and the end is bulk as all of it was: as a small request it would have connections opened for it, and bulk yield.
+pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
+    let half = (left.end - left.start) / 2;
+    let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
+    let is_worth_it = at >= left.start + CLAIM_LEN && at + SMALL_DOWNLOAD_MAX < left.end;
+    is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Where what a stream still brings is cut, so that another brings the rest: in its middle, unless less would be left than is claimed at a
-/// time. The rest is bulk as all of it was: as a small request it would have connections opened for it, and bulk yield.
-pub(crate) fn middle(left: &Range<u64>) -> Option<u64> {
-    let middle = (left.start + (left.end - left.start) / 2).next_multiple_of(CLAIM_LEN);
-    (middle >= left.start + CLAIM_LEN && middle + SMALL_DOWNLOAD_MAX < left.end).then_some(middle)
+/// The length of the first range that another stream takes over, on a path of this round trip: what 1 Gbit/s carries in it, since what takes less
+/// would end before its window has opened.
+pub(crate) fn first_split(round_trip: Duration) -> u64 {
+    SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
+}
+
+/// Round trips that a stream has to go on for until help pays: a new connection takes three of them to its first byte, and
+/// on HTTP/1.1 the stream that was helped ends with its own connection. With 8 a path of 200 ms stood half empty at the end.
+const HELP_PAYS: u32 = 4;
+
+/// Whether help for a stream comes in time, which has brought so many bytes in `since` and has `left` before it.
+pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, round_trip: Duration) -> bool {
+    let is_new = brought == 0 || since < round_trip;
+    is_new || since.mul_f64(left as f64 / brought as f64) > round_trip * HELP_PAYS
 }
 
 /// Whether an object is worth more than one stream.
@@ -32,14 +42,12 @@ pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }
 
-/// Which bytes of an object are taken, by whom, and which are left.
+/// Which bytes of an object nobody brings yet, and which its opener has before it.
 ///
-/// Every byte is at any time in exactly one place: left, claimed, the opener's, or brought by it.
+/// A stream asks for all that it may have to bring, so that it never stands still. Others take over the ends of what is longest, when
+/// they are worth having. Every byte is at any time in exactly one place: left, claimed, the opener's, or brought by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
-    slice: u64,
-    /// How many are fetched at once.
-    at_once: usize,
     /// What nobody has, in no order; claims take the lowest.
     left: Vec<Range<u64>>,
     /// What the opener has before it: from its position to where it will be cut.
@@ -47,57 +55,30 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// What is missing of an object, to be claimed slice by slice. The ranges don't overlap.
-    pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>, slice: u64, at_once: usize) -> Self {
-        let left = missing.into_iter().filter(|range| !range.is_empty()).collect();
-        Self { slice: slice.max(1), at_once: at_once.max(1), left, opener: None }
+    /// What is missing of an object, to be claimed range by range. The ranges don't overlap.
+    pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>) -> Self {
+        Self { left: missing.into_iter().filter(|range| !range.is_empty()).collect(), opener: None }
     }
 
     /// All of an object, which a stream has begun to bring from its first byte on.
-    pub(crate) fn opened(size: u64, slice: u64, at_once: usize) -> Self {
-        Self { slice: slice.max(1), at_once: at_once.max(1), left: Vec::new(), opener: Some(0..size) }
+    pub(crate) fn opened(size: u64) -> Self {
+        Self { left: Vec::new(), opener: Some(0..size) }
     }
 
-    /// How large the next slice is: towards the end they become smaller, so that all lanes end about together. They are seldom
-    /// more than a quarter of what is asked for at once.
-    fn next_len(&self) -> u64 {
-        let left: u64 = self.left.iter().chain(&self.opener).map(|range| range.end - range.start).sum();
-        let share = left.div_ceil(self.at_once.div_ceil(4) as u64).next_multiple_of(CLAIM_LEN);
-        share.max(SLICE_LEAST).min(self.slice)
-    }
-
-    /// Takes a slice: of what is left, or else from the end of what the opener has before it. Taking from its end
-    /// keeps the opener going as long as there is work, since cutting it may cost its connection.
+    /// Takes a range that nobody brings.
     pub(crate) fn claim(&mut self) -> Option<Range<u64>> {
-        let slice = self.next_len();
-        if let Some(at) = (0..self.left.len()).min_by_key(|i| self.left[*i].start) {
-            let range = &mut self.left[at];
-            // What would remain as a crumb is taken along.
-            let len = range.end - range.start;
-            let end = if len < slice + slice / 4 { range.end } else { range.start + slice };
-            let claimed = range.start..end;
-            range.start = end;
-            if range.is_empty() {
-                self.left.swap_remove(at);
-            }
-            return Some(claimed);
-        }
-        let before_opener = self.opener.as_mut()?;
-        let len = before_opener.end - before_opener.start;
-        if len < 2 * SLICE_LEAST {
-            return None;
-        }
-        let start = before_opener.end - slice.min(len / 2);
-        let claimed = start..before_opener.end;
-        before_opener.end = start;
-        Some(claimed)
+        let at = (0..self.left.len()).min_by_key(|i| self.left[*i].start)?;
+        Some(self.left.swap_remove(at))
     }
 
-    /// Takes over the later half of what the opener has before it, if that is more than any slice has.
-    pub(crate) fn halve_opener(&mut self, longest: u64) -> Option<Range<u64>> {
-        let before = self.opener.as_mut().filter(|before| before.end - before.start > longest)?;
-        let middle = middle(before)?;
-        Some(middle..std::mem::replace(&mut before.end, middle))
+    /// How many bytes the opener has before it.
+    pub(crate) fn before_opener(&self) -> u64 {
+        self.opener.as_ref().map_or(0, |before| before.end - before.start)
+    }
+
+    /// Takes over the end of what the opener has before it, at most `most` bytes.
+    pub(crate) fn split_opener(&mut self, most: u64) -> Option<Range<u64>> {
+        split(self.opener.as_mut()?, most)
     }
 
     /// The opener brings `bytes` more: how many of them are its own. Fewer than it brings means that it is cut.
@@ -130,84 +111,68 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn opener_is_needed(slices: &Slices) -> bool {
-        slices.opener.as_ref().is_some_and(|before| !before.is_empty())
-    }
-
-    #[test]
-    fn slices_are_an_even_share_between_their_bounds() {
-        assert_eq!(slice_len(20 * MIB, 4), 8 * MIB);
-        assert_eq!(slice_len(40 * MIB, 4), 10 * MIB);
-        assert_eq!(slice_len(32 << 30, 16), 16 * MIB);
-        assert_eq!(slice_len(0, 0), 8 * MIB);
+        slices.before_opener() > 0
     }
 
     #[test]
     fn an_opener_that_nobody_helps_brings_everything() {
-        let mut slices = Slices::opened(10, 8, 4);
+        let mut slices = Slices::opened(10);
         assert_eq!(slices.opener_takes(4), 4);
         assert_eq!(slices.opener_takes(9), 6);
         assert!(!opener_is_needed(&slices) && slices.claim().is_none());
     }
 
     #[test]
-    fn helpers_take_the_tail_and_the_opener_is_cut_where_they_meet() {
-        let mut slices = Slices::opened(64 * MIB, 16 * MIB, 1);
-        assert_eq!(slices.claim(), Some(48 * MIB..64 * MIB));
-        assert_eq!(slices.claim(), Some(32 * MIB..48 * MIB));
+    fn others_take_over_the_end_and_the_opener_is_cut_there() {
+        let mut slices = Slices::opened(64 * MIB);
+        assert_eq!(slices.split_opener(16 * MIB), Some(48 * MIB..64 * MIB));
+        assert_eq!(slices.split_opener(100 * MIB), Some(24 * MIB..48 * MIB), "half at most");
         assert_eq!(slices.opener_takes(20 * MIB), 20 * MIB);
-        assert_eq!(slices.claim(), Some(26 * MIB..32 * MIB));
-        assert_eq!(slices.claim(), None, "what is before the opener is too little to share");
-        assert_eq!(slices.opener_takes(20 * MIB), 6 * MIB);
+        assert_eq!(slices.split_opener(100 * MIB), Some(22 * MIB..24 * MIB));
+        assert_eq!(slices.split_opener(100 * MIB), None, "what is left is too little to share");
+        assert_eq!(slices.opener_takes(20 * MIB), 2 * MIB);
         assert!(!opener_is_needed(&slices));
     }
 
     #[test]
-    fn what_a_broken_opener_leaves_is_claimed_by_others() {
-        let mut slices = Slices::opened(40 * MIB, 16 * MIB, 1);
+    fn what_a_broken_opener_leaves_is_claimed_whole() {
+        let mut slices = Slices::opened(40 * MIB);
         slices.opener_takes(5 * MIB);
         slices.opener_ended();
-        assert_eq!(slices.claim(), Some(5 * MIB..21 * MIB));
-        assert_eq!(slices.claim(), Some(21 * MIB..40 * MIB), "a crumb is taken along");
+        assert_eq!(slices.claim(), Some(5 * MIB..40 * MIB));
         assert_eq!(slices.claim(), None);
     }
 
     #[test]
-    fn slices_become_smaller_towards_the_end_so_that_all_end_about_together() {
-        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 32);
-        let lens: Vec<_> =
-            std::iter::from_fn(|| slices.claim()).map(|range| (range.end - range.start) / MIB).collect();
-        assert_eq!(lens.iter().sum::<u64>(), 256);
-        assert!(lens.is_sorted_by(|a, b| a >= b) && lens[8] == 16, "{lens:?}");
-        assert!(lens[lens.len() - 8..].iter().all(|len| *len <= 4), "{lens:?}");
+    fn a_range_is_split_where_claims_end_and_not_into_small_requests() {
+        let split = |mut left: Range<u64>, most| split(&mut left, most).map(|end| (left, end));
+        assert_eq!(split(0..4 * MIB, 9 * MIB), Some((0..2 * MIB, 2 * MIB..4 * MIB)));
+        assert_eq!(split(MIB / 2..4 * MIB, 9 * MIB), None, "the end would be small");
+        assert_eq!(split(0..2 * MIB + 2, 9 * MIB), None);
+        assert_eq!(split(MIB / 2..4 * MIB + 1, 9 * MIB), Some((MIB / 2..3 * MIB, 3 * MIB..4 * MIB + 1)));
+        assert_eq!(split(0..100 * MIB + 1, 8 * MIB), Some((0..93 * MIB, 93 * MIB..100 * MIB + 1)));
     }
 
     #[test]
-    fn what_a_stream_still_brings_is_halved_where_claims_end_and_not_below_them() {
-        assert_eq!(middle(&(0..4 * MIB)), Some(2 * MIB));
-        assert_eq!(middle(&(MIB / 2..4 * MIB)), None, "the rest would be small");
-        assert_eq!(middle(&(0..2 * MIB + 2)), None);
-        assert_eq!(middle(&(1..3 * MIB)), None, "here as well");
-        assert_eq!(middle(&(MIB / 2..4 * MIB + 1)), Some(3 * MIB));
-        let mut slices = Slices::opened(7 * MIB, 16 * MIB, 4);
-        assert_eq!(slices.claim(), None);
-        assert_eq!(slices.halve_opener(8 * MIB), None, "a slice has more");
-        assert_eq!(slices.halve_opener(6 * MIB), Some(4 * MIB..7 * MIB));
-        assert_eq!(slices.opener_end(), Some(4 * MIB));
+    fn a_stream_is_helped_that_would_go_on_for_longer_than_help_takes() {
+        let (second, far) = (Duration::from_secs(1), Duration::from_millis(100));
+        assert!(is_worth_help(5 * MIB, 10 * MIB, second, far));
+        assert!(!is_worth_help(4 * MIB, 10 * MIB, second, far));
+        assert!(is_worth_help(MIB, 0, second, far), "nothing is known of it");
+        assert!(is_worth_help(MIB, MIB, far / 2, far), "nor of what has only begun");
     }
 
     #[test]
     fn an_empty_object_has_nothing_to_claim() {
-        assert!(!opener_is_needed(&Slices::opened(0, 8, 4)));
-        assert_eq!(Slices::planned([], 8, 4).claim(), None);
+        assert!(!opener_is_needed(&Slices::opened(0)));
+        assert_eq!(Slices::planned([]).claim(), None);
     }
 
     #[test]
-    fn every_byte_arrives_exactly_once_whatever_the_order_of_claims_and_failures() {
+    fn every_byte_arrives_exactly_once_whatever_the_order_of_splits_and_failures() {
         for seed in 0..2_000 {
             let mut random = Random(seed);
             let size = random.below(200 * MIB);
-            let at_once = 1 + random.below(8) as usize;
-            let slice = slice_len(size, at_once);
             let with_opener = random.below(3) > 0;
             // What a run before this one has left: all, or a few gaps.
             let mut done: Vec<Range<u64>> = Vec::new();
@@ -217,8 +182,8 @@ mod tests {
             }
             let done = settled(done, size, Clone::clone);
             let mut slices = match with_opener {
-                true => Slices::opened(size, slice, at_once),
-                false => Slices::planned(missing(done.clone(), size), slice, at_once),
+                true => Slices::opened(size),
+                false => Slices::planned(missing(done.clone(), size)),
             };
             let mut opener_at = with_opener.then_some(0);
             let mut claimed: Vec<Range<u64>> = Vec::new();
@@ -228,9 +193,18 @@ mod tests {
                 if arrived.iter().map(|range| range.end - range.start).sum::<u64>() == size {
                     break;
                 }
-                match random.below(4) {
-                    0 => claimed.extend(slices.claim().or_else(|| slices.halve_opener(0))),
+                match random.below(5) {
+                    0 => claimed.extend(slices.claim()),
                     1 => {
+                        let most = 1 + random.below(40 * MIB);
+                        let longest = claimed.iter_mut().max_by_key(|range| range.end - range.start);
+                        let end = match longest.filter(|_| random.below(2) > 0) {
+                            Some(longest) => split(longest, most),
+                            None => slices.split_opener(most),
+                        };
+                        claimed.extend(end);
+                    }
+                    2 => {
                         if let Some(at) = &mut opener_at {
                             let own = slices.opener_takes(1 + random.below(3 * MIB));
                             arrived.push(*at..*at + own);

@@ -6,6 +6,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{CHUNK, Place};
 use crate::dispatch::{AttemptId, Role};
+use crate::simulator::wire::Nanos;
 
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -14,11 +15,13 @@ pub(super) struct Flow {
     bodies: VecDeque<(AttemptId, u64)>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
+    /// When something arrived last.
+    pub(super) arrived_at: Nanos,
 }
 
 impl Flow {
     pub(super) fn new(place: Place, sender: Sender, receiver: Receiver) -> Self {
-        Self { place, bodies: VecDeque::new(), sender, receiver }
+        Self { place, bodies: VecDeque::new(), sender, receiver, arrived_at: 0 }
     }
 
     pub(super) fn is_bulk(&self) -> bool {

@@ -35,7 +35,7 @@ pub(super) struct Sender {
     pub(super) written: u64,
     sent: u64,
     pub(super) acknowledged: u64,
-    delivered: u64,
+    pub(super) delivered: u64,
     delivered_at: Nanos,
     /// What the receiver has said it takes.
     edge: u64,

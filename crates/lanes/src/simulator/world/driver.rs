@@ -12,9 +12,6 @@ const NO_PROGRESS: Nanos = 30_000_000_000;
 /// How many lanes may be gone when a request comes to them until it fails, as in the driver.
 const BOUNCES_MAX: u32 = 4;
 
-/// What the opener of a large object brings of it by itself, in bytes.
-const OPENS: u64 = 16 << 20;
-
 /// What it takes until a first packet that was lost is sent again, and one in the middle of a handshake.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
@@ -122,6 +119,11 @@ impl World {
                         self.hold_bulk(rate.is_some());
                     }
                     self.at(0, Due::Valve(direction, rate, said));
+                }
+                Action::Pace { origin, rate } => self.network.up.clamps(origin).pace = rate,
+                Action::Spare { origin, lanes } => {
+                    self.spare[origin.0] = lanes;
+                    self.take_over(origin.0, lanes);
                 }
                 Action::Fail { attempt, .. } => {
                     let now = self.now;
@@ -250,7 +252,7 @@ impl World {
     fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,
-            true if self.is_h1(lane) || role == Role::Freight => OPENS.min(want.down),
+            true if self.is_h1(lane) || role == Role::Freight => want.down,
             true => 0,
         }
     }
@@ -272,8 +274,10 @@ impl World {
             self.tell(Event::Sized { attempt, bytes: want.down });
         }
         if self.is_large_opener(&want) {
-            // What the opener doesn't take itself is asked for in slices.
-            self.get_the_rest(attempt, want.down - self.taken(&want, role, lane), want.origin);
+            match self.taken(&want, role, lane) {
+                0 => self.get_all(want.down, want.origin),
+                _ => self.opened(attempt, want.origin),
+            }
             if is_h1 && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
                 self.tell(Event::TurnedFreight { attempt });
@@ -294,7 +298,6 @@ impl World {
         self.network.stop(lane, attempt);
         if let Some(object) = self.request(attempt).want.part_of {
             self.next_part(object);
-            self.halve();
         }
         let is_cut = self.request(attempt).is_cut;
         let mut reusable = false;

@@ -2,6 +2,8 @@
 
 use tokio::net::TcpStream;
 
+use crate::dispatch::{Direction, Flow};
+
 /// What is written may lie in the system's buffers for long, and nothing says how much does.
 pub(in crate::stream) const TELLS_ACKNOWLEDGED: bool = false;
 
@@ -20,6 +22,8 @@ pub(in crate::stream) fn send_buffer(_tcp: &TcpStream, _locks: &mut Locks, _byte
 
 pub(in crate::stream) fn unsent(_tcp: &TcpStream, _bytes: u32) {}
 
+pub(in crate::stream) fn pace(_tcp: &TcpStream, _rate: u32) {}
+
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stream) struct Socket;
 
@@ -30,6 +34,14 @@ impl Socket {
 
     pub(in crate::stream) fn waiting(self) -> u64 {
         0
+    }
+
+    pub(in crate::stream) fn resent(self) -> u64 {
+        0
+    }
+
+    pub(in crate::stream) fn flow(self, _direction: Direction) -> Option<Flow> {
+        None
     }
 
     /// Nobody asks where [`TELLS_ACKNOWLEDGED`] is false.

@@ -1,12 +1,15 @@
 //! Linux.
 #![allow(
     unsafe_code,
-    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ, SO_MEMINFO or TCP_INFO; SO_RCVBUF can't be given back to TCP's own tuning"
+    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK, SO_MAX_PACING_RATE or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ, SO_MEMINFO or TCP_INFO; SO_RCVBUF can't be given back to TCP's own tuning"
 )]
 
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
+
+use crate::dispatch::{Direction, Flow};
 
 /// What [`Socket::unacknowledged`] says is so.
 pub(in crate::stream) const TELLS_ACKNOWLEDGED: bool = true;
@@ -25,6 +28,12 @@ const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 // linux/tcp.h, struct tcp_info.
 const TCPI_SND_MSS: usize = 4;
 const TCPI_SACKED: usize = 7;
+const TCPI_LAST_DATA_SENT: usize = 11;
+const TCPI_LAST_DATA_RECV: usize = 13;
+const TCPI_RTT: usize = 17;
+const TCPI_RCV_RTT: usize = 23;
+const TCPI_TOTAL_RETRANS: usize = 25;
+const TCPI_RCV_OOOPACK: usize = 56;
 
 impl Locks {
     /// Locks a buffer or gives it back. Says whether it could: Linux can since 5.14.
@@ -65,6 +74,10 @@ pub(in crate::stream) fn unsent(tcp: &TcpStream, bytes: u32) {
     set(tcp, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
 }
 
+pub(in crate::stream) fn pace(tcp: &TcpStream, rate: u32) {
+    set_word(tcp, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed());
+}
+
 /// An open socket, as the kernel calls it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stream) struct Socket(libc::c_int);
@@ -90,10 +103,29 @@ impl Socket {
         bytes.saturating_sub(self.beyond_a_gap())
     }
 
+    pub(in crate::stream) fn resent(self) -> u64 {
+        let info = self.option::<{ TCPI_TOTAL_RETRANS + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
+        info.map_or(0, |info| info[TCPI_TOTAL_RETRANS].into())
+    }
+
     /// What the peer has of that beyond a packet that was lost (RFC 2018), in full segments.
     fn beyond_a_gap(self) -> u64 {
         let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
         info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
+    }
+
+    pub(in crate::stream) fn flow(self, direction: Direction) -> Option<Flow> {
+        let info = self.option::<{ TCPI_RCV_OOOPACK + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO)?;
+        let [round_trip, quiet, disordered] = match direction {
+            Direction::Down => [TCPI_RCV_RTT, TCPI_LAST_DATA_RECV, TCPI_RCV_OOOPACK],
+            Direction::Up => [TCPI_RTT, TCPI_LAST_DATA_SENT, TCPI_TOTAL_RETRANS],
+        };
+        Some(Flow {
+            round_trip: Duration::from_micros(info[round_trip].into()),
+            quiet: Duration::from_millis(info[quiet].into()),
+            // Kernels before 5.4 leave it at zero.
+            disordered: info[disordered].into(),
+        })
     }
 
     /// The first words of an option that is a structure of them.
@@ -109,7 +141,10 @@ impl Socket {
 
 /// Sets an option that is a C int, and says whether it could.
 fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) -> bool {
-    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    set_word(tcp, level, name, libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX))
+}
+
+fn set_word(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> bool {
     let len = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the descriptor is open as long as `tcp` is borrowed; `value` is a C int, lives through the call, and `len`
     // is its size.

@@ -35,6 +35,7 @@ pub(crate) struct Incoming {
     gate: Option<Arc<Gate>>,
     outage: Option<Arc<Outage>>,
     tally: Option<Tally>,
+    credential: u64,
     pub(crate) queued: Duration,
     pub(crate) sent_at: Instant,
     first_byte: Duration,
@@ -61,6 +62,7 @@ impl Incoming {
             gate: None,
             outage: None,
             tally: None,
+            credential: 0,
             queued: now.saturating_duration_since(submitted),
             sent_at: now,
             first_byte: Duration::ZERO,
@@ -89,6 +91,12 @@ impl Incoming {
     /// Counts the answer where its caller does.
     pub(crate) fn tallied(mut self, tally: Option<Tally>) -> Self {
         self.tally = tally;
+        self
+    }
+
+    /// Says which credential signed the request.
+    pub(crate) fn signed_by(mut self, credential: u64) -> Self {
+        self.credential = credential;
         self
     }
 
@@ -220,6 +228,7 @@ impl Incoming {
             sunk: self.sunk,
             stopped,
             protocol,
+            credential: self.credential,
             queued: self.queued,
             first_byte: self.first_byte,
         })

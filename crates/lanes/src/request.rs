@@ -31,6 +31,9 @@ pub struct Request {
     pub sink: Option<Box<dyn Sink>>,
     /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
     pub no_progress: Option<Duration>,
+    /// The number of the credential that signed it, which the [response](crate::Response::credential) tells again: by then
+    /// another credential may be in use.
+    pub credential: u64,
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
@@ -53,6 +56,7 @@ impl Request {
             expected: None,
             sink: None,
             no_progress: None,
+            credential: 0,
             sent: None,
             gate: None,
             outage: None,
@@ -71,6 +75,7 @@ impl Request {
             expected: self.expected,
             sink: None,
             no_progress: self.no_progress,
+            credential: self.credential,
             sent: self.sent.clone(),
             gate: self.gate.clone(),
             outage: self.outage.clone(),

@@ -50,6 +50,8 @@ pub struct Response {
     pub stopped: bool,
     /// What the connection spoke.
     pub protocol: Protocol,
+    /// The [`credential`](crate::Request::credential) of the request.
+    pub credential: u64,
     /// Time spent waiting for a lane.
     pub queued: Duration,
     /// Time from sending the first byte of the request to receiving the answer's head.

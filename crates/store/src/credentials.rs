@@ -15,4 +15,5 @@ mod provided;
 mod sigv4;
 
 pub(crate) use aws::Aws;
+pub(crate) use cache::new_number;
 pub(crate) use google::{Google, endpoint as google_endpoint};

@@ -377,10 +377,10 @@ impl<D: Dialect> Call for Attempts<'_, D> {
                 unsent: error.is_unsent(),
                 transient: error.is_transient(),
             },
-            (Ok(_), Some(failure)) => Ending::Failure {
+            (Ok(response), Some(failure)) => Ending::Failure {
                 failure,
                 kind: dialect.kind(failure),
-                learned: dialect.learn(self.exchange.bucket, failure)
+                learned: dialect.learn(self.exchange.bucket, self.outgoing, failure, response.credential)
                     && self.lessons.fetch_add(1, Ordering::AcqRel) < LESSONS_MAX,
             },
             (Ok(_), None) => Ending::Success,

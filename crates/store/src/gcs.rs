@@ -198,7 +198,7 @@ impl Dialect for Gcs {
             encryption::apply(&mut request.headers, outgoing.keyed, &self.encryption);
         }
         if ours {
-            self.credentials.authorize(&mut request.headers).await?;
+            request.credential = self.credentials.authorize(&mut request.headers).await?;
         }
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
@@ -218,8 +218,8 @@ impl Dialect for Gcs {
         failure::kind(failure)
     }
 
-    fn learn(&self, _bucket: &str, failure: &Failure) -> bool {
-        failure.status == StatusCode::UNAUTHORIZED && self.credentials.forget()
+    fn learn(&self, _bucket: &str, _: &Outgoing, failure: &Failure, credential: u64) -> bool {
+        failure.status == StatusCode::UNAUTHORIZED && self.credentials.replaces(credential)
     }
 
     fn supports_multipart(&self) -> bool {

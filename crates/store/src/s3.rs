@@ -43,7 +43,7 @@ use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 use self::regions::Regions;
-use self::session::Sessions;
+use self::session::{Session, Sessions};
 use self::write_conditions::{Write, WriteConditions};
 use crate::credentials::Aws;
 use crate::encryption::Keyed;
@@ -52,7 +52,7 @@ use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::{completed, fingerprint};
-use crate::{AccessKey, Condition, Encryption, Error, ErrorKind, Operation, Provider, Settings};
+use crate::{Condition, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 pub use set_meta::Changing;
 
@@ -166,7 +166,7 @@ impl S3 {
         bucket: &str,
         region: &str,
         outgoing: &Outgoing,
-        session: Option<&AccessKey>,
+        session: Option<&Session>,
     ) -> Result<Request, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         let Place { origin, target, service, region } =
@@ -193,13 +193,14 @@ impl S3 {
             parts.headers.remove("content-md5");
         }
         let now = self.clock.at(SystemTime::now());
-        match session {
+        let credential = match session {
             Some(session) => {
                 encryption::without_managed(&mut parts.headers);
-                self.credentials.sign_by_session(session, service, &region, now, &mut parts)?;
+                self.credentials.sign_by_session(&session.key, service, &region, now, &mut parts)?;
+                session.number
             }
             None => self.credentials.sign(service, &region, now, &mut parts).await?,
-        }
+        };
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
@@ -209,6 +210,7 @@ impl S3 {
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
         request.no_progress = outgoing.no_progress;
+        request.credential = credential;
         Ok(request)
     }
 
@@ -245,7 +247,7 @@ impl Dialect for S3 {
             true => Some(self.session(bucket).await?),
             false => None,
         };
-        self.signed(bucket, &region, outgoing, session.as_deref()).await
+        self.signed(bucket, &region, outgoing, session.as_ref()).await
     }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
@@ -266,7 +268,7 @@ impl Dialect for S3 {
         failure::kind(failure)
     }
 
-    fn learn(&self, bucket: &str, failure: &Failure) -> bool {
+    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
             // Another request of the same burst may have taught it a moment ago: that is no reason to give this one up.
@@ -281,10 +283,14 @@ impl Dialect for S3 {
         if self.corrects_clock(failure) {
             return true;
         }
-        if failure::is_stale(failure) && is_directory(bucket) && self.sessions.forget(bucket) {
-            return true;
+        if !failure::is_stale(failure) {
+            return false;
         }
-        failure::is_stale(failure) && self.credentials.forget()
+        if is_directory(bucket) && is_of_session(outgoing) {
+            self.sessions.replace(bucket, credential);
+            return !self.credentials.is_anonymous();
+        }
+        self.credentials.replaces(credential)
     }
 
     fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
@@ -316,9 +322,10 @@ fn is_of_session(outgoing: &Outgoing) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
+    use futures_util::future::join_all;
     use http::{HeaderName, Method};
     use laneway_testkit::{Asked, Scripted, answer};
 
@@ -357,32 +364,38 @@ mod tests {
         }
     }
 
-    /// A server that hands out credentials `k1`, `k2` and so on, and refuses HEADs of `k1` once it has expired, without a word.
-    fn handing_out(has_expired: Arc<AtomicBool>) -> Scripted {
+    /// A server that hands out two credentials, `k1` and `k2`. It refuses HEADs of one that has expired, without a word.
+    fn handing_out(expired: Arc<AtomicU32>) -> Scripted {
         let handed_out = AtomicU32::new(0);
         Scripted::serve(move |asked: &Asked| {
             if asked.target == "/credentials" {
-                let id = format!("k{}", handed_out.fetch_add(1, Ordering::Relaxed) + 1);
+                let number = handed_out.fetch_add(1, Ordering::Relaxed) + 1;
+                if number > 2 {
+                    return answer(403, &[], "the role is gone");
+                }
                 let body = format!(
-                    r#"{{"AccessKeyId":"{id}","SecretAccessKey":"s","Token":"t","Expiration":"2127-01-01T00:00:00Z"}}"#
+                    r#"{{"AccessKeyId":"k{number}","SecretAccessKey":"s","Token":"t","Expiration":"2127-01-01T00:00:00Z"}}"#
                 );
                 return answer(200, &[("Content-Type", "application/json")], &body);
             }
-            let is_old =
-                asked.header("authorization").is_some_and(|signed| signed.contains("Credential=k1/"));
-            match is_old && has_expired.load(Ordering::Relaxed) {
-                true => {
-                    b"HTTP/1.1 400 Bad Request\r\nx-amz-request-id: 1\r\nConnection: close\r\n\r\n".to_vec()
-                }
-                false => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"e\"\r\n\r\n".to_vec(),
+            if signer(asked).is_some_and(|number| number <= expired.load(Ordering::Relaxed)) {
+                return b"HTTP/1.1 400 Bad Request\r\nx-amz-request-id: 1\r\nConnection: close\r\n\r\n"
+                    .to_vec();
             }
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"e\"\r\n\r\n".to_vec()
         })
     }
 
+    /// The number of the credential that signed.
+    fn signer(asked: &Asked) -> Option<u32> {
+        let signed = asked.header("authorization")?.split_once("Credential=k")?.1;
+        signed.split('/').next()?.parse().ok()
+    }
+
     #[tokio::test]
-    async fn a_silent_400_to_a_head_has_other_credentials_fetched_and_asked_with() {
-        let has_expired = Arc::new(AtomicBool::new(false));
-        let server = handing_out(Arc::clone(&has_expired));
+    async fn all_heads_that_are_refused_without_a_word_are_signed_by_other_credentials() {
+        let expired = Arc::new(AtomicU32::new(0));
+        let server = handing_out(Arc::clone(&expired));
         let url = format!("{}/credentials", server.url());
         let variables = BTreeMap::from([("AWS_CONTAINER_CREDENTIALS_FULL_URI".to_owned(), url)]);
         let settings = Settings {
@@ -394,20 +407,25 @@ mod tests {
         let store = S3::new(&settings, lanes).expect("a store");
         let id = ObjectId::new("b", "k");
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
-        has_expired.store(true, Ordering::Relaxed);
-        store.credentials.age(Duration::from_secs(60));
-        assert_eq!(store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}")).size, 5);
-        let signer = |asked: &Asked| {
-            let signed = asked.header("authorization")?.split_once("Credential=")?.1;
-            Some(signed.split('/').next()?.to_owned())
-        };
+        expired.store(1, Ordering::Relaxed);
+        let heads = || join_all((0..4).map(|_| store.head(&id, None)));
+        for head in heads().await {
+            assert_eq!(head.unwrap_or_else(|e| panic!("{e}")).size, 5);
+        }
         let asked = server.asked();
-        let heads = asked.iter().filter(|asked| asked.method == "HEAD");
-        let by: Vec<_> = heads.clone().filter_map(signer).collect();
-        assert_eq!(by, ["k1", "k1", "k2"]);
+        let heads_by = |number| asked.iter().filter(move |asked| signer(asked) == Some(number));
+        assert!(heads_by(1).count() >= 5 && heads_by(2).count() >= 4);
         // It is the credentials that were refused, and not the header that asks for a checksum.
-        assert!(heads.clone().all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
+        assert!(heads_by(2).all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
         assert_eq!(asked.iter().filter(|asked| asked.target == "/credentials").count(), 2);
+        // When there are no others, the error is their source's.
+        store.credentials.age(Duration::from_secs(60));
+        expired.store(2, Ordering::Relaxed);
+        for head in heads().await {
+            let error = head.expect_err("no credentials are left").to_string();
+            assert!(error.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI"), "{error}");
+            assert!(error.contains("the role is gone"), "{error}");
+        }
     }
 
     #[test]

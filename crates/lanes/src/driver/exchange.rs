@@ -242,7 +242,8 @@ impl Exchange {
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.gate.take())
             .heard_by(request.outage.take())
-            .tallied(request.tally.clone());
+            .tallied(request.tally.clone())
+            .signed_by(request.credential);
         if let Some(sent) = &request.sent {
             sent.fetch_add(1, Relaxed);
         }

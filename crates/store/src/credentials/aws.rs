@@ -18,7 +18,7 @@ use reqsign_core::time::Timestamp;
 
 use self::chain::Chain;
 pub(super) use self::temporary::read as read_keys;
-use super::cache::{Cache, Ends, Now};
+use super::cache::{Cache, Ends, Found, Now};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
 
@@ -46,7 +46,8 @@ impl Aws {
         })
     }
 
-    /// Signs a request for a service in `region` at what `now` is to the store; an anonymous one is left as it is.
+    /// Signs a request for a service in `region` at what `now` is to the store; an anonymous one is left as it is. Returns the
+    /// number of the credential.
     ///
     /// # Errors
     /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
@@ -56,18 +57,17 @@ impl Aws {
         region: &str,
         now: SystemTime,
         request: &mut http::request::Parts,
-    ) -> Result<(), Error> {
-        match self.credential().await? {
-            None => Ok(()),
-            Some(credential) => signed(request, &credential, (region, service), now),
-        }
+    ) -> Result<u64, Error> {
+        let Some(Found { credential, number }) = self.credential().await? else { return Ok(0) };
+        signed(request, &credential, (region, service), now)?;
+        Ok(number)
     }
 
     /// Who signs; nobody for anonymous requests.
-    async fn credential(&self) -> Result<Option<Arc<Credential>>, Error> {
+    async fn credential(&self) -> Result<Option<Found<Credential>>, Error> {
         Ok(match &self.0 {
             Who::Anonymous => None,
-            Who::Given(credential) => Some(Arc::clone(credential)),
+            Who::Given(credential) => Some(Found { credential: Arc::clone(credential), number: 0 }),
             Who::Found(found) => Some(found.1.obtain(Now::read, || found.0.load()).await?),
         })
     }
@@ -88,7 +88,7 @@ impl Aws {
         let (credential, name, end) = match session {
             Some((key, end)) => (Arc::new(as_credential(key)), "X-Amz-S3session-Token", Some(*end)),
             None => {
-                let credential = self.credential().await?.ok_or_else(|| {
+                let Found { credential, .. } = self.credential().await?.ok_or_else(|| {
                     let message = "an anonymous request has no signature that a URL could carry";
                     Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
                 })?;
@@ -133,15 +133,15 @@ impl Aws {
         signed(request, &credential, (region, service), now)
     }
 
-    /// Gives up credentials that the store refused; whether others can be had.
-    pub(crate) fn forget(&self) -> bool {
-        matches!(&self.0, Who::Found(found) if found.1.forget(Now::read()))
+    /// Gives up the credential of this number, which the store refused. Returns whether a request can be signed by another.
+    pub(crate) fn replaces(&self, number: u64) -> bool {
+        matches!(&self.0, Who::Found(found) if found.1.replaces(number, Now::read()))
     }
 }
 
 #[cfg(test)]
 impl Aws {
-    /// As if the credentials that were found had been loaded so much earlier.
+    /// As if the credentials in use had been refused so much earlier.
     pub(crate) fn age(&self, by: std::time::Duration) {
         if let Who::Found(found) = &self.0 {
             found.1.age(by);

@@ -1,6 +1,7 @@
 //! Keeps a credential while it lasts; one refresh at a time, and a failure isn't repeated for every waiting request.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,8 @@ use crate::Error;
 /// metadata server one after another.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
-/// A credential younger than this isn't given up when a store refuses it: another request has just replaced it.
-const YOUNG: Duration = Duration::from_secs(5);
+/// A store that refuses two credentials within this time refuses the third as well.
+const REFUSALS_APART: Duration = Duration::from_secs(5);
 
 /// A credential is replaced so long before its end: a request shall arrive while it is good.
 const MARGIN: Duration = Duration::from_secs(120);
@@ -43,23 +44,43 @@ impl Now {
     }
 }
 
+/// A credential with its number.
 #[derive(Debug)]
-struct Held<C> {
-    credential: Arc<C>,
-    since: Instant,
+pub(crate) struct Found<C> {
+    pub(crate) credential: Arc<C>,
+    pub(crate) number: u64,
+}
+
+impl<C> Clone for Found<C> {
+    fn clone(&self) -> Self {
+        Self { credential: Arc::clone(&self.credential), number: self.number }
+    }
+}
+
+/// A number that no other credential of this process has.
+pub(crate) fn new_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// The credential in use.
 #[derive(Debug)]
 pub(super) struct Cache<C> {
-    held: RwLock<Option<Held<C>>>,
+    held: RwLock<Option<Found<C>>>,
+    /// When a store has last refused the credential in use.
+    refused: Mutex<Option<Instant>>,
     failed: Mutex<Option<(Instant, Lacking)>>,
     refreshing: tokio::sync::Mutex<()>,
 }
 
 impl<C: Ends> Cache<C> {
     pub(super) fn new() -> Self {
-        Self { held: RwLock::new(None), failed: Mutex::new(None), refreshing: tokio::sync::Mutex::new(()) }
+        Self {
+            held: RwLock::new(None),
+            refused: Mutex::new(None),
+            failed: Mutex::new(None),
+            refreshing: tokio::sync::Mutex::new(()),
+        }
     }
 
     /// The credential, loaded when there is none or when it ends soon. One that can't be refreshed is used to its
@@ -71,7 +92,7 @@ impl<C: Ends> Cache<C> {
         &self,
         clock: impl Fn() -> Now,
         load: impl FnOnce() -> F,
-    ) -> Result<Arc<C>, Error>
+    ) -> Result<Found<C>, Error>
     where
         F: Future<Output = Result<C, Lacking>>,
     {
@@ -89,11 +110,10 @@ impl<C: Ends> Cache<C> {
         // Boxed: the futures of all sources would be part of every request's else.
         match Box::pin(load()).await {
             Ok(credential) => {
-                let credential = Arc::new(credential);
-                let held = Held { credential: Arc::clone(&credential), since: clock().clock };
-                *self.held.write().unwrap_or_else(|e| e.into_inner()) = Some(held);
+                let found = Found { credential: Arc::new(credential), number: new_number() };
+                *self.held.write().unwrap_or_else(|e| e.into_inner()) = Some(found.clone());
                 *self.failed.lock().unwrap_or_else(|e| e.into_inner()) = None;
-                Ok(credential)
+                Ok(found)
             }
             Err(lacking) => {
                 let now = clock();
@@ -104,33 +124,33 @@ impl<C: Ends> Cache<C> {
         }
     }
 
-    /// Gives up a credential that a store refused. Whether asking again can go better: not when there was none.
-    pub(super) fn forget(&self, now: Now) -> bool {
+    /// Gives up the credential of this number, which a store refused. Returns whether a request can be signed by another: all
+    /// that were signed by the old one can, and the store has the last word when it refuses the new one a moment later.
+    pub(super) fn replaces(&self, number: u64, now: Now) -> bool {
         let mut held = self.held.write().unwrap_or_else(|e| e.into_inner());
-        match &*held {
-            None => false,
-            Some(young) if now.clock.saturating_duration_since(young.since) < YOUNG => true,
-            Some(_) => {
-                *held = None;
-                true
-            }
+        if held.as_ref().is_none_or(|found| found.number != number) {
+            return true;
         }
+        let mut refused = self.refused.lock().unwrap_or_else(|e| e.into_inner());
+        if refused.is_some_and(|at| now.clock.saturating_duration_since(at) < REFUSALS_APART) {
+            return false;
+        }
+        *refused = Some(now.clock);
+        *held = None;
+        true
     }
 
-    /// As if the credential had been loaded so much earlier.
+    /// As if the last refusal had come so much earlier.
     #[cfg(test)]
     pub(super) fn age(&self, by: Duration) {
-        let mut held = self.held.write().unwrap_or_else(|e| e.into_inner());
-        let held = held.as_mut().expect("a credential");
-        held.since = held.since.checked_sub(by).expect("a machine that runs for longer");
+        let mut refused = self.refused.lock().unwrap_or_else(|e| e.into_inner());
+        *refused = refused.and_then(|at| at.checked_sub(by));
     }
 
     /// The credential, if it doesn't end within the time.
-    fn good_for(&self, now: Now, time: Duration) -> Option<Arc<C>> {
+    fn good_for(&self, now: Now, time: Duration) -> Option<Found<C>> {
         let held = self.held.read().unwrap_or_else(|e| e.into_inner());
-        let credential = &held.as_ref()?.credential;
-        let is_good = credential.ends().is_none_or(|ends| ends > now.date + time);
-        is_good.then(|| Arc::clone(credential))
+        held.clone().filter(|found| found.credential.ends().is_none_or(|ends| ends > now.date + time))
     }
 
     fn recent_failure(&self, now: Now) -> Option<Lacking> {
@@ -173,7 +193,7 @@ mod tests {
         let (cache, loads) = (Cache::new(), AtomicU32::new(0));
         let load = || async { Ok(endless(loads.fetch_add(1, Ordering::Relaxed))) };
         for _ in 0..3 {
-            assert_eq!(cache.obtain(Now::read, load).await.expect("a token").number, 0);
+            assert_eq!(cache.obtain(Now::read, load).await.expect("a token").credential.number, 0);
         }
     }
 
@@ -183,7 +203,7 @@ mod tests {
         let old = Token { number: 1, ends: Some(start.date + 60 * MINUTE) };
         assert!(cache.obtain(|| start, || async { Ok(old) }).await.is_ok());
         let failing = |after| cache.obtain(move || start.after(after), || async { Err(lacking()) });
-        assert_eq!(failing(59 * MINUTE).await.expect("the old one").number, 1);
+        assert_eq!(failing(59 * MINUTE).await.expect("the old one").credential.number, 1);
         assert!(failing(60 * MINUTE).await.expect_err("it has ended").is_unauthenticated());
     }
 
@@ -198,7 +218,10 @@ mod tests {
         let again = cache.obtain(soon, || async { panic!("it was tried a moment ago") }).await;
         assert_eq!(again.expect_err("the same").to_string(), error.to_string());
         let later = || start.after(FAILURE_LASTS);
-        assert_eq!(cache.obtain(later, || async { Ok(endless(1)) }).await.expect("a token").number, 1);
+        assert_eq!(
+            cache.obtain(later, || async { Ok(endless(1)) }).await.expect("a token").credential.number,
+            1
+        );
     }
 
     /// Nobody is told of a failure that a success has followed, wherever the clocks stand.
@@ -212,15 +235,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_that_was_just_loaded_is_not_given_up() {
+    async fn all_that_a_refused_credential_signed_can_be_signed_by_the_next() {
         let (cache, start) = (Cache::new(), Now::read());
-        assert!(!cache.forget(start));
-        assert!(cache.obtain(|| start, || async { Ok(endless(1)) }).await.is_ok());
-        assert!(cache.forget(start));
-        let same = cache.obtain(|| start, || async { Err(lacking()) }).await;
-        assert_eq!(same.expect("still there").number, 1);
-        assert!(cache.forget(start.after(YOUNG)));
-        let other = cache.obtain(|| start, || async { Ok(endless(2)) }).await;
-        assert_eq!(other.expect("another").number, 2);
+        let at = |after, number| {
+            cache.obtain(move || start.after(after), move || async move { Ok(endless(number)) })
+        };
+        let old = at(Duration::ZERO, 1).await.expect("a token").number;
+        // The second refusal comes while nothing is held, and the third when the new one is.
+        assert!(cache.replaces(old, start) && cache.replaces(old, start));
+        let new = at(Duration::ZERO, 2).await.expect("another");
+        assert_eq!(new.credential.number, 2);
+        assert!(cache.replaces(old, start));
+        assert_eq!(at(Duration::ZERO, 3).await.expect("the same").number, new.number);
+        // A store that refuses the new one as well has the last word, until some time has passed.
+        assert!(!cache.replaces(new.number, start));
+        assert_eq!(at(Duration::ZERO, 3).await.expect("the same").number, new.number);
+        assert!(cache.replaces(new.number, start.after(REFUSALS_APART)));
+        assert_eq!(at(REFUSALS_APART, 3).await.expect("the third").credential.number, 3);
     }
 }

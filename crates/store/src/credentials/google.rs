@@ -18,7 +18,7 @@ use reqsign_core::time::Timestamp;
 use self::adc::{Adc, GOOGLE, Identity};
 pub(crate) use self::signer::Signer;
 pub(super) use self::token::Token;
-use super::cache::{Cache, Ends, Now};
+use super::cache::{Cache, Ends, Found, Now};
 use super::lacking::Lacking;
 use super::provided;
 use crate::endpoint::Endpoint;
@@ -132,24 +132,25 @@ impl Google {
         Self { found: Some(Box::new((chain, Cache::new()))), is_shown: is_trusted }
     }
 
-    /// Adds the token, and who is billed unless somebody is already; anonymous requests stay as they are.
+    /// Adds the token, and who is billed unless somebody is already; anonymous requests stay as they are. Returns the token's
+    /// number.
     ///
     /// # Errors
     /// `Unauthenticated` where there are no credentials.
-    pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<(), Error> {
-        let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(()) };
+    pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<u64, Error> {
+        let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(0) };
         let (chain, cache) = &**found;
-        let bearer = cache.obtain(Now::read, || chain.load()).await?;
+        let Found { credential: bearer, number } = cache.obtain(Now::read, || chain.load()).await?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         if let Some(project) = &bearer.quota_project {
             headers.entry(QUOTA_PROJECT).or_insert_with(|| project.clone());
         }
-        Ok(())
+        Ok(number)
     }
 
-    /// Gives up a token that the store refused; whether another one can be had.
-    pub(crate) fn forget(&self) -> bool {
-        self.is_shown && self.found.as_ref().is_some_and(|found| found.1.forget(Now::read()))
+    /// Gives up the token of this number, which the store refused. Returns whether a request can be made with another one.
+    pub(crate) fn replaces(&self, number: u64) -> bool {
+        self.is_shown && self.found.as_ref().is_some_and(|found| found.1.replaces(number, Now::read()))
     }
 
     /// Who signs URLs, whatever the endpoint: it sees a signature, and no token.
@@ -162,7 +163,9 @@ impl Google {
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
         let (chain, cache) = &**found;
-        let own = async || cache.obtain(Now::read, || chain.load()).await.map(|bearer| bearer.token.clone());
+        let own = async || {
+            cache.obtain(Now::read, || chain.load()).await.map(|found| found.credential.token.clone())
+        };
         if let Some(provider) = &chain.provider {
             let why = "it hands out tokens, and a token alone signs no URL";
             return Err(Lacking::unusable(provider.name(), why).into_error());
@@ -300,6 +303,37 @@ mod tests {
             assert_eq!(shown(url).await.as_deref(), Some("Bearer mine"), "{url}");
         }
         assert_eq!(shown("http://localhost:4443").await, None);
+    }
+
+    #[tokio::test]
+    async fn all_requests_of_a_refused_token_get_the_next_one() {
+        struct Counting(std::sync::atomic::AtomicU32);
+        impl CredentialProvider for Counting {
+            fn name(&self) -> &str {
+                "counting"
+            }
+
+            fn bearer_token(&self) -> Provided<'_, BearerToken> {
+                let number = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Box::pin(async move { Ok(BearerToken::new(format!("t{number}"))) })
+            }
+        }
+        let provider = Arc::new(Counting(0.into()));
+        let settings = Settings { credential_provider: Some(provider), ..Settings::default() };
+        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let endpoint = Endpoint::parse("https://storage.googleapis.com").expect("an endpoint");
+        let google = Google::new(&settings, &endpoint, &lanes);
+        let shown = async || {
+            let mut headers = HeaderMap::new();
+            let number = google.authorize(&mut headers).await.expect("a token");
+            (number, headers[AUTHORIZATION].to_str().expect("text").to_owned())
+        };
+        let ((one, first), (other, _)) = (shown().await, shown().await);
+        assert_eq!((&*first, one), ("Bearer t0", other));
+        assert!(google.replaces(one));
+        assert_eq!(shown().await.1, "Bearer t1");
+        assert!(google.replaces(other));
+        assert_eq!(shown().await.1, "Bearer t1");
     }
 
     #[test]

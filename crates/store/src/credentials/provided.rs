@@ -117,7 +117,7 @@ mod tests {
             async move {
                 let clock = || start.after(Duration::from_secs(seconds));
                 let key = cache.obtain(clock, || key(provider)).await;
-                key.map(|key| key.access_key_id.clone()).map_err(|e| e.to_string())
+                key.map(|key| key.credential.access_key_id.clone()).map_err(|e| e.to_string())
             }
         };
         let many = futures_util::future::join_all((0..20).map(|_| at(0))).await;

@@ -45,8 +45,9 @@ pub(crate) trait Dialect: Send + Sync {
     /// What a failure means.
     fn kind(&self, failure: &Failure) -> ErrorKind;
 
-    /// Takes in what a failure teaches (a region, a stale token). Whether asking again can now go better.
-    fn learn(&self, bucket: &str, failure: &Failure) -> bool;
+    /// Takes in what a failure teaches (a region, a stale token) of a request that `credential` signed. Whether asking again
+    /// can now go better.
+    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool;
 
     /// Whether the store itself keeps the condition of such a write.
     fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {

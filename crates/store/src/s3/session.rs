@@ -11,6 +11,7 @@ use laneway_lanes::{Lanes, Request, Response};
 use serde::Deserialize;
 
 use super::{S3, encryption};
+use crate::credentials::new_number;
 use crate::exchange::{Dialect, Exchange, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
@@ -32,8 +33,9 @@ pub(super) struct Sessions(Mutex<HashMap<String, Arc<Slot>>>);
 type Slot = tokio::sync::Mutex<Option<Session>>;
 
 #[derive(Clone, Debug)]
-struct Session {
-    key: Arc<AccessKey>,
+pub(super) struct Session {
+    pub(super) key: Arc<AccessKey>,
+    pub(super) number: u64,
     /// When it is to be replaced, and when it ends.
     renewed: Instant,
     ends: Instant,
@@ -45,10 +47,12 @@ impl Sessions {
         Arc::clone(slots.entry(bucket.to_owned()).or_default())
     }
 
-    /// Gives up a bucket's session; whether there was one.
-    pub(super) fn forget(&self, bucket: &str) -> bool {
-        let mut slots = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        slots.remove(bucket).is_some()
+    /// Gives up a bucket's session of this number, unless another has taken its place.
+    pub(super) fn replace(&self, bucket: &str, number: u64) {
+        // While somebody has it locked another one is being opened.
+        if let Ok(mut held) = self.slot(bucket).try_lock() {
+            held.take_if(|session| session.number == number);
+        }
     }
 }
 
@@ -74,21 +78,20 @@ struct Credentials {
 }
 
 impl S3 {
-    /// The credentials of a directory bucket's session.
+    /// The credentials of a directory bucket's session, and when they end.
     ///
     /// # Errors
-    /// What the store says to whoever asks for a session.
-    pub(super) async fn session(&self, bucket: &str) -> Result<Arc<AccessKey>, Error> {
-        self.held_session(bucket).await.map(|session| session.key)
-    }
-
-    /// The same, and when they end.
+    /// As for [`Self::session`].
     pub(super) async fn session_until(&self, bucket: &str) -> Result<(Arc<AccessKey>, SystemTime), Error> {
-        let session = self.held_session(bucket).await?;
+        let session = self.session(bucket).await?;
         Ok((session.key, SystemTime::now() + session.ends.saturating_duration_since(Instant::now())))
     }
 
-    async fn held_session(&self, bucket: &str) -> Result<Session, Error> {
+    /// A directory bucket's session.
+    ///
+    /// # Errors
+    /// What the store says to whoever asks for a session.
+    pub(super) async fn session(&self, bucket: &str) -> Result<Session, Error> {
         let slot = self.sessions.slot(bucket);
         let mut held = slot.lock().await;
         let now = Instant::now();
@@ -124,7 +127,7 @@ impl S3 {
         let key = AccessKey::new(credentials.access_key_id, credentials.secret_access_key)
             .session_token(credentials.session_token);
         tracing::debug!(bucket, seconds = lasts.as_secs(), "a session of a directory bucket begins");
-        Ok(Session { key: Arc::new(key), renewed: now + used, ends: now + lasts })
+        Ok(Session { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
     }
 
     /// How the session's new objects are encrypted, which their own requests can't say.
@@ -173,8 +176,9 @@ impl Dialect for Opening<'_> {
         self.0.kind(failure)
     }
 
-    fn learn(&self, _: &str, failure: &Failure) -> bool {
-        self.0.corrects_clock(failure) || (super::failure::is_stale(failure) && self.0.credentials.forget())
+    fn learn(&self, _: &str, _: &Outgoing, failure: &Failure, credential: u64) -> bool {
+        self.0.corrects_clock(failure)
+            || (super::failure::is_stale(failure) && self.0.credentials.replaces(credential))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Prints that a server is away, and that it is back. Without these lines a run whose server takes no connections would say nothing
-//! until it gives up.
+//! Prints that a server is away, that it is back, and which credentials a run waits for. Without these lines a run whose server takes no
+//! connections would say nothing until it gives up.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use laneway_lanes::ORIGIN;
 use laneway_quantity as quantity;
+use laneway_store::SLOW_CREDENTIALS;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -21,7 +22,7 @@ pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Hears of origins that are away or back, and of nothing else: it costs a run no more than the lines that it prints. Each
+/// Hears of origins that are away or back and of slow sources of credentials, and of nothing else: it costs a run no more than the lines that it prints. Each
 /// change is one line, however many requests meet it.
 #[derive(Debug)]
 pub(crate) struct Notices;
@@ -31,6 +32,8 @@ pub(crate) struct Notices;
 struct Change {
     origin: String,
     is_away: bool,
+    /// Of credentials.
+    source: String,
     cause: String,
     retry_for: Duration,
     after: Duration,
@@ -38,13 +41,17 @@ struct Change {
 
 impl Change {
     fn line(&self) -> String {
+        let after = quantity::duration(self.after);
         match self.is_away {
+            _ if !self.source.is_empty() => {
+                format!("waiting for credentials: {} hasn't answered for {after}", self.source)
+            }
             true => format!(
                 "retrying: {}; for up to {} without an answer",
                 self.cause,
                 quantity::duration(self.retry_for)
             ),
-            false => format!("{} answers again, after {}", self.origin, quantity::duration(self.after)),
+            false => format!("{} answers again, after {after}", self.origin),
         }
     }
 }
@@ -64,6 +71,12 @@ impl Visit for Change {
         }
     }
 
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "source" {
+            self.source = value.to_owned();
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
             "origin" => self.origin = format!("{value:?}"),
@@ -75,7 +88,7 @@ impl Visit for Change {
 
 impl Subscriber for Notices {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == ORIGIN
+        metadata.is_event() && [ORIGIN, SLOW_CREDENTIALS].contains(&metadata.target())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -104,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_a_server_s_state_is_one_line() {
+    fn a_change_of_a_server_or_a_slow_source_is_one_line() {
         let away = Change {
             is_away: true,
             cause: "http://h (127.0.0.1:1) can't be reached: refused".to_owned(),
@@ -117,5 +130,16 @@ mod tests {
         let back =
             Change { origin: "http://h".to_owned(), after: Duration::from_secs(6), ..Change::default() };
         assert!(back.line().starts_with("http://h answers again, after "), "{}", back.line());
+        let slow = Change {
+            source: "credential_process of profile \"p\"".to_owned(),
+            after: Duration::from_secs(5),
+            ..Change::default()
+        };
+        assert!(
+            slow.line()
+                .starts_with("waiting for credentials: credential_process of profile \"p\" hasn't answered"),
+            "{}",
+            slow.line()
+        );
     }
 }

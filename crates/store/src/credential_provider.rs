@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::time::SystemTime;
 
 /// Hands out credentials in place of all that files and variables mean. Each is asked for before the first request that needs
-/// it, and again two minutes before it ends or when a store refuses it; once, however many requests wait for the answer.
-/// While asking fails, what was handed out before is used to its end.
+/// it, once, however many requests wait for the answer. The next one is asked for when a quarter of its life is left (15 minutes
+/// at most) or when a store refuses it. Requests go on with the old one meanwhile, and to its end while asking fails.
 ///
 /// A provider need not have both kinds: without one of the methods, requests to the other store fail.
 ///
@@ -48,8 +48,8 @@ pub trait CredentialProvider: Send + Sync {
     }
 }
 
-/// What a [`CredentialProvider`] answers with, in its own time. It is awaited on threads of the engine, in no particular
-/// runtime: what needs one brings it along.
+/// What a [`CredentialProvider`] answers with, in its own time. It is awaited on threads of the engine or on one of its own, in
+/// no particular runtime: what needs one brings it along.
 pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// An AWS access key. `Debug` leaves the secrets out.

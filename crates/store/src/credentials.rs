@@ -16,4 +16,5 @@ mod sigv4;
 
 pub(crate) use aws::Aws;
 pub(crate) use cache::new_number;
+pub use deadline::SLOW_CREDENTIALS;
 pub(crate) use google::{Google, endpoint as google_endpoint};

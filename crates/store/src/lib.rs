@@ -57,6 +57,7 @@ mod xml;
 pub use added_headers::may_be_added;
 pub use checksum::{Checksums, CompositeCrc32c};
 pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
+pub use credentials::SLOW_CREDENTIALS;
 pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
 pub use environment::Environment;

@@ -18,7 +18,7 @@ use reqsign_core::time::Timestamp;
 
 use self::chain::Chain;
 pub(super) use self::temporary::read as read_keys;
-use super::cache::{Cache, Ends, Found, Now};
+use super::cache::{Cache, Ends, Found};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
 
@@ -33,7 +33,7 @@ enum Who {
     /// Keys that the caller has.
     Given(Arc<Credential>),
     /// Keys that are looked for.
-    Found(Box<(Chain, Cache<Credential>)>),
+    Found(Arc<Cache<Chain>>),
 }
 
 impl Aws {
@@ -42,7 +42,7 @@ impl Aws {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
             Some(key) => Who::Given(Arc::new(as_credential(key))),
-            None => Who::Found(Box::new((Chain::new(settings, lanes), Cache::new()))),
+            None => Who::Found(Cache::new(Chain::new(settings, lanes))),
         })
     }
 
@@ -68,7 +68,7 @@ impl Aws {
         Ok(match &self.0 {
             Who::Anonymous => None,
             Who::Given(credential) => Some(Found { credential: Arc::clone(credential), number: 0 }),
-            Who::Found(found) => Some(found.1.obtain(Now::read, || found.0.load()).await?),
+            Who::Found(found) => Some(found.obtain().await?),
         })
     }
 
@@ -135,7 +135,7 @@ impl Aws {
 
     /// Gives up the credential of this number, which the store refused. Returns whether a request can be signed by another.
     pub(crate) fn replaces(&self, number: u64) -> bool {
-        matches!(&self.0, Who::Found(found) if found.1.replaces(number, Now::read()))
+        matches!(&self.0, Who::Found(found) if found.replaces(number))
     }
 }
 
@@ -144,14 +144,14 @@ impl Aws {
     /// As if the credentials in use had been refused so much earlier.
     pub(crate) fn age(&self, by: std::time::Duration) {
         if let Who::Found(found) = &self.0 {
-            found.1.age(by);
+            found.age(by);
         }
     }
 }
 
 impl Ends for Credential {
-    fn ends(&self) -> Option<Timestamp> {
-        self.expires_in
+    fn ends(&self) -> Option<SystemTime> {
+        self.expires_in.map(Timestamp::as_system_time)
     }
 }
 

@@ -1,11 +1,11 @@
-//! Keeps a credential while it lasts; one refresh at a time, and a failure isn't repeated for every waiting request.
+//! Keeps a credential while it lasts, and has the next one fetched before it ends.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
-
-use reqsign_core::time::Timestamp;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::lacking::Lacking;
 use crate::Error;
@@ -14,28 +14,45 @@ use crate::Error;
 /// metadata server one after another.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
-/// A store that refuses two credentials within this time refuses the third as well.
-const REFUSALS_APART: Duration = Duration::from_secs(5);
+/// A store that refuses two credentials within this time refuses the third as well, and so long after a source has handed
+/// one out it isn't asked for the next while that one holds.
+const APART: Duration = Duration::from_secs(5);
 
-/// A credential is replaced so long before its end: a request shall arrive while it is good.
-const MARGIN: Duration = Duration::from_secs(120);
+/// A credential is replaced when so much of its life is left (one of an hour: 15 minutes). Credentials of a minute leave
+/// 15 s for a slow source.
+const MARGIN_SHARE: u32 = 4;
+
+/// A longer margin would give up credentials that the metadata servers hand out for hours. botocore begins as long before.
+const MARGIN_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// What may end.
 pub(super) trait Ends {
     /// When, if it does.
-    fn ends(&self) -> Option<Timestamp>;
+    fn ends(&self) -> Option<SystemTime>;
+}
+
+/// Where credentials come from.
+pub(super) trait Source: Send + Sync + 'static {
+    type Credential: Ends + Send + Sync + 'static;
+
+    /// Fetches a credential.
+    fn load(&self) -> impl Future<Output = Result<Self::Credential, Lacking>> + Send;
+
+    fn now(&self) -> Now {
+        Now::read()
+    }
 }
 
 /// What time it is: by the calendar, which says when a credential ends, and by a clock that nobody sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
-    date: Timestamp,
+    date: SystemTime,
     clock: Instant,
 }
 
 impl Now {
     pub(super) fn read() -> Self {
-        Self { date: Timestamp::now(), clock: Instant::now() }
+        Self { date: SystemTime::now(), clock: Instant::now() }
     }
 
     #[cfg(test)]
@@ -63,194 +80,351 @@ pub(crate) fn new_number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The credential in use.
-#[derive(Debug)]
-pub(super) struct Cache<C> {
-    held: RwLock<Option<Found<C>>>,
-    /// When a store has last refused the credential in use.
-    refused: Mutex<Option<Instant>>,
-    failed: Mutex<Option<(Instant, Lacking)>>,
-    refreshing: tokio::sync::Mutex<()>,
+/// The credential in use, and the source of the next.
+pub(super) struct Cache<S: Source> {
+    pub(super) source: S,
+    held: RwLock<Held<S::Credential>>,
+    /// Locked by the one that asks the source.
+    refreshing: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl<C: Ends> Cache<C> {
-    pub(super) fn new() -> Self {
-        Self {
-            held: RwLock::new(None),
-            refused: Mutex::new(None),
-            failed: Mutex::new(None),
-            refreshing: tokio::sync::Mutex::new(()),
+/// What is known of credentials.
+struct Held<C> {
+    found: Option<Found<C>>,
+    /// From when on the next one is fetched, if this one ends.
+    due: Option<SystemTime>,
+    /// When the source was asked last.
+    asked: Option<Instant>,
+    /// When and why it had none, if it had none then.
+    failed: Option<(Instant, Lacking)>,
+    /// When a store has last refused the credential in use.
+    refused: Option<Instant>,
+}
+
+/// What a credential that is held is good for.
+enum Use<C> {
+    /// For requests.
+    Good(Found<C>),
+    /// For requests, while the next one is fetched.
+    Due(Found<C>),
+    /// For nothing: there is none, or it has ended.
+    None,
+}
+
+impl<C: Ends> Held<C> {
+    fn look(&self, now: Now) -> Use<C> {
+        let is_good = |found: &&Found<C>| found.credential.ends().is_none_or(|ends| ends > now.date);
+        let Some(found) = self.found.as_ref().filter(is_good).cloned() else { return Use::None };
+        let pause = if self.failed.is_some() { FAILURE_LASTS } else { APART };
+        let has_rested = self.asked.is_none_or(|at| now.clock.saturating_duration_since(at) >= pause);
+        match self.due.is_some_and(|due| due <= now.date) && has_rested {
+            true => Use::Due(found),
+            false => Use::Good(found),
         }
     }
 
-    /// The credential, loaded when there is none or when it ends soon. One that can't be refreshed is used to its
-    /// very end.
+    fn recent_failure(&self, now: Now) -> Option<Lacking> {
+        let (at, lacking) = self.failed.as_ref()?;
+        (now.clock.saturating_duration_since(*at) < FAILURE_LASTS).then(|| lacking.clone())
+    }
+}
+
+/// From when on a credential that was handed out now is to be replaced.
+fn due(now: SystemTime, ends: SystemTime) -> SystemTime {
+    let life = ends.duration_since(now).unwrap_or_default();
+    now + life.saturating_sub((life / MARGIN_SHARE).min(MARGIN_MAX))
+}
+
+impl<S: Source> Cache<S> {
+    pub(super) fn new(source: S) -> Arc<Self> {
+        let held = Held { found: None, due: None, asked: None, failed: None, refused: None };
+        Arc::new(Self { source, held: RwLock::new(held), refreshing: Arc::default() })
+    }
+
+    /// The credential. It is fetched when there is none, and the next one while this one lasts. One that can't be replaced is
+    /// used to its very end.
     ///
     /// # Errors
     /// `Unauthenticated` with what was tried.
-    pub(super) async fn obtain<F>(
-        &self,
-        clock: impl Fn() -> Now,
-        load: impl FnOnce() -> F,
-    ) -> Result<Found<C>, Error>
-    where
-        F: Future<Output = Result<C, Lacking>>,
-    {
-        if let Some(fresh) = self.good_for(clock(), MARGIN) {
-            return Ok(fresh);
+    pub(super) async fn obtain(self: &Arc<Self>) -> Result<Found<S::Credential>, Error> {
+        match self.look() {
+            Use::Good(found) => return Ok(found),
+            Use::Due(found) => {
+                self.refresh_behind();
+                return Ok(found);
+            }
+            Use::None => {}
         }
         let _alone = self.refreshing.lock().await;
-        let now = clock();
-        if let Some(fresh) = self.good_for(now, MARGIN) {
-            return Ok(fresh);
+        if let Use::Good(found) | Use::Due(found) = self.look() {
+            return Ok(found);
         }
-        if let Some(lacking) = self.recent_failure(now) {
-            return self.good_for(now, Duration::ZERO).ok_or_else(|| lacking.into_error());
+        let failed = self.held(|held| held.recent_failure(self.source.now()));
+        match failed {
+            Some(lacking) => Err(lacking.into_error()),
+            None => self.refresh().await.map_err(Lacking::into_error),
         }
+    }
+
+    fn look(&self) -> Use<S::Credential> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).look(self.source.now())
+    }
+
+    fn held<T>(&self, with: impl FnOnce(&mut Held<S::Credential>) -> T) -> T {
+        with(&mut self.held.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the source.
+    async fn refresh(&self) -> Result<Found<S::Credential>, Lacking> {
         // Boxed: the futures of all sources would be part of every request's else.
-        match Box::pin(load()).await {
-            Ok(credential) => {
-                let found = Found { credential: Arc::new(credential), number: new_number() };
-                *self.held.write().unwrap_or_else(|e| e.into_inner()) = Some(found.clone());
-                *self.failed.lock().unwrap_or_else(|e| e.into_inner()) = None;
-                Ok(found)
+        let loaded = Box::pin(self.source.load()).await;
+        let now = self.source.now();
+        self.held(|held| {
+            held.asked = Some(now.clock);
+            match loaded {
+                Ok(credential) => {
+                    held.failed = None;
+                    held.due = credential.ends().map(|ends| due(now.date, ends));
+                    Ok(held
+                        .found
+                        .insert(Found { credential: Arc::new(credential), number: new_number() })
+                        .clone())
+                }
+                Err(lacking) => {
+                    held.failed = Some((now.clock, lacking.clone()));
+                    Err(lacking)
+                }
             }
-            Err(lacking) => {
-                let now = clock();
-                let failed = (now.clock, lacking.clone());
-                *self.failed.lock().unwrap_or_else(|e| e.into_inner()) = Some(failed);
-                self.good_for(now, Duration::ZERO).ok_or_else(|| lacking.into_error())
+        })
+    }
+
+    /// Has the source asked on a thread of its own, unless it is being asked. The caller's runtime may end before the source
+    /// answers, and a provider may block.
+    fn refresh_behind(self: &Arc<Self>) {
+        let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
+        let cache = Arc::clone(self);
+        thread::spawn(move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
+            // Another thread may have done it before this one had the lock.
+            if matches!(cache.look(), Use::Due(_))
+                && let Err(lacking) = runtime.block_on(cache.refresh())
+            {
+                tracing::debug!(cause = %lacking.into_error(), "the credentials in use can't be replaced yet");
             }
-        }
+            drop(alone);
+        });
     }
 
     /// Gives up the credential of this number, which a store refused. Returns whether a request can be signed by another: all
     /// that were signed by the old one can, and the store has the last word when it refuses the new one a moment later.
-    pub(super) fn replaces(&self, number: u64, now: Now) -> bool {
-        let mut held = self.held.write().unwrap_or_else(|e| e.into_inner());
-        if held.as_ref().is_none_or(|found| found.number != number) {
-            return true;
-        }
-        let mut refused = self.refused.lock().unwrap_or_else(|e| e.into_inner());
-        if refused.is_some_and(|at| now.clock.saturating_duration_since(at) < REFUSALS_APART) {
-            return false;
-        }
-        *refused = Some(now.clock);
-        *held = None;
-        true
+    pub(super) fn replaces(&self, number: u64) -> bool {
+        let now = self.source.now();
+        self.held(|held| {
+            if held.found.as_ref().is_none_or(|found| found.number != number) {
+                return true;
+            }
+            if held.refused.is_some_and(|at| now.clock.saturating_duration_since(at) < APART) {
+                return false;
+            }
+            held.refused = Some(now.clock);
+            held.found = None;
+            true
+        })
     }
 
     /// As if the last refusal had come so much earlier.
     #[cfg(test)]
     pub(super) fn age(&self, by: Duration) {
-        let mut refused = self.refused.lock().unwrap_or_else(|e| e.into_inner());
-        *refused = refused.and_then(|at| at.checked_sub(by));
+        self.held(|held| held.refused = held.refused.and_then(|at| at.checked_sub(by)));
     }
+}
 
-    /// The credential, if it doesn't end within the time.
-    fn good_for(&self, now: Now, time: Duration) -> Option<Found<C>> {
-        let held = self.held.read().unwrap_or_else(|e| e.into_inner());
-        held.clone().filter(|found| found.credential.ends().is_none_or(|ends| ends > now.date + time))
-    }
-
-    fn recent_failure(&self, now: Now) -> Option<Lacking> {
-        let failed = self.failed.lock().unwrap_or_else(|e| e.into_inner());
-        let (at, lacking) = failed.as_ref()?;
-        (now.clock.saturating_duration_since(*at) < FAILURE_LASTS).then(|| lacking.clone())
+impl<S: Source> fmt::Debug for Cache<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cache")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use tokio::sync::Semaphore;
 
     use super::*;
 
-    #[derive(Clone, Debug)]
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[derive(Debug)]
     struct Token {
-        number: u32,
-        ends: Option<Timestamp>,
+        name: &'static str,
+        ends: Option<SystemTime>,
     }
 
     impl Ends for Token {
-        fn ends(&self) -> Option<Timestamp> {
+        fn ends(&self) -> Option<SystemTime> {
             self.ends
         }
     }
 
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    fn lacking() -> Lacking {
-        Lacking::Nothing(vec!["here".into(), "there".into()])
+    /// Hands out what a test has put there, when the test lets it, at the time that the test sets.
+    struct Script {
+        start: Now,
+        after: Mutex<Duration>,
+        answers: Mutex<VecDeque<Result<Token, Lacking>>>,
+        allowed: Semaphore,
     }
 
-    fn endless(number: u32) -> Token {
-        Token { number, ends: None }
+    impl Source for Script {
+        type Credential = Token;
+
+        async fn load(&self) -> Result<Token, Lacking> {
+            self.allowed.acquire().await.expect("open").forget();
+            self.answers.lock().expect("the answers").pop_front().expect("it isn't asked so often")
+        }
+
+        fn now(&self) -> Now {
+            self.start.after(*self.after.lock().expect("the time"))
+        }
     }
 
-    #[tokio::test]
-    async fn a_fresh_credential_is_loaded_once() {
-        let (cache, loads) = (Cache::new(), AtomicU32::new(0));
-        let load = || async { Ok(endless(loads.fetch_add(1, Ordering::Relaxed))) };
-        for _ in 0..3 {
-            assert_eq!(cache.obtain(Now::read, load).await.expect("a token").credential.number, 0);
+    fn scripted() -> Arc<Cache<Script>> {
+        Cache::new(Script {
+            start: Now::read(),
+            after: Mutex::default(),
+            answers: Mutex::default(),
+            allowed: Semaphore::new(0),
+        })
+    }
+
+    impl Cache<Script> {
+        /// Has the source hand out a token that lasts so long from now on.
+        fn hands_out(&self, name: &'static str, lasts: impl Into<Option<Duration>>) {
+            let ends = lasts.into().map(|lasts| self.source.now().date + lasts);
+            self.answers(Ok(Token { name, ends }));
+        }
+
+        fn fails(&self) {
+            self.answers(Err(Lacking::Nothing(vec!["here".into(), "there".into()])));
+        }
+
+        fn answers(&self, answer: Result<Token, Lacking>) {
+            self.source.answers.lock().expect("the answers").push_back(answer);
+            self.source.allowed.add_permits(1);
+        }
+
+        fn pass(&self, time: Duration) {
+            *self.source.after.lock().expect("the time") += time;
+        }
+
+        async fn name(self: &Arc<Self>) -> &'static str {
+            self.obtain().await.expect("a token").credential.name
+        }
+
+        /// Waits until the source isn't being asked.
+        async fn settled(&self) {
+            drop(self.refreshing.lock().await);
         }
     }
 
     #[tokio::test]
+    async fn a_fresh_credential_is_loaded_once() {
+        let cache = scripted();
+        cache.hands_out("one", None);
+        for _ in 0..3 {
+            assert_eq!(cache.name().await, "one");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_credential_is_fetched_while_this_one_lasts() {
+        let cache = scripted();
+        cache.hands_out("old", MINUTE);
+        assert_eq!(cache.name().await, "old");
+        cache.pass(Duration::from_secs(45));
+        // The source is asked by the first of these. It doesn't answer, and none of them waits.
+        for _ in 0..600 {
+            assert_eq!(cache.name().await, "old");
+        }
+        assert!(cache.refreshing.try_lock().is_err());
+        cache.hands_out("new", MINUTE);
+        cache.settled().await;
+        assert_eq!(cache.name().await, "new");
+    }
+
+    #[tokio::test]
     async fn a_credential_that_ends_soon_is_replaced_and_used_when_it_cannot_be() {
-        let (cache, start) = (Cache::new(), Now::read());
-        let old = Token { number: 1, ends: Some(start.date + 60 * MINUTE) };
-        assert!(cache.obtain(|| start, || async { Ok(old) }).await.is_ok());
-        let failing = |after| cache.obtain(move || start.after(after), || async { Err(lacking()) });
-        assert_eq!(failing(59 * MINUTE).await.expect("the old one").credential.number, 1);
-        assert!(failing(60 * MINUTE).await.expect_err("it has ended").is_unauthenticated());
+        let cache = scripted();
+        cache.hands_out("old", 60 * MINUTE);
+        assert_eq!(cache.name().await, "old");
+        cache.pass(45 * MINUTE);
+        cache.fails();
+        for _ in 0..600 {
+            assert_eq!(cache.name().await, "old");
+        }
+        cache.settled().await;
+        // One failure stands for all that ask within ten seconds.
+        assert_eq!(cache.name().await, "old");
+        cache.pass(15 * MINUTE);
+        cache.fails();
+        assert!(cache.obtain().await.expect_err("it has ended").is_unauthenticated());
+    }
+
+    #[tokio::test]
+    async fn a_source_whose_credentials_end_soon_is_asked_every_few_seconds() {
+        let cache = scripted();
+        for name in ["one", "two"] {
+            cache.hands_out(name, Duration::from_secs(6));
+        }
+        assert_eq!(cache.name().await, "one");
+        cache.pass(APART - Duration::from_millis(1));
+        assert!(matches!(cache.look(), Use::Good(_)));
+        cache.pass(Duration::from_millis(1));
+        assert!(matches!(cache.look(), Use::Due(_)));
+    }
+
+    #[test]
+    fn a_credential_is_due_when_a_quarter_of_its_life_is_left() {
+        let now = SystemTime::now();
+        for (life_s, margin_s) in [(60, 15), (3600, 900), (12 * 3600, 900), (0, 0)] {
+            let ends = now + Duration::from_secs(life_s);
+            assert_eq!(due(now, ends) + Duration::from_secs(margin_s), ends, "{life_s}");
+        }
     }
 
     #[tokio::test]
     async fn a_failure_lists_what_was_tried_and_is_not_repeated_for_everyone() {
-        let (cache, start) = (Cache::<Token>::new(), Now::read());
-        let error = cache.obtain(|| start, || async { Err(lacking()) }).await.expect_err("nothing");
+        let cache = scripted();
+        cache.fails();
+        let error = cache.obtain().await.expect_err("nothing");
         assert!(error.is_unauthenticated());
         assert!(error.to_string().contains("here, there"), "{error}");
         assert!(error.to_string().contains("--anonymous"), "{error}");
-        let soon = || start.after(Duration::from_secs(9));
-        let again = cache.obtain(soon, || async { panic!("it was tried a moment ago") }).await;
-        assert_eq!(again.expect_err("the same").to_string(), error.to_string());
-        let later = || start.after(FAILURE_LASTS);
-        assert_eq!(
-            cache.obtain(later, || async { Ok(endless(1)) }).await.expect("a token").credential.number,
-            1
-        );
-    }
-
-    /// Nobody is told of a failure that a success has followed, wherever the clocks stand.
-    #[tokio::test]
-    async fn a_success_ends_a_failure() {
-        let (cache, start) = (Cache::new(), Now::read());
-        assert!(cache.obtain(|| start, || async { Err(lacking()) }).await.is_err());
-        let later = || start.after(FAILURE_LASTS);
-        assert!(cache.obtain(later, || async { Ok(endless(1)) }).await.is_ok());
-        assert!(cache.recent_failure(start).is_none());
+        cache.pass(Duration::from_secs(9));
+        assert_eq!(cache.obtain().await.expect_err("the same").to_string(), error.to_string());
+        cache.pass(Duration::from_secs(1));
+        cache.hands_out("one", None);
+        assert_eq!(cache.name().await, "one");
     }
 
     #[tokio::test]
     async fn all_that_a_refused_credential_signed_can_be_signed_by_the_next() {
-        let (cache, start) = (Cache::new(), Now::read());
-        let at = |after, number| {
-            cache.obtain(move || start.after(after), move || async move { Ok(endless(number)) })
-        };
-        let old = at(Duration::ZERO, 1).await.expect("a token").number;
+        let cache = scripted();
+        cache.hands_out("old", None);
+        let old = cache.obtain().await.expect("a token").number;
         // The second refusal comes while nothing is held, and the third when the new one is.
-        assert!(cache.replaces(old, start) && cache.replaces(old, start));
-        let new = at(Duration::ZERO, 2).await.expect("another");
-        assert_eq!(new.credential.number, 2);
-        assert!(cache.replaces(old, start));
-        assert_eq!(at(Duration::ZERO, 3).await.expect("the same").number, new.number);
+        assert!(cache.replaces(old) && cache.replaces(old));
+        cache.hands_out("new", None);
+        let new = cache.obtain().await.expect("another");
+        assert_eq!(new.credential.name, "new");
+        assert!(cache.replaces(old));
         // A store that refuses the new one as well has the last word, until some time has passed.
-        assert!(!cache.replaces(new.number, start));
-        assert_eq!(at(Duration::ZERO, 3).await.expect("the same").number, new.number);
-        assert!(cache.replaces(new.number, start.after(REFUSALS_APART)));
-        assert_eq!(at(REFUSALS_APART, 3).await.expect("the third").credential.number, 3);
+        assert!(!cache.replaces(new.number));
+        assert_eq!(cache.name().await, "new");
+        cache.pass(APART);
+        assert!(cache.replaces(new.number));
+        cache.hands_out("third", None);
+        assert_eq!(cache.name().await, "third");
     }
 }

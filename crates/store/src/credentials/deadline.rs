@@ -2,24 +2,51 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-/// The future's output, or `None` when it takes longer. A thread sleeps for each call, which is meant for the rare
-/// question whether a metadata server is there.
+/// What is logged when a source of credentials takes its time. Fields: `source`, `after_ms`.
+pub const SLOW_CREDENTIALS: &str = "laneway::credentials";
+
+/// From when on a user is told what the job waits for.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// The future's output, or `None` when it takes longer. A thread waits beside each call, which is meant for the rare question
+/// for credentials.
 pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, alarm) = oneshot::channel::<()>();
+    let (_cancels, cancelled) = channel::<()>();
     thread::spawn(move || {
-        thread::sleep(limit);
-        let _ = ring.send(());
+        if cancelled.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let _ = ring.send(());
+        }
     });
     match select(pin!(future), alarm).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(_) => None,
     }
+}
+
+/// The future's output. A source of credentials that takes more than [`SLOW`] is logged once.
+pub(super) async fn reported_when_slow<F: Future>(source: &str, future: F) -> F::Output {
+    let tell = || {
+        let after_ms = SLOW.as_millis() as u64;
+        tracing::warn!(target: SLOW_CREDENTIALS, source, after_ms, "slow");
+    };
+    reported_after(SLOW, tell, future).await
+}
+
+async fn reported_after<F: Future>(limit: Duration, tell: impl FnOnce(), future: F) -> F::Output {
+    let mut future = pin!(future);
+    if let Some(output) = within(limit, future.as_mut()).await {
+        return output;
+    }
+    tell();
+    future.await
 }
 
 #[cfg(test)]
@@ -30,5 +57,14 @@ mod tests {
     async fn what_never_ends_is_given_up() {
         assert_eq!(within(Duration::from_millis(1), std::future::pending::<()>()).await, None);
         assert_eq!(within(Duration::from_secs(60), async { 5 }).await, Some(5));
+    }
+
+    #[tokio::test]
+    async fn a_slow_source_is_told_of_and_waited_for() {
+        let (report, answer) = oneshot::channel();
+        let tell = || report.send(5).expect("the source waits for it");
+        assert_eq!(reported_after(Duration::from_millis(1), tell, answer).await, Ok(5));
+        let never = || panic!("it answered in time");
+        assert_eq!(reported_after(Duration::from_secs(60), never, async { 6 }).await, 6);
     }
 }

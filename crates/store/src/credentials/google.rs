@@ -9,6 +9,7 @@ mod token;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,7 +19,8 @@ use reqsign_core::time::Timestamp;
 use self::adc::{Adc, GOOGLE, Identity};
 pub(crate) use self::signer::Signer;
 pub(super) use self::token::Token;
-use super::cache::{Cache, Ends, Found, Now};
+use super::cache::{self, Cache, Ends, Found};
+use super::deadline::reported_when_slow;
 use super::lacking::Lacking;
 use super::provided;
 use crate::endpoint::Endpoint;
@@ -30,7 +32,7 @@ const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project")
 #[derive(Debug)]
 pub(crate) struct Google {
     /// Anonymous requests have none.
-    found: Option<Box<(Chain, Cache<Bearer>)>>,
+    found: Option<Arc<Cache<Chain>>>,
     /// Whether the endpoint may see a token.
     is_shown: bool,
 }
@@ -61,8 +63,8 @@ struct Bearer {
 }
 
 impl Ends for Bearer {
-    fn ends(&self) -> Option<Timestamp> {
-        self.token.expires_at
+    fn ends(&self) -> Option<SystemTime> {
+        self.token.expires_at.map(Timestamp::as_system_time)
     }
 }
 
@@ -129,7 +131,7 @@ impl Google {
             universe,
             lanes: lanes.clone(),
         };
-        Self { found: Some(Box::new((chain, Cache::new()))), is_shown: is_trusted }
+        Self { found: Some(Cache::new(chain)), is_shown: is_trusted }
     }
 
     /// Adds the token, and who is billed unless somebody is already; anonymous requests stay as they are. Returns the token's
@@ -139,8 +141,7 @@ impl Google {
     /// `Unauthenticated` where there are no credentials.
     pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<u64, Error> {
         let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(0) };
-        let (chain, cache) = &**found;
-        let Found { credential: bearer, number } = cache.obtain(Now::read, || chain.load()).await?;
+        let Found { credential: bearer, number } = found.obtain().await?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         if let Some(project) = &bearer.quota_project {
             headers.entry(QUOTA_PROJECT).or_insert_with(|| project.clone());
@@ -150,7 +151,7 @@ impl Google {
 
     /// Gives up the token of this number, which the store refused. Returns whether a request can be made with another one.
     pub(crate) fn replaces(&self, number: u64) -> bool {
-        self.is_shown && self.found.as_ref().is_some_and(|found| found.1.replaces(number, Now::read()))
+        self.is_shown && self.found.as_ref().is_some_and(|found| found.replaces(number))
     }
 
     /// Who signs URLs, whatever the endpoint: it sees a signature, and no token.
@@ -162,10 +163,8 @@ impl Google {
             let message = "an anonymous request has no signature that a URL could carry";
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
-        let (chain, cache) = &**found;
-        let own = async || {
-            cache.obtain(Now::read, || chain.load()).await.map(|found| found.credential.token.clone())
-        };
+        let chain = &found.source;
+        let own = async || found.obtain().await.map(|found| found.credential.token.clone());
         if let Some(provider) = &chain.provider {
             let why = "it hands out tokens, and a token alone signs no URL";
             return Err(Lacking::unusable(provider.name(), why).into_error());
@@ -203,24 +202,31 @@ impl Google {
     }
 }
 
-impl Chain {
+impl cache::Source for Chain {
+    type Credential = Bearer;
+
     async fn load(&self) -> Result<Bearer, Lacking> {
         if let Some(provider) = &self.provider {
-            let token = provided::token(&**provider).await?;
+            let token = reported_when_slow(provider.name(), provided::token(&**provider)).await?;
             return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
         }
         let adc = self.adc()?;
         let unusable = |cause: String| Lacking::unusable(&adc.name, cause);
-        let token = match &adc.identity {
-            Identity::Machine(machine) => {
-                metadata::token(&adc.name, machine, &self.universe, &self.lanes).await?
+        let token = reported_when_slow(&adc.name, async {
+            match &adc.identity {
+                Identity::Machine(machine) => {
+                    metadata::token(&adc.name, machine, &self.universe, &self.lanes).await
+                }
+                identity => self.token(identity).await.map_err(unusable),
             }
-            identity => self.token(identity).await.map_err(unusable)?,
-        };
+        });
+        let token = token.await?;
         tracing::debug!(source = adc.name, "credentials found");
         bearer(token, adc.quota_project.as_deref()).map_err(unusable)
     }
+}
 
+impl Chain {
     /// Who is meant, of the cloud that is.
     fn adc(&self) -> Result<Adc, Lacking> {
         let adc = who(self.service_account_key.as_deref(), &self.environment)?;

@@ -68,10 +68,10 @@ fn words(error: &(dyn Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::super::cache::{Cache, Now};
+    use super::super::cache::{Cache, Now, Source};
     use super::*;
     use crate::{AccessKey, BearerToken, Provided};
 
@@ -108,30 +108,43 @@ mod tests {
         }
     }
 
+    /// The provider at a time that the test sets.
+    struct Clocked {
+        provider: Numbered,
+        start: Now,
+        after_s: AtomicU64,
+    }
+
+    impl Source for Clocked {
+        type Credential = Credential;
+
+        async fn load(&self) -> Result<Credential, Lacking> {
+            key(&self.provider).await
+        }
+
+        fn now(&self) -> Now {
+            self.start.after(Duration::from_secs(self.after_s.load(Ordering::Relaxed)))
+        }
+    }
+
     #[tokio::test]
-    async fn a_provider_is_asked_once_by_many_and_again_before_the_end() {
-        let (provider, cache) = (Numbered::default(), Cache::new());
-        let start = Now::read();
-        let at = |seconds: u64| {
-            let (cache, provider) = (&cache, &provider);
-            async move {
-                let clock = || start.after(Duration::from_secs(seconds));
-                let key = cache.obtain(clock, || key(provider)).await;
-                key.map(|key| key.credential.access_key_id.clone()).map_err(|e| e.to_string())
-            }
+    async fn a_provider_is_asked_once_by_many_and_its_failure_has_its_name() {
+        let source =
+            Clocked { provider: Numbered::default(), start: Now::read(), after_s: AtomicU64::new(0) };
+        let cache = Cache::new(source);
+        let at = async |seconds: u64| {
+            cache.source.after_s.store(seconds, Ordering::Relaxed);
+            let key = cache.obtain().await;
+            key.map(|key| key.credential.access_key_id.clone()).map_err(|e| e.to_string())
         };
         let many = futures_util::future::join_all((0..20).map(|_| at(0))).await;
         assert!(many.iter().all(|key| key.as_deref() == Ok("0")), "{many:?}");
-        assert_eq!(at(3470).await.as_deref(), Ok("0"));
-        assert_eq!(at(3490).await.as_deref(), Ok("1"));
-        // While asking fails the last one is used to its end, and no longer.
-        provider.fails.store(true, Ordering::Relaxed);
-        assert_eq!(at(3500).await.as_deref(), Ok("1"));
-        assert!(matches!(at(3590).await.as_deref(), Ok("1")));
+        cache.source.provider.fails.store(true, Ordering::Relaxed);
+        assert_eq!(at(3500).await.as_deref(), Ok("0"));
         let error = at(7300).await.expect_err("nothing is left");
         assert!(error.contains("numbers: the broker is away"), "{error}");
-        provider.fails.store(false, Ordering::Relaxed);
-        assert_eq!(at(7320).await.as_deref(), Ok("2"));
+        cache.source.provider.fails.store(false, Ordering::Relaxed);
+        assert_eq!(at(7320).await.as_deref(), Ok("1"));
     }
 
     #[tokio::test]

@@ -2,12 +2,15 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_lanes::Lanes;
 use reqsign_aws_v4::Credential;
 
 use super::super::ask::Ask;
+use super::super::cache;
 use super::super::command;
+use super::super::deadline::reported_when_slow;
 use super::super::lacking::Lacking;
 use super::super::provided;
 use super::plan::{Landscape, plan};
@@ -17,6 +20,9 @@ use super::{instance, sso, sts};
 use crate::aws_files::{AwsFiles, Chosen};
 use crate::settings::MfaPrompt;
 use crate::{CredentialProvider, Environment, Settings};
+
+/// How long a `credential_process` may take, as in AWS's SDK for Go. A person may have to answer it.
+const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
 /// What credentials are looked for with.
 pub(super) struct Chain {
@@ -32,6 +38,14 @@ pub(super) struct Chain {
 impl std::fmt::Debug for Chain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chain").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+impl cache::Source for Chain {
+    type Credential = Credential;
+
+    async fn load(&self) -> Result<Credential, Lacking> {
+        self.find().await
     }
 }
 
@@ -51,9 +65,9 @@ impl Chain {
     ///
     /// # Errors
     /// Why there are none.
-    pub(super) async fn load(&self) -> Result<Credential, Lacking> {
+    async fn find(&self) -> Result<Credential, Lacking> {
         if let Some(provider) = &self.provider {
-            return provided::key(&**provider).await;
+            return reported_when_slow(provider.name(), provided::key(&**provider)).await;
         }
         let bad = |e: crate::aws_files::FilesError| Lacking::unusable("the AWS profile", e.to_string());
         let files = AwsFiles::load(&self.environment).map_err(bad)?;
@@ -67,7 +81,7 @@ impl Chain {
             region: self.region.as_deref(),
         };
         let planned = plan(&land)?;
-        let credential = self.carry_out(&planned).await?;
+        let credential = reported_when_slow(&planned.name, self.carry_out(&planned)).await?;
         tracing::debug!(source = planned.name, "credentials found");
         Ok(credential)
     }
@@ -128,7 +142,7 @@ fn given(keys: &Keys) -> Result<Credential, String> {
 }
 
 async fn process(line: &str) -> Result<Credential, String> {
-    let output = command::run(line, &[], None).await?;
+    let output = command::run(line, &[], Some(PROCESS_LIMIT)).await?;
     let version = serde_json::from_slice::<serde_json::Value>(&output).ok();
     match version.as_ref().map(|document| &document["Version"]) {
         Some(version) if version == 1 => read(&output).map_err(|cause| format!("its output: {cause}")),

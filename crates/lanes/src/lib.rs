@@ -76,7 +76,7 @@ pub use memory::{MemoryBudget, Reservation};
 pub use origin::{Origin, Protocol, Scheme};
 pub use pace::Bandwidth;
 pub use path::Path;
-pub use request::Request;
+pub use request::{Renew, Request};
 pub use response::{Head, Response};
 pub use retry::Breaks;
 pub use sink::{Route, Sink, SinkError};

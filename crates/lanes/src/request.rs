@@ -13,6 +13,9 @@ use crate::tally::Tally;
 use crate::throttle::Gate;
 use crate::{Body, Origin, Sink};
 
+/// Signs a request again whose signature is old. It is called on the engine's threads, and waits for nothing.
+pub type Renew = Arc<dyn Fn(&mut Request) + Send + Sync>;
+
 /// One attempt's request.
 pub struct Request {
     /// Where it goes.
@@ -34,6 +37,8 @@ pub struct Request {
     /// The number of the credential that signed it, which the [response](crate::Response::credential) tells again: by then
     /// another credential may be in use.
     pub credential: u64,
+    /// Called when the request has waited so long for its lane that its signature is old.
+    pub renew: Option<Renew>,
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
@@ -57,6 +62,7 @@ impl Request {
             sink: None,
             no_progress: None,
             credential: 0,
+            renew: None,
             sent: None,
             gate: None,
             outage: None,
@@ -76,6 +82,7 @@ impl Request {
             sink: None,
             no_progress: self.no_progress,
             credential: self.credential,
+            renew: self.renew.clone(),
             sent: self.sent.clone(),
             gate: self.gate.clone(),
             outage: self.outage.clone(),

@@ -14,7 +14,7 @@ mod presence;
 mod provided;
 mod sigv4;
 
-pub(crate) use aws::Aws;
+pub(crate) use aws::{Aws, Key};
 pub(crate) use cache::new_number;
 pub use deadline::SLOW_CREDENTIALS;
 pub(crate) use google::{Google, endpoint as google_endpoint};

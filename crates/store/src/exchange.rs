@@ -5,13 +5,13 @@ mod outgoing;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
 use laneway_lanes::{Alike, Breaks, Call, Ended, Hedge, Kind, Request, Response, Sink, Verdict};
 
-pub(crate) use self::dialect::Dialect;
+pub(crate) use self::dialect::{Dialect, Sign};
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
 use crate::delivery::{Delivery, Described, Hedged, Refused};
 use crate::judge::{self, Ending, Failure};
@@ -101,7 +101,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     /// # Errors
     /// A failure, or the reason why there is no whole answer.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
-        self.run(outgoing, None, None, &Mutex::default()).await
+        self.run(outgoing, None, None, &Arc::default()).await
     }
 
     /// The same, with the body of each attempt going to a sink of its own, of which any number may be made. `shown` has what the store is
@@ -110,7 +110,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         &self,
         outgoing: &Outgoing,
         sinks: &Sinks<'_>,
-        shown: &Mutex<Secrets>,
+        shown: &Arc<Mutex<Secrets>>,
     ) -> Result<Sent, Error> {
         self.run(outgoing, None, Some(sinks), shown).await
     }
@@ -121,7 +121,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
     ) -> Result<Sent, Error> {
-        self.run(outgoing, delivery, None, &Mutex::default()).await
+        self.run(outgoing, delivery, None, &Arc::default()).await
     }
 
     /// What a successful answer delivered.
@@ -158,7 +158,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
         sinks: Option<&Sinks<'_>>,
-        shown: &Mutex<Secrets>,
+        shown: &Arc<Mutex<Secrets>>,
     ) -> Result<Sent, Error> {
         let outgoing = &*self.with_added_headers(outgoing);
         let call = Attempts {
@@ -349,7 +349,7 @@ struct Attempts<'a, D> {
     lessons: AtomicU32,
     uncertain: AtomicBool,
     /// What the latest attempt shows.
-    shown: &'a Mutex<Secrets>,
+    shown: &'a Arc<Mutex<Secrets>>,
 }
 
 impl<D: Dialect> Call for Attempts<'_, D> {
@@ -427,8 +427,16 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 impl<D: Dialect> Attempts<'_, D> {
     async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
         let Exchange { dialect, operation, bucket, .. } = *self.exchange;
-        let mut request = dialect.request(bucket, outgoing).await?;
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
+        let (mut request, signer) = dialect.request(bucket, outgoing).await?;
+        let shown = Arc::clone(self.shown);
+        let note = move |request: &Request| {
+            *shown.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
+        };
+        note(&request);
+        request.renew = Some(Arc::new(move |request: &mut Request| {
+            signer.sign_again(request);
+            note(request);
+        }));
         request.sent = Some(dialect.tally().class(operation, &outgoing.method));
         Ok(request)
     }

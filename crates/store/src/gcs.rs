@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
 use crate::endpoint::{Endpoint, is_private};
-use crate::exchange::{Dialect, Outgoing};
+use crate::exchange::{Dialect, Outgoing, Sign};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
@@ -45,7 +45,7 @@ pub(crate) struct Gcs {
     lanes: Lanes,
     tally: Tally,
     endpoint: Endpoint,
-    credentials: Google,
+    credentials: Arc<Google>,
     /// What goes with every request.
     headers: HeaderMap,
     added_headers: HeaderMap,
@@ -91,7 +91,7 @@ impl Gcs {
                 |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
             headers.insert("x-goog-user-project", HeaderValue::try_from(project).map_err(invalid)?);
         }
-        let credentials = Google::new(settings, &endpoint, &lanes);
+        let credentials = Arc::new(Google::new(settings, &endpoint, &lanes));
         Ok(Arc::new(Self {
             lanes,
             tally: Tally::default(),
@@ -159,6 +159,17 @@ fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
     Ok(())
 }
 
+/// Shows the token in use, if any is shown.
+pub(crate) struct Signer(Option<Arc<Google>>);
+
+impl Sign for Signer {
+    fn sign_again(&self, request: &mut Request) {
+        if let Some(google) = &self.0 {
+            request.credential = google.authorize_again(&mut request.headers).unwrap_or(request.credential);
+        }
+    }
+}
+
 impl Dialect for Gcs {
     const PROVIDER: Provider = Provider::Gcs;
 
@@ -178,7 +189,9 @@ impl Dialect for Gcs {
         &self.added_headers
     }
 
-    async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+    type Signer = Signer;
+
+    async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
         let (origin, target) = match &outgoing.origin {
             Some(origin) => (origin.clone(), outgoing.target.clone()),
             None => {
@@ -203,7 +216,7 @@ impl Dialect for Gcs {
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
         request.no_progress = outgoing.no_progress;
-        Ok(request)
+        Ok((request, Signer(ours.then(|| Arc::clone(&self.credentials)))))
     }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {

@@ -26,6 +26,7 @@ mod restore_status;
 mod session;
 mod set_meta;
 mod sign;
+mod signer;
 mod tags;
 mod versions;
 mod write_conditions;
@@ -44,6 +45,7 @@ use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 use self::regions::Regions;
 use self::session::{Session, Sessions};
+use self::signer::Signer;
 use self::write_conditions::{Write, WriteConditions};
 use crate::credentials::Aws;
 use crate::encryption::Keyed;
@@ -62,11 +64,11 @@ pub(crate) struct S3 {
     lanes: Lanes,
     tally: Tally,
     address: Address,
-    credentials: Aws,
+    credentials: Arc<Aws>,
     /// What goes with every request.
     headers: HeaderMap,
     added_headers: HeaderMap,
-    clock: Clock,
+    clock: Arc<Clock>,
     kms_key: Option<String>,
     encryption: Encryption,
     regions: Regions,
@@ -94,7 +96,7 @@ impl S3 {
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
         }
-        let credentials = Aws::new(settings, &lanes);
+        let credentials = Arc::new(Aws::new(settings, &lanes));
         Ok(Arc::new(Self {
             lanes,
             tally: Tally::default(),
@@ -102,7 +104,7 @@ impl S3 {
             credentials,
             headers,
             added_headers: settings.added_headers()?,
-            clock: Clock::default(),
+            clock: Arc::default(),
             kms_key: settings.kms_key.clone(),
             encryption: settings.encryption.clone(),
             regions: Regions::new(settings.region.as_deref()),
@@ -166,8 +168,8 @@ impl S3 {
         bucket: &str,
         region: &str,
         outgoing: &Outgoing,
-        session: Option<&Session>,
-    ) -> Result<Request, Error> {
+        session: Option<Session>,
+    ) -> Result<(Request, Signer), Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         let Place { origin, target, service, region } =
             self.address.locate(bucket, region, &outgoing.target)?;
@@ -192,15 +194,12 @@ impl S3 {
             // Such buckets know no MD5.
             parts.headers.remove("content-md5");
         }
-        let now = self.clock.at(SystemTime::now());
-        let credential = match session {
-            Some(session) => {
-                encryption::without_managed(&mut parts.headers);
-                self.credentials.sign_by_session(&session.key, service, &region, now, &mut parts)?;
-                session.number
-            }
-            None => self.credentials.sign(service, &region, now, &mut parts).await?,
-        };
+        if session.is_some() {
+            encryption::without_managed(&mut parts.headers);
+        }
+        let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
+        let signer = Signer { credentials, clock, service, region, session };
+        let credential = signer.sign(&mut parts).await?;
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
@@ -211,7 +210,7 @@ impl S3 {
         request.expected = outgoing.expected;
         request.no_progress = outgoing.no_progress;
         request.credential = credential;
-        Ok(request)
+        Ok((request, signer))
     }
 
     /// Whether a failure is about the time of the signature, by which the clock is set then.
@@ -240,14 +239,16 @@ impl Dialect for S3 {
         &self.added_headers
     }
 
-    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+    type Signer = Signer;
+
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
             true => Some(self.session(bucket).await?),
             false => None,
         };
-        self.signed(bucket, &region, outgoing, session.as_ref()).await
+        self.signed(bucket, &region, outgoing, session).await
     }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
@@ -326,11 +327,12 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::future::join_all;
+    use http::StatusCode;
     use http::{HeaderName, Method};
-    use laneway_testkit::{Asked, Scripted, answer};
+    use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
     use super::*;
-    use crate::exchange::Exchange;
+    use crate::exchange::{Exchange, Sign as _};
     use crate::{Environment, ObjectId};
 
     fn store(headers: &[(&'static str, &'static str)]) -> Result<Arc<S3>, Error> {
@@ -426,6 +428,37 @@ mod tests {
             assert!(error.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI"), "{error}");
             assert!(error.contains("the role is gone"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_request_that_has_waited_is_signed_again_by_the_clock_of_now() {
+        let endpoint = Endpoint::start(Wire::Plain);
+        let keys = laneway_server::S3Config::default();
+        let settings = Settings {
+            s3_endpoint: Some(endpoint.url()),
+            access_key: Some(crate::AccessKey::new(keys.access_key, keys.secret_key)),
+            region: Some(keys.region),
+            ..Settings::default()
+        };
+        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let store = S3::new(&settings, lanes.clone()).expect("a store");
+        let outgoing = Outgoing::new(Method::GET, "?list-type=2");
+        let asked = async |has_waited: bool| {
+            let (mut request, signer) = store.request(Endpoint::BUCKET, &outgoing).await.expect("a request");
+            // What the engine adds.
+            request.headers.insert("user-agent", HeaderValue::from_static("laneway/1"));
+            let date = request.headers["x-amz-date"].clone();
+            if has_waited {
+                let now = SystemTime::now();
+                assert!(store.clock.correct(now + Duration::from_secs(120), now, false));
+                signer.sign_again(&mut request);
+                assert_ne!(request.headers["x-amz-date"], date);
+            }
+            lanes.exchange(request).await.expect("an answer").head.status
+        };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        assert_eq!(runtime.block_on(asked(false)), StatusCode::OK);
+        assert_eq!(runtime.block_on(asked(true)), StatusCode::OK);
     }
 
     #[test]

@@ -227,7 +227,8 @@ impl Exchange {
     }
 
     /// Takes a request up that goes onto the connection now.
-    fn begin(&self, submission: Submission) -> Begun {
+    fn begin(&self, mut submission: Submission) -> Begun {
+        submission.renew(Instant::now());
         let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = submission;
         let shared = &self.control.shared;
         let waiter = Waiter {

@@ -22,6 +22,9 @@ use super::cache::{Cache, Ends, Found};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
 
+/// A key with its number.
+pub(crate) type Key = Found<Credential>;
+
 /// Signs requests with SigV4.
 #[derive(Debug)]
 pub(crate) struct Aws(Who);
@@ -46,30 +49,38 @@ impl Aws {
         })
     }
 
-    /// Signs a request for a service in `region` at what `now` is to the store; an anonymous one is left as it is. Returns the
-    /// number of the credential.
+    /// Signs a request for a service in `region` at what `now` is to the store. Returns the number of the credential.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
-    pub(crate) async fn sign(
-        &self,
-        service: &str,
-        region: &str,
+    /// `Invalid` for headers that can't be signed.
+    pub(crate) fn sign(
+        key: &Key,
+        scope: (&str, &str),
         now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<u64, Error> {
-        let Some(Found { credential, number }) = self.credential().await? else { return Ok(0) };
-        signed(request, &credential, (region, service), now)?;
-        Ok(number)
+        signed(request, &key.credential, scope, now)?;
+        Ok(key.number)
     }
 
-    /// Who signs; nobody for anonymous requests.
-    async fn credential(&self) -> Result<Option<Found<Credential>>, Error> {
-        Ok(match &self.0 {
+    /// The credential in use; none for anonymous requests, and none that would have to be waited for.
+    pub(crate) fn held(&self) -> Option<Key> {
+        match &self.0 {
             Who::Anonymous => None,
             Who::Given(credential) => Some(Found { credential: Arc::clone(credential), number: 0 }),
-            Who::Found(found) => Some(found.obtain().await?),
-        })
+            Who::Found(found) => found.held(),
+        }
+    }
+
+    /// The credential that signs; none for anonymous requests.
+    ///
+    /// # Errors
+    /// `Unauthenticated` where there are no credentials.
+    pub(crate) async fn credential(&self) -> Result<Option<Key>, Error> {
+        match &self.0 {
+            Who::Found(found) => found.obtain().await.map(Some),
+            _ => Ok(self.held()),
+        }
     }
 
     /// The URL of a request, signed for so many seconds by a directory bucket's session or the caller's own credentials, and when
@@ -111,10 +122,8 @@ impl Aws {
     /// # Errors
     /// `Invalid` for headers that can't be signed.
     pub(crate) fn sign_by_session(
-        &self,
         session: &AccessKey,
-        service: &str,
-        region: &str,
+        scope: (&str, &str),
         now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<(), Error> {
@@ -130,7 +139,7 @@ impl Aws {
         request.headers.insert("x-amz-s3session-token", token);
         // The token stands in its own header by now.
         let credential = Credential { session_token: None, ..as_credential(session) };
-        signed(request, &credential, (region, service), now)
+        signed(request, &credential, scope, now)
     }
 
     /// Gives up the credential of this number, which the store refused. Returns whether a request can be signed by another.

@@ -147,22 +147,29 @@ impl<S: Source> Cache<S> {
     /// # Errors
     /// `Unauthenticated` with what was tried.
     pub(super) async fn obtain(self: &Arc<Self>) -> Result<Found<S::Credential>, Error> {
-        match self.look() {
-            Use::Good(found) => return Ok(found),
-            Use::Due(found) => {
-                self.refresh_behind();
-                return Ok(found);
-            }
-            Use::None => {}
+        if let Some(found) = self.held() {
+            return Ok(found);
         }
         let _alone = self.refreshing.lock().await;
         if let Use::Good(found) | Use::Due(found) = self.look() {
             return Ok(found);
         }
-        let failed = self.held(|held| held.recent_failure(self.source.now()));
+        let failed = self.change(|held| held.recent_failure(self.source.now()));
         match failed {
             Some(lacking) => Err(lacking.into_error()),
             None => self.refresh().await.map_err(Lacking::into_error),
+        }
+    }
+
+    /// The credential that is held, if it is still good.
+    pub(super) fn held(self: &Arc<Self>) -> Option<Found<S::Credential>> {
+        match self.look() {
+            Use::Good(found) => Some(found),
+            Use::Due(found) => {
+                self.refresh_behind();
+                Some(found)
+            }
+            Use::None => None,
         }
     }
 
@@ -170,7 +177,7 @@ impl<S: Source> Cache<S> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).look(self.source.now())
     }
 
-    fn held<T>(&self, with: impl FnOnce(&mut Held<S::Credential>) -> T) -> T {
+    fn change<T>(&self, with: impl FnOnce(&mut Held<S::Credential>) -> T) -> T {
         with(&mut self.held.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -179,7 +186,7 @@ impl<S: Source> Cache<S> {
         // Boxed: the futures of all sources would be part of every request's else.
         let loaded = Box::pin(self.source.load()).await;
         let now = self.source.now();
-        self.held(|held| {
+        self.change(|held| {
             held.asked = Some(now.clock);
             match loaded {
                 Ok(credential) => {
@@ -219,7 +226,7 @@ impl<S: Source> Cache<S> {
     /// that were signed by the old one can, and the store has the last word when it refuses the new one a moment later.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
-        self.held(|held| {
+        self.change(|held| {
             if held.found.as_ref().is_none_or(|found| found.number != number) {
                 return true;
             }
@@ -235,7 +242,7 @@ impl<S: Source> Cache<S> {
     /// As if the last refusal had come so much earlier.
     #[cfg(test)]
     pub(super) fn age(&self, by: Duration) {
-        self.held(|held| held.refused = held.refused.and_then(|at| at.checked_sub(by)));
+        self.change(|held| held.refused = held.refused.and_then(|at| at.checked_sub(by)));
     }
 }
 

@@ -149,6 +149,13 @@ impl Google {
         Ok(number)
     }
 
+    /// Puts the token in use in place of an older one, and returns its number. `None` where there is none now.
+    pub(crate) fn authorize_again(&self, headers: &mut HeaderMap) -> Option<u64> {
+        let Found { credential: bearer, number } = self.found.as_ref().filter(|_| self.is_shown)?.held()?;
+        headers.insert(AUTHORIZATION, bearer.authorization.clone());
+        Some(number)
+    }
+
     /// Gives up the token of this number, which the store refused. Returns whether a request can be made with another one.
     pub(crate) fn replaces(&self, number: u64) -> bool {
         self.is_shown && self.found.as_ref().is_some_and(|found| found.replaces(number))

@@ -10,6 +10,13 @@ use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::{Condition, Error, ErrorKind, Operation, Provider};
 
+/// Signs a request that was signed a while ago.
+pub(crate) trait Sign: Send + Sync + 'static {
+    /// Puts a signature of now in place of the old one, by the credential that is in use. Where there is none the old
+    /// signature stays, and the store says what it makes of it.
+    fn sign_again(&self, request: &mut Request);
+}
+
 /// What differs between stores when a request is carried out.
 pub(crate) trait Dialect: Send + Sync {
     /// Whose protocol it is.
@@ -32,12 +39,15 @@ pub(crate) trait Dialect: Send + Sync {
     /// What the caller adds to requests for objects.
     fn added_headers(&self) -> &HeaderMap;
 
-    /// The request of one attempt, with origin and credentials.
+    /// What signs a request again.
+    type Signer: Sign;
+
+    /// The request of one attempt, with origin and credentials, and what signs it again if it has to wait.
     fn request(
         &self,
         bucket: &str,
         outgoing: &Outgoing,
-    ) -> impl Future<Output = Result<Request, Error>> + Send;
+    ) -> impl Future<Output = Result<(Request, Self::Signer), Error>> + Send;
 
     /// What is wrong with an answer; `None` for a success.
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;

@@ -41,7 +41,7 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
         let attempt = attempts.fetch_add(1, Relaxed);
         Box::new(Forward { attempt, taken: 0, out: Arc::clone(&arrived) }) as Box<dyn Sink>
     };
-    let shown = Mutex::default();
+    let shown = Arc::<Mutex<Secrets>>::default();
     let mut carried = pin!(exchange.arrive(outgoing, &sinks, &shown));
     let mut answers: Vec<Option<Answer<R>>> = Vec::new();
     let mut seen = HashSet::new();

@@ -28,7 +28,7 @@ impl S3 {
     /// One attempt: where it fails, the request that it goes ahead of says why.
     async fn ask_for_region(&self, bucket: &str) -> Option<String> {
         let outgoing = Outgoing::new(Method::HEAD, "");
-        let mut request = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;
+        let (mut request, _) = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;
         request.sent = Some(self.tally().class(Operation::Head, &outgoing.method));
         let answer = self.lanes().exchange(request).await.ok()?;
         answer.head.header("x-amz-bucket-region").map(str::to_owned)

@@ -10,6 +10,7 @@ use http::{HeaderMap, Method};
 use laneway_lanes::{Lanes, Request, Response};
 use serde::Deserialize;
 
+use super::signer::Signer;
 use super::{S3, encryption};
 use crate::credentials::new_number;
 use crate::exchange::{Dialect, Exchange, Outgoing};
@@ -164,7 +165,9 @@ impl Dialect for Opening<'_> {
         self.0.added_headers()
     }
 
-    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+    type Signer = Signer;
+
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
         self.0.signed(bucket, &self.0.regions.of(bucket), outgoing, None).await
     }
 

@@ -1,0 +1,67 @@
+//! Signs the requests to a bucket: by the session of a directory bucket, or by the caller's own credentials.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header::USER_AGENT;
+use http::request::Parts;
+use laneway_lanes::Request;
+
+use super::clock::Clock;
+use super::session::Session;
+use crate::Error;
+use crate::credentials::{Aws, Key};
+use crate::exchange::Sign;
+
+/// Signs requests for one service in one region.
+pub(crate) struct Signer {
+    pub(super) credentials: Arc<Aws>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) service: &'static str,
+    pub(super) region: String,
+    pub(super) session: Option<Session>,
+}
+
+impl Signer {
+    /// Signs a request; an anonymous one is left as it is. Returns the number of the credential.
+    ///
+    /// # Errors
+    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
+    pub(super) async fn sign(&self, request: &mut Parts) -> Result<u64, Error> {
+        let key = match &self.session {
+            Some(_) => None,
+            None => self.credentials.credential().await?,
+        };
+        self.sign_by(key.as_ref(), request)
+    }
+
+    fn sign_by(&self, key: Option<&Key>, request: &mut Parts) -> Result<u64, Error> {
+        let (scope, now) = ((&*self.region, self.service), self.clock.at(SystemTime::now()));
+        match (&self.session, key) {
+            (Some(session), _) => {
+                Aws::sign_by_session(&session.key, scope, now, request)?;
+                Ok(session.number)
+            }
+            (None, Some(key)) => Aws::sign(key, scope, now, request),
+            (None, None) => Ok(0),
+        }
+    }
+}
+
+impl Sign for Signer {
+    fn sign_again(&self, request: &mut Request) {
+        let key = self.credentials.held();
+        if key.is_none() && self.session.is_none() {
+            return;
+        }
+        let Ok(uri) = format!("{}{}", request.origin, request.target).parse() else { return };
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        (parts.method, parts.uri, parts.headers) = (request.method.clone(), uri, request.headers.clone());
+        // The engine has added it since. Proxies change it, so that it had better not be signed.
+        let user_agent = parts.headers.remove(USER_AGENT);
+        if let Ok(credential) = self.sign_by(key.as_ref(), &mut parts) {
+            parts.headers.extend(user_agent.map(|value| (USER_AGENT, value)));
+            (request.headers, request.credential) = (parts.headers, credential);
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
-use laneway_lanes::{Alike, Breaks, Call, Ended, Hedge, Kind, Request, Response, Sink, Verdict};
+use laneway_lanes::{Alike, Breaks, Call, Ended, Head, Hedge, Kind, Request, Response, Sink, Verdict};
 
 pub(crate) use self::dialect::{Dialect, Sign};
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
@@ -35,6 +35,13 @@ pub(crate) const HTML: &str = "it is HTML";
 /// Lessons of one exchange after which it asks again at once: a region, a clock and a credential, say. A store that
 /// teaches more of them contradicts itself.
 const LESSONS_MAX: u32 = 3;
+
+/// What is asked, after an attempt to send bytes that failed, before they are sent again.
+pub(crate) struct Question<'a> {
+    pub(crate) outgoing: &'a Outgoing,
+    /// Whether the answer says that nothing of them has come.
+    pub(crate) wants_all: &'a (dyn Fn(&Head) -> bool + Send + Sync),
+}
 
 /// An answer that is a success.
 #[derive(Debug)]
@@ -101,7 +108,17 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     /// # Errors
     /// A failure, or the reason why there is no whole answer.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
-        self.run(outgoing, None, None, &Arc::default()).await
+        self.run(outgoing, None, None, None, &Arc::default()).await
+    }
+
+    /// The same, with a question between an attempt that failed and the next. Its answer is returned, unless it wants all that
+    /// was sent.
+    pub(crate) async fn send_asking(
+        &self,
+        outgoing: &Outgoing,
+        question: Question<'_>,
+    ) -> Result<Sent, Error> {
+        self.run(outgoing, Some(question), None, None, &Arc::default()).await
     }
 
     /// The same, with the body of each attempt going to a sink of its own, of which any number may be made. `shown` has what the store is
@@ -112,7 +129,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         sinks: &Sinks<'_>,
         shown: &Arc<Mutex<Secrets>>,
     ) -> Result<Sent, Error> {
-        self.run(outgoing, None, Some(sinks), shown).await
+        self.run(outgoing, None, None, Some(sinks), shown).await
     }
 
     /// The same, with a body that goes to the caller's sink.
@@ -121,7 +138,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
     ) -> Result<Sent, Error> {
-        self.run(outgoing, delivery, None, &Arc::default()).await
+        self.run(outgoing, None, delivery, None, &Arc::default()).await
     }
 
     /// What a successful answer delivered.
@@ -156,6 +173,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     async fn run(
         &self,
         outgoing: &Outgoing,
+        question: Option<Question<'_>>,
         delivery: Option<&Delivery<'_>>,
         sinks: Option<&Sinks<'_>>,
         shown: &Arc<Mutex<Secrets>>,
@@ -164,6 +182,8 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         let call = Attempts {
             exchange: self,
             outgoing,
+            question,
+            asks: AtomicBool::new(false),
             delivery,
             sinks,
             throttle_key: throttle_key(
@@ -343,6 +363,9 @@ pub(crate) type Sinks<'a> = dyn Fn() -> Box<dyn Sink> + Send + Sync + 'a;
 struct Attempts<'a, D> {
     exchange: &'a Exchange<'a, D>,
     outgoing: &'a Outgoing,
+    question: Option<Question<'a>>,
+    /// Whether the next attempt is the question.
+    asks: AtomicBool,
     delivery: Option<&'a Delivery<'a>>,
     sinks: Option<&'a Sinks<'a>>,
     throttle_key: String,
@@ -356,7 +379,8 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     type Refusal = Error;
 
     async fn request(&self, _attempt: u32) -> Result<Request, Error> {
-        let mut request = self.made_of(self.outgoing).await?;
+        let question = self.question.as_ref().filter(|_| self.asks.load(Ordering::Acquire));
+        let mut request = self.made_of(question.map_or(self.outgoing, |question| question.outgoing)).await?;
         request.sink = match self.sinks {
             Some(sinks) => Some(sinks()),
             None => self.delivery.and_then(Delivery::sink),
@@ -385,11 +409,11 @@ impl<D: Dialect> Call for Attempts<'_, D> {
             },
             (Ok(_), None) => Ending::Success,
         };
-        let verdict = judge::verdict(self.outgoing.repeat, delivered, ending);
+        let verdict = judge::verdict(delivered, ending);
         if judge::may_have_acted(ending) {
             self.uncertain.store(true, Ordering::Release);
         }
-        verdict
+        self.after_question(outcome, verdict)
     }
 
     fn breaks(&self) -> Option<(&Breaks, u64)> {
@@ -425,6 +449,23 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 }
 
 impl<D: Dialect> Attempts<'_, D> {
+    /// Has the question asked after an attempt that failed, and the bytes sent again where its answer wants all of them.
+    fn after_question(&self, outcome: &Result<Response, laneway_lanes::Error>, verdict: Verdict) -> Verdict {
+        let Some(question) = &self.question else { return verdict };
+        match (verdict, outcome) {
+            (Verdict::Done, Ok(response)) => {
+                let was_asked = self.asks.swap(false, Ordering::AcqRel);
+                if was_asked && (question.wants_all)(&response.head) { Verdict::Again } else { verdict }
+            }
+            (Verdict::Done | Verdict::Again, _) => verdict,
+            (_, Err(error)) if error.is_unsent() => verdict,
+            _ => {
+                self.asks.store(true, Ordering::Release);
+                verdict
+            }
+        }
+    }
+
     async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
         let Exchange { dialect, operation, bucket, .. } = *self.exchange;
         let (mut request, signer) = dialect.request(bucket, outgoing).await?;

@@ -2,7 +2,8 @@
 //!
 //! Reads, whole puts, parts, deletes, listings and copies do the same however often they are done, so all of them are
 //! sent again. Where a precondition makes the second time fail because the first one worked (its answer was lost),
-//! the verb that asked reconciles: it is told by [`Error::is_uncertain`](crate::Error) and reads the object back.
+//! the verb that asked reconciles: it is told by [`Error::is_uncertain`](crate::Error) and reads the object back. Chunks of a
+//! resumable session are sent again once the session has been asked what has come of them.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,15 +11,6 @@ use http::{Method, StatusCode};
 use laneway_lanes::{Head, Kind, Verdict};
 
 use crate::ErrorKind;
-
-/// What sending a request a second time can do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Repeat {
-    /// Nothing that the first time didn't do.
-    Harmless,
-    /// Harm, if the first time was carried out: it is sent again only when it certainly was not.
-    Harmful,
-}
 
 /// An answer that is no success, as far as the rules go.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -58,7 +50,7 @@ pub(crate) enum Ending<'a> {
 }
 
 /// What an attempt's end means. `delivered` is whether bytes of the answer's body have reached the caller's sink.
-pub(crate) fn verdict(repeat: Repeat, delivered: bool, ending: Ending<'_>) -> Verdict {
+pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     match ending {
         Ending::Success => Verdict::Done,
         Ending::Failure { learned: true, .. } => Verdict::Again,
@@ -66,22 +58,18 @@ pub(crate) fn verdict(repeat: Repeat, delivered: bool, ending: Ending<'_>) -> Ve
             Verdict::Throttled { after: failure.after }
         }
         // Who names a time asks to be left alone for it.
-        Ending::Failure { failure, .. }
-            if failure.after.is_some() && wants_to_be_left_alone(repeat, failure) =>
-        {
+        Ending::Failure { failure, .. } if failure.after.is_some() && wants_to_be_left_alone(failure) => {
             Verdict::Throttled { after: failure.after }
         }
-        Ending::Failure { failure, .. } if is_passing(failure) => match repeat {
-            Repeat::Harmless if failure.status == StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
-            Repeat::Harmless => Verdict::Retry,
-            // A 5xx may have been acted upon.
-            Repeat::Harmful => Verdict::Done,
+        Ending::Failure { failure, .. } if is_passing(failure) => match failure.status {
+            StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
+            _ => Verdict::Retry,
         },
         Ending::Failure { .. } => Verdict::Done,
         Ending::Broken { transient: false, .. } => Verdict::Done,
         Ending::Broken { unsent: true, .. } => Verdict::Retry,
         Ending::Broken { kind: Kind::Sink | Kind::Source, .. } => Verdict::Done,
-        Ending::Broken { .. } if delivered || repeat == Repeat::Harmful => Verdict::Done,
+        Ending::Broken { .. } if delivered => Verdict::Done,
         Ending::Broken { .. } => Verdict::Retry,
     }
 }
@@ -95,13 +83,9 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     }
 }
 
-/// Whether a `Retry-After` beside this status is a throttle's. A 5xx but 503 may have been acted upon.
-fn wants_to_be_left_alone(repeat: Repeat, failure: &Failure) -> bool {
-    match failure.status.as_u16() {
-        408 | 503 => true,
-        500 | 502 | 504 => repeat == Repeat::Harmless,
-        _ => false,
-    }
+/// Whether a `Retry-After` beside this status is a throttle's.
+fn wants_to_be_left_alone(failure: &Failure) -> bool {
+    matches!(failure.status.as_u16(), 408 | 500 | 502 | 503 | 504)
 }
 
 /// Failures that pass by themselves without being throttles. S3 says 400 `RequestTimeout` when it waited too long for
@@ -198,31 +182,30 @@ mod tests {
     fn the_table_of_answers() {
         let throttled = Verdict::Throttled { after: Some(Duration::from_secs(7)) };
         let table = [
-            (404, None, Verdict::Done, Verdict::Done),
-            (412, None, Verdict::Done, Verdict::Done),
-            (401, None, Verdict::Done, Verdict::Done),
-            (403, None, Verdict::Done, Verdict::Done),
-            (400, Some("RequestTimeout"), Verdict::Retry, Verdict::Done),
-            (409, Some("ConditionalRequestConflict"), Verdict::Retry, Verdict::Done),
-            (409, Some("BucketNotEmpty"), Verdict::Done, Verdict::Done),
-            (429, None, throttled, throttled),
-            (408, None, throttled, throttled),
-            (503, None, throttled, throttled),
-            (500, None, throttled, Verdict::Done),
-            (501, None, Verdict::Done, Verdict::Done),
+            (404, None, Verdict::Done),
+            (412, None, Verdict::Done),
+            (401, None, Verdict::Done),
+            (403, None, Verdict::Done),
+            (400, Some("RequestTimeout"), Verdict::Retry),
+            (409, Some("ConditionalRequestConflict"), Verdict::Retry),
+            (409, Some("BucketNotEmpty"), Verdict::Done),
+            (429, None, throttled),
+            (408, None, throttled),
+            (503, None, throttled),
+            (500, None, throttled),
+            (501, None, Verdict::Done),
         ];
-        for (status, code, harmless, harmful) in table {
+        for (status, code, expected) in table {
             let failure = failure(status, code);
             let ending =
                 Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
-            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{status} {code:?}");
-            assert_eq!(verdict(Repeat::Harmful, false, ending), harmful, "{status} {code:?}");
+            assert_eq!(verdict(false, ending), expected, "{status} {code:?}");
         }
     }
 
     #[test]
     fn a_server_that_fails_without_naming_a_time_is_asked_again() {
-        for (status, harmless) in [
+        for (status, expected) in [
             (408, Verdict::Retry),
             (500, Verdict::Retry),
             (502, Verdict::Retry),
@@ -232,34 +215,32 @@ mod tests {
             let failure = Failure { after: None, ..failure(status, None) };
             let ending =
                 Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
-            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{status}");
-            assert_eq!(verdict(Repeat::Harmful, false, ending), Verdict::Done, "{status}");
+            assert_eq!(verdict(false, ending), expected, "{status}");
         }
     }
 
     #[test]
     fn the_table_of_broken_attempts() {
         let (retry, done) = (Verdict::Retry, Verdict::Done);
-        // Kind, unsent, then: harmless; harmless with bytes delivered; harmful.
+        // Kind, unsent, then: without and with bytes delivered.
         let table = [
-            (Kind::Resolve, true, retry, retry, retry),
-            (Kind::Connect, true, retry, retry, retry),
-            (Kind::Interrupted, true, retry, retry, retry),
-            (Kind::Interrupted, false, retry, done, done),
-            (Kind::Timeout, false, retry, done, done),
-            (Kind::Certificate, true, done, done, done),
-            (Kind::Scheme, true, done, done, done),
-            (Kind::Protocol, false, done, done, done),
-            (Kind::Sink, false, done, done, done),
-            (Kind::Source, false, done, done, done),
-            (Kind::Invalid, true, done, done, done),
-            (Kind::Closed, false, done, done, done),
+            (Kind::Resolve, true, retry, retry),
+            (Kind::Connect, true, retry, retry),
+            (Kind::Interrupted, true, retry, retry),
+            (Kind::Interrupted, false, retry, done),
+            (Kind::Timeout, false, retry, done),
+            (Kind::Certificate, true, done, done),
+            (Kind::Scheme, true, done, done),
+            (Kind::Protocol, false, done, done),
+            (Kind::Sink, false, done, done),
+            (Kind::Source, false, done, done),
+            (Kind::Invalid, true, done, done),
+            (Kind::Closed, false, done, done),
         ];
-        for (kind, unsent, harmless, delivered, harmful) in table {
+        for (kind, unsent, expected, delivered) in table {
             let ending = broken(kind, unsent);
-            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{kind:?}");
-            assert_eq!(verdict(Repeat::Harmless, true, ending), delivered, "{kind:?} delivered");
-            assert_eq!(verdict(Repeat::Harmful, false, ending), harmful, "{kind:?} harmful");
+            assert_eq!(verdict(false, ending), expected, "{kind:?}");
+            assert_eq!(verdict(true, ending), delivered, "{kind:?} delivered");
         }
     }
 
@@ -267,7 +248,7 @@ mod tests {
     fn what_the_dialect_learned_is_tried_at_once() {
         let failure = failure(301, None);
         let ending = Ending::Failure { failure: &failure, kind: ErrorKind::Invalid, learned: true };
-        assert_eq!(verdict(Repeat::Harmful, false, ending), Verdict::Again);
+        assert_eq!(verdict(false, ending), Verdict::Again);
     }
 
     #[test]

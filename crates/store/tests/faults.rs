@@ -241,7 +241,19 @@ fn a_part_whose_connection_broke_is_sent_again() {
 
 #[test]
 fn a_chunk_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
-    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["part:1 lose-answer", "part:3 lose-answer"]));
+    assert_eq!(in_two_chunks(&["part:1-2 lose-answer"]), (2, 2));
+}
+
+/// After each failure the session is asked what it has, also where the question fails.
+#[test]
+fn a_chunk_that_a_server_fails_to_take_is_sent_again() {
+    let rules = ["part:1 status 408", "status-query:1 status 503", "part:2 status 500", "part:4 status 408"];
+    assert_eq!(in_two_chunks(&rules), (5, 4));
+}
+
+/// Sends an object through a session in two chunks, and returns how many requests brought bytes and how many asked.
+fn in_two_chunks(rules: &[&str]) -> (u64, u64) {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(rules));
     let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
     run(async {
         let id = ObjectId::new(Endpoint::BUCKET, "k");
@@ -261,6 +273,8 @@ fn a_chunk_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
         }
         assert_eq!(finished.map(|meta| meta.checksums.crc32c), Some(sums(&bytes).crc32c));
     });
+    let requests = endpoint.server().counters().requests_by_verb;
+    (requests["part"], requests["status-query"])
 }
 
 struct Counting(Arc<Mutex<Vec<usize>>>);

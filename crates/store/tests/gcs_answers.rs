@@ -143,9 +143,9 @@ async fn the_unreadable_end_of_a_session_is_asked_for_again() {
     }
 }
 
-/// A server that says yes to bytes and then knows of none of them is not sent them for ever.
+/// Whoever sends them decides how often.
 #[tokio::test]
-async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_five_times() {
+async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     let server = Scripted::serve(|asked: &Asked| match asked.header("content-range") {
         Some("bytes */9") => answer(308, &[], ""),
         _ => json(r#"{"name"#),
@@ -154,7 +154,7 @@ async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_five_times
     let body = Body::from(Bytes::from_static(b"123456789"));
     let ended = store(server.url()).resumable_append(&session, 0, body, true).await;
     assert!(matches!(ended, Ok(Appended::Continue { next_offset: 0 })), "{ended:?}");
-    assert_eq!(server.asked().len(), 10, "and asked what it has each time");
+    assert_eq!(server.asked().len(), 2, "and asked what it has");
 }
 
 /// A write that was answered 200 by half a document has been done, as the object shows.

@@ -273,7 +273,8 @@ fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
             settings.upload_journals(upload.journals.path())
         });
         upload.file = upload.stage.file("big", &upload.bytes);
-        upload.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
+        let lost = format!("part:{PARTS} lose-answer");
+        upload.faults(&[&lost, "status-query status 403", "head status 403"]);
         let report = upload.stage.copy(upload.request());
         assert_eq!(report.failure().0, "permission");
         assert_eq!(names(upload.journals.path()).len(), 1);

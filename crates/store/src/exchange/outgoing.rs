@@ -6,7 +6,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use laneway_lanes::{Body, Origin};
 
 use crate::encryption::Keyed;
-use crate::judge::Repeat;
 
 /// A request before it has an origin, credentials or an attempt's number.
 #[derive(Clone, Debug)]
@@ -20,7 +19,6 @@ pub(crate) struct Outgoing {
     pub(crate) body: Body,
     pub(crate) expected: Option<u64>,
     pub(crate) no_progress: Option<Duration>,
-    pub(crate) repeat: Repeat,
     /// A status besides 2xx that is no failure.
     pub(crate) also: Option<StatusCode>,
     /// Whether the body of a 200 can hold an error, as S3's can where it answers before it has finished.
@@ -41,7 +39,6 @@ impl Outgoing {
             body: Body::empty(),
             expected: None,
             no_progress: None,
-            repeat: Repeat::Harmless,
             also: None,
             doubtful: false,
             conflict_is_final: false,

@@ -10,12 +10,8 @@ use super::put::{OCTETS, upload_query};
 use super::resource::NewResource;
 use crate::encode::component;
 use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::judge::Repeat;
+use crate::exchange::{Exchange, Outgoing, Question, Sent};
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
-
-/// How often bytes are sent again after the session has said that it doesn't have them.
-const RESENDS_MAX: u32 = 4;
 
 /// What GCS answers to a cancelled session.
 const CANCELLED: u16 = 499;
@@ -58,6 +54,12 @@ fn session_request(session: &Resumable, method: Method) -> Result<Outgoing, Stri
     outgoing.origin = Some(Origin::parse(&session.url).map_err(|_| invalid())?);
     outgoing.also = Some(StatusCode::PERMANENT_REDIRECT);
     Ok(outgoing)
+}
+
+/// Asks where a session of `total` bytes, if that is known, stands.
+fn status_request(session: &Resumable, total: Option<u64>) -> Result<Outgoing, String> {
+    let outgoing = session_request(session, Method::PUT)?;
+    outgoing.header("content-range", &content_range(0, 0, total)).map_err(|e| e.to_string())
 }
 
 /// The first byte that a session doesn't have, from a 308's `Range: bytes=0-N`; without one it has nothing.
@@ -103,28 +105,17 @@ impl Gcs {
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         outgoing.body = body;
         outgoing.keyed = Keyed::Object;
-        outgoing.repeat = Repeat::Harmful;
-        let mut resends = 0;
-        loop {
-            match exchange.send(&outgoing).await {
-                Ok(sent) => match appended(&exchange, session, &sent, total)? {
-                    // Its end was written down, and can't be read.
-                    Appended::Ended => {}
-                    stands => return Ok(stands),
-                },
-                Err(error) if !error.is_retryable() || !error.is_uncertain() || resends == RESENDS_MAX => {
-                    return Err(error);
-                }
-                Err(_) => {}
-            }
-            // The answer was lost: the session itself knows what has arrived.
-            match self.stands(session, total).await {
-                Ok(Appended::Continue { next_offset }) if next_offset == offset && resends < RESENDS_MAX => {
-                    resends += 1;
-                }
-                Err(error) if error.is_not_found() && last => return Ok(Appended::Ended),
-                stands => return stands,
-            }
+        let question = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let wants_all =
+            |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
+        let question = Question { outgoing: &question, wants_all: &wants_all };
+        match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
+            // Its end was written down, and can't be read.
+            Appended::Ended => match self.stands(session, total).await {
+                Err(error) if error.is_not_found() && last => Ok(Appended::Ended),
+                stands => stands,
+            },
+            stands => Ok(stands),
         }
     }
 
@@ -135,9 +126,7 @@ impl Gcs {
     /// Where a session of `total` bytes, if that is known, stands.
     async fn stands(&self, session: &Resumable, total: Option<u64>) -> Result<Appended, Error> {
         let exchange = Exchange::object(self, Operation::Part, &session.id);
-        let outgoing = session_request(session, Method::PUT)
-            .and_then(|o| o.header("content-range", &content_range(0, 0, total)).map_err(|e| e.to_string()))
-            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let outgoing = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await?;
         appended(&exchange, session, &sent, total)
     }

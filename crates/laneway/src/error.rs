@@ -260,6 +260,11 @@ impl Error {
         self.as_store().is_some_and(laneway_store::Error::is_conflict)
     }
 
+    /// Whether the store has lost the upload, so that it can only be begun anew.
+    pub(crate) fn is_upload_gone(&self) -> bool {
+        self.as_store().is_some_and(laneway_store::Error::is_upload_gone)
+    }
+
     /// Whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.kind() == ErrorKind::Cancelled

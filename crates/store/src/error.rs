@@ -372,6 +372,13 @@ impl Error {
         self.code() == Some(CONFLICT)
     }
 
+    /// The upload is gone to which a part was sent, or which was to be completed (`NoSuchUpload`; 404 and 410 of a session). It can be
+    /// begun anew.
+    pub fn is_upload_gone(&self) -> bool {
+        let is_of_upload = matches!(self.0.operation, Operation::Part | Operation::Complete);
+        self.is_not_found() && is_of_upload && !self.is_missing_bucket()
+    }
+
     /// No connection could be had (the host's name or address, the proxy, the scheme or the certificate is wrong, or nobody is
     /// there), or nothing at all has come from there for as long as is tried again.
     pub fn is_unreachable(&self) -> bool {

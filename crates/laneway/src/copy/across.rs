@@ -136,7 +136,7 @@ async fn streamed(
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts { job, store: &ends.to, id: &item.to, options, unfinished: None };
+    let parts = Parts::new(job, &ends.to, &item.to, options, None);
     let mut sent = parts.send(Some(input.meta.size), &input).await?;
     if Crc::given_in(&input.meta.checksums).is_none() {
         sent.moved.verified = Verified::Unverified;

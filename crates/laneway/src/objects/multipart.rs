@@ -287,7 +287,7 @@ impl CompleteMultipart {
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });
             }
             let (id, options) = (&named.id, &PutOptions::default());
-            let whole = Parts { job: &job, store: &store, id, options, unfinished: None };
+            let whole = Parts::new(&job, &store, id, options, None);
             let parts = parts.into_iter().map(UploadedPart::into_run).collect();
             Ok(whole.complete(&named, parts).await?.into())
         })

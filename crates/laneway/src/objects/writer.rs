@@ -209,7 +209,7 @@ impl Writer {
         self.canceller = Some(owner.canceller());
         let input = Handed::new(job.clone(), given, parts);
         let send = async move {
-            let parts = Parts { job: &job, store: &store, id: &id, options: &options, unfinished: None };
+            let parts = Parts::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
         // Begun at once: parts go while others gather, whether or not anybody waits for the end.

@@ -63,7 +63,7 @@ pub(crate) async fn upload(
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
     let cut = Cut::new(store.takes_unequal_parts(), expected);
     let input = StreamInput { job, reader, cut, state };
-    let moved = Parts { job, store, id, options, unfinished: None }.send(None, &input).await?.moved;
+    let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
     // What compressing has saved is done with too.
     job.progress.moved(input.state.into_inner().found);
     Ok(moved)

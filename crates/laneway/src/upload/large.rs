@@ -70,7 +70,7 @@ pub(crate) async fn file(
         let source = Arc::clone(&source);
         let input =
             FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: given.clone() };
-        let sent = Parts { job, store, id, options, unfinished: None }.send(Some(size), &input).await;
+        let sent = Parts::new(job, store, id, options, None).send(Some(size), &input).await;
         match sent {
             Err(error) if error.is_mismatch() && !is_second => {
                 log_second_try(&error);
@@ -121,8 +121,7 @@ async fn send(
         let (file, source) = (Arc::clone(&source), Arc::clone(&source));
         let input =
             FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: Given::default() };
-        let unfinished_now = unfinished.as_ref();
-        let parts = Parts { job, store, id: &item.id, options: &options, unfinished: unfinished_now };
+        let parts = Parts::new(job, store, &item.id, &options, unfinished.as_ref());
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
                 file.check_unchanged()?;

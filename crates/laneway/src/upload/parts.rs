@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -57,6 +58,9 @@ pub(crate) trait Input: Send + Sync {
 /// How often an upload begins anew because it met another write of the object when it was completed.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
+/// How often an upload begins anew because the store has lost it: a restart, or a rule that aborts old uploads.
+const LOSSES_MAX: u32 = 2;
+
 /// A part that can be sent.
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
@@ -83,6 +87,20 @@ pub(crate) struct Parts<'a> {
     pub(crate) options: &'a PutOptions,
     /// By what a later run goes on with it, and an earlier one is gone on with.
     pub(crate) unfinished: Option<&'a Unfinished>,
+    /// Bytes of this upload that count as done.
+    done: AtomicU64,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(
+        job: &'a Running,
+        store: &'a Store,
+        id: &'a ObjectId,
+        options: &'a PutOptions,
+        unfinished: Option<&'a Unfinished>,
+    ) -> Self {
+        Self { job, store, id, options, unfinished, done: AtomicU64::new(0) }
+    }
 }
 
 impl Parts<'_> {
@@ -93,22 +111,28 @@ impl Parts<'_> {
     pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
-            Some(There::Session(session, offset)) => return self.session(session, *offset, input).await,
+            Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
             // One that was compared already, and isn't what is to be sent.
             Some(There::Finished(_)) | None => self.send_anew(size, input).await,
         };
-        for _ in 0..CONFLICTS_MAX {
-            match &sent {
-                Err(error) if error.is_conflict() && input.rewind() => {}
-                _ => break,
+        let (mut conflicts, mut losses) = (0, 0);
+        while let Err(error) = &sent {
+            let (count, max) = match begins_anew(error) {
+                false => break,
+                true if error.is_conflict() => (&mut conflicts, CONFLICTS_MAX),
+                true => (&mut losses, LOSSES_MAX),
+            };
+            *count += 1;
+            if *count > max || !input.rewind() {
+                break;
             }
-            tracing::info!(object = %self.id, "another write was under way: the upload begins anew");
-            self.job.progress.taken_back(size.unwrap_or_default());
+            tracing::info!(object = %self.id, %error, "the upload begins anew");
+            self.job.progress.taken_back(self.done.swap(0, Ordering::Relaxed));
             self.unfinished.inspect(|unfinished| unfinished.starts_over(self.job));
             sent = self.send_anew(size, input).await;
         }
         if let Some(unfinished) = self.unfinished
-            && sent.as_ref().is_err_and(Error::is_conflict)
+            && sent.as_ref().is_err_and(begins_anew)
         {
             unfinished.forget(self.job).await;
         }
@@ -151,8 +175,7 @@ impl Parts<'_> {
             }
             Err(error) => error,
         };
-        if error.is_conflict() {
-            // Nothing of it is of use any more, and another one may follow in its place.
+        if begins_anew(&error) {
             abort(self.store, upload).await;
             self.unfinished.inspect(|unfinished| unfinished.void());
             return Err(error);
@@ -263,7 +286,7 @@ impl Parts<'_> {
         let crc32c = run.crc32c.unwrap_or_default();
         let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, Some(crc32c))) {
             Some(part) => {
-                self.unfinished.inspect(|unfinished| unfinished.resumed(self.job, run.len));
+                self.resumed(run.len);
                 part.clone()
             }
             None => {
@@ -271,12 +294,24 @@ impl Parts<'_> {
                 if let Some(unfinished) = self.unfinished {
                     unfinished.sent(self.job, part.clone()).await?;
                 }
-                self.job.progress.moved(run.len);
+                self.moved(run.len);
                 part
             }
         };
         drop(prepared.held);
         Ok((part, run))
+    }
+
+    /// Counts bytes that were sent.
+    pub(super) fn moved(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.job.progress.moved(bytes);
+    }
+
+    /// Counts bytes that an earlier run has sent.
+    pub(super) fn resumed(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.unfinished.inspect(|unfinished| unfinished.resumed(self.job, bytes));
     }
 
     /// Compares what the store has with what was sent. An object that differs is taken back.
@@ -315,6 +350,11 @@ impl Parts<'_> {
     fn cancelled(&self) -> Error {
         Error::cancelled(url(self.store.provider(), self.id))
     }
+}
+
+/// Whether nothing of an upload that failed so is of use any more, while another one may follow in its place.
+fn begins_anew(error: &Error) -> bool {
+    error.is_conflict() || error.is_upload_gone()
 }
 
 /// What is computed of each part: its CRC32C, by which a later run recognises it. A store that isn't given the parts' CRC32C

@@ -75,8 +75,8 @@ impl Parts<'_> {
                 }
             }
             match self.unfinished.filter(|_| whole.len <= offset) {
-                Some(unfinished) => unfinished.resumed(self.job, part.run.len),
-                None => self.job.progress.moved(part.run.len),
+                Some(_) => self.resumed(part.run.len),
+                None => self.moved(part.run.len),
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use laneway::{CopyRequest, Location, Outcome, PutOptions, Verified};
+use laneway_server::{Config, Faults, GcsConfig};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Place, Stage, at_once, noise};
 
@@ -57,6 +58,39 @@ fn without_multipart_a_large_file_goes_as_a_resumable_session() {
         assert!(stage.stored("big") == bytes);
     }
     assert_eq!(stage.server.counters().resumable_open, 0);
+}
+
+/// A server that was restarted, or a rule that aborts old uploads.
+#[test]
+fn an_upload_that_the_store_has_lost_begins_anew() {
+    let bytes = noise(40 * MIB, 9);
+    let case = |kind, has_multipart, rules: &[&str], is_sent| {
+        let gcs = GcsConfig { xml: has_multipart, ..GcsConfig::default() };
+        let faults = Faults::parse(rules.iter().copied()).unwrap();
+        let stage = Stage::with(kind, Config { gcs, faults, ..Config::default() });
+        let path = stage.file("big", &bytes);
+        let report = stage.cp(&path, stage.url("big"));
+        match is_sent {
+            true => {
+                report.all_verified();
+                assert_eq!(report.summary.bytes, bytes.len() as u64, "{kind:?} {rules:?}");
+                assert!(stage.stored("big") == bytes, "{kind:?} {rules:?}");
+            }
+            false => assert!(report.failure().1.contains("not found"), "{kind:?} {report:?}"),
+        }
+        assert!(stage.requests("begin") >= 2, "{kind:?} {rules:?}");
+        let counters = stage.server.counters();
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?} {rules:?}");
+    };
+    for kind in DIALECTS {
+        case(kind, true, &["part:2 status 404 NoSuchUpload"], true);
+        case(kind, true, &["complete:1 status 404 NoSuchUpload"], true);
+        case(kind, true, &["part status 404 NoSuchUpload"], false);
+    }
+    for rule in ["part:2 status 404", "part:3 status 410"] {
+        case(DIALECTS[0], false, &[rule], true);
+    }
+    case(DIALECTS[0], false, &["part status 410"], false);
 }
 
 #[test]

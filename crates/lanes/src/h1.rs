@@ -52,8 +52,9 @@ pub(crate) struct H1 {
     proxy: Option<Proxy>,
     /// Requests so far, the one under way included.
     asked: u64,
-    /// Whether anything has come in answer to the last of them.
+    /// Whether anything has come in answer to the last of them, and how long the connection had moved nothing before it.
     is_answered: bool,
+    rested: Duration,
     /// How long the server keeps it when it is idle, as it has said.
     announced: Option<Duration>,
 }
@@ -76,7 +77,15 @@ impl Pending {
 
 impl H1 {
     pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
-        Self { stream, progress, proxy, asked: 0, is_answered: false, announced: None }
+        Self {
+            stream,
+            progress,
+            proxy,
+            asked: 0,
+            is_answered: false,
+            rested: Duration::ZERO,
+            announced: None,
+        }
     }
 
     /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
@@ -102,9 +111,10 @@ impl H1 {
         (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
 
-    /// Whether it had served others before the request that is under way, and brought nothing for this one.
-    pub(crate) fn is_expired(&self) -> bool {
-        self.asked > 1 && !self.is_answered
+    /// How long it had been idle before the request that is under way, if it had served others and brought nothing for this
+    /// one.
+    pub(crate) fn rested(&self) -> Option<Duration> {
+        (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
     /// Sends the request and reads the answer's head.
@@ -118,6 +128,7 @@ impl H1 {
         let mut heads = Heads::default();
         self.asked += 1;
         self.is_answered = false;
+        self.rested = self.progress.idle(Instant::now());
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
             // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.

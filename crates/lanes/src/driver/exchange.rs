@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::reusable::RESTED;
 use super::{Command, Control, Reusable};
 use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId, Role};
 use crate::error::{Error, Kind};
@@ -16,9 +17,6 @@ use crate::submission::Submission;
 use crate::tally::Count;
 use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
-
-/// An HTTP/2 connection on which nothing has moved for so long had nobody on it.
-const RESTED: Duration = Duration::from_millis(500);
 
 /// A request's ride on a lane.
 pub(super) struct Exchange {
@@ -93,7 +91,7 @@ impl Waiter {
     fn end_broken(self, error: Error, connection: &H1) {
         let reusable = match connection.progress().is_given_up() {
             true => Reusable::No,
-            false => Reusable::after_h1(&error, connection.is_expired()),
+            false => Reusable::after_h1(&error, connection.rested()),
         };
         let is_stale = matches!(reusable, Reusable::Stale);
         let error = if is_stale { error.stale() } else { error };

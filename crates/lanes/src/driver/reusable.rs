@@ -10,6 +10,9 @@ use crate::h1::H1;
 /// for a round trip between two flights.
 const QUIET: Duration = Duration::from_millis(200);
 
+/// A connection on which nothing has moved for so long was idle. Servers keep idle ones for a second or more.
+pub(super) const RESTED: Duration = Duration::from_millis(500);
+
 /// Whether a lane can be used again.
 pub(crate) enum Reusable {
     No,
@@ -26,14 +29,16 @@ pub(crate) enum Reusable {
 }
 
 impl Reusable {
-    /// Of an h1 connection whose request has failed. `is_expired` is one that had served others before and brought nothing
-    /// for this one: most likely the server closed it because it was idle, and the request crossed that.
-    pub(super) fn after_h1(error: &Error, is_expired: bool) -> Self {
+    /// Of an h1 connection whose request has failed. One that had served others before and brought nothing for this one had
+    /// `rested` for a while: most likely the server closed it because it was idle, and the request crossed that.
+    pub(super) fn after_h1(error: &Error, rested: Option<Duration>) -> Self {
+        let was_idle = rested.is_some_and(|rested| rested >= RESTED);
         match error.kind() {
-            Kind::Timeout if is_expired => Self::Lost,
+            Kind::Timeout if was_idle => Self::Lost,
             Kind::Timeout => Self::Broken,
-            Kind::Interrupted if is_expired => Self::Stale,
-            Kind::Interrupted if !error.is_unsent() => Self::Broken,
+            Kind::Interrupted if was_idle => Self::Stale,
+            // Some servers close a connection after so many requests: no fault of its address.
+            Kind::Interrupted if rested.is_none() && !error.is_unsent() => Self::Broken,
             _ => Self::No,
         }
     }
@@ -89,12 +94,18 @@ mod tests {
 
     #[test]
     fn an_h1_connection_that_breaks_off_is_its_address_s_fault_unless_it_was_idle() {
-        let after = |error: Error, is_expired| Reusable::after_h1(&error, is_expired).avoided_for();
-        assert_eq!(after(error(Kind::Interrupted), false), Some(FAILED_FOR));
-        assert_eq!(after(error(Kind::Interrupted), true), None);
-        assert!(matches!(Reusable::after_h1(&error(Kind::Interrupted), true), Reusable::Stale));
-        assert_eq!(after(error(Kind::Interrupted).unsent(), false), None);
-        assert_eq!(after(error(Kind::Timeout), true), Some(FAILED_FOR), "a closed one would have said so");
-        assert_eq!(after(error(Kind::Sink), false), None);
+        let after = |error: Error, rested| Reusable::after_h1(&error, rested).avoided_for();
+        assert_eq!(after(error(Kind::Interrupted), None), Some(FAILED_FOR));
+        let in_use = Some(RESTED / 2);
+        assert!(matches!(Reusable::after_h1(&error(Kind::Interrupted), in_use), Reusable::No));
+        assert_eq!(after(error(Kind::Interrupted), Some(RESTED)), None);
+        assert!(matches!(Reusable::after_h1(&error(Kind::Interrupted), Some(RESTED)), Reusable::Stale));
+        assert_eq!(after(error(Kind::Interrupted).unsent(), None), None);
+        assert_eq!(
+            after(error(Kind::Timeout), Some(RESTED)),
+            Some(FAILED_FOR),
+            "a closed one would have said so"
+        );
+        assert_eq!(after(error(Kind::Sink), None), None);
     }
 }

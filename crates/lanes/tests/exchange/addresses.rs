@@ -84,14 +84,14 @@ async fn an_address_that_refuses_connections_stops_nobody() {
 }
 
 #[tokio::test]
-async fn an_address_that_closes_what_was_idle_is_not_left_out() {
+async fn an_address_that_closes_a_used_connection_is_not_left_out() {
     for was_used in [true, false] {
         let came = Arc::<Mutex<[usize; 2]>>::default();
         let (all, counted) = (Barrier::new(2), Arc::clone(&came));
         let port = serve(&[FIRST, SECOND], move |number, mut stream| {
             while let Some(target) = read_target(&mut stream) {
                 match target.as_str() {
-                    // As if the request had crossed the end of a connection that was idle.
+                    // As a server does that closes a connection after so many requests.
                     "/close" => return,
                     "/both" => {
                         counted.lock().unwrap()[number] += 1;

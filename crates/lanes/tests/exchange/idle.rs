@@ -92,11 +92,11 @@ async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
 }
 
 #[tokio::test]
-async fn a_request_that_crosses_the_end_of_an_idle_connection_goes_again_and_costs_no_attempt() {
+async fn a_connection_in_use_that_ends_under_a_request_costs_an_attempt_and_a_pause() {
     let script = Script::serve(|number, mut stream| {
         while let Some(target) = read_target(&mut stream) {
-            // As if it had been closed before the request came: the first connection's second request gets nothing.
-            if number == 0 && target == "/crosses" {
+            // The first connection's second request, which follows at once, gets nothing.
+            if number == 0 && target == "/ends" {
                 return;
             }
             answer(&mut stream, "");
@@ -108,9 +108,9 @@ async fn a_request_that_crosses_the_end_of_an_idle_connection_goes_again_and_cos
         async move { lanes.run(&call).await.unwrap() }
     };
     ask("/a").await.outcome.unwrap();
-    let ended = ask("/crosses").await;
+    let ended = ask("/ends").await;
     ended.outcome.unwrap();
-    assert_eq!((ended.attempts, lanes.counters().retries, lanes.counters().connections), (1, 0, 2));
+    assert_eq!((ended.attempts, lanes.counters().retries, lanes.counters().connections), (2, 1, 2));
 }
 
 #[tokio::test]

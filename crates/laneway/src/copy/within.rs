@@ -131,7 +131,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     }
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
-    let copied = match ends.from.copy(from, to, options, &condition).await {
+    let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
         // A large object that was named, so that nothing was known of it.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.provider() == Provider::S3 => {
             let meta = ends.from.head(from, None).await?;

@@ -29,6 +29,18 @@ fn inside_one_store_the_store_copies_and_no_byte_comes_by() {
 }
 
 #[test]
+fn listed_objects_of_one_part_are_copied_by_one_request_each() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        (0..10).for_each(|i| stage.object(&format!("t/{i}"), format!("{i}").as_bytes()));
+        let report = stage.cp_r(stage.url("t"), stage.url("u"));
+        assert_eq!(report.all_verified().ops(Op::Copy), 10);
+        assert_eq!((stage.requests("copy"), stage.requests("head")), (10, 0), "{kind:?}");
+        assert_eq!(stage.stored("u/7"), b"7");
+    }
+}
+
+#[test]
 fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
     for kind in DIALECTS {
         // What is answered to the first attempts is held until the faults go, and lost then.

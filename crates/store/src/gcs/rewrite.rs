@@ -101,6 +101,7 @@ impl Gcs {
     pub(crate) async fn copy(
         &self,
         from: &ObjectId,
+        _known: Option<&ObjectMeta>,
         to: &ObjectId,
         options: &PutOptions,
         condition: &Condition,

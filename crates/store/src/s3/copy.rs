@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::S3;
 use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
 use super::head::object_target;
-use super::headers::describe;
+use super::headers::{describe, hex_md5};
 use super::write_conditions::Write;
 use crate::checksum::decode_crc32c;
 use crate::encode::{Query, component, path};
@@ -18,7 +18,8 @@ use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::multipart::{SpeaksMultipart as _, part_query};
 use crate::reconcile::landed;
 use crate::{
-    Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions, Version, xml,
+    Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions,
+    Version, xml,
 };
 
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
@@ -108,11 +109,28 @@ pub(super) struct Copied {
     crc32c: Option<String>,
 }
 
+impl Copied {
+    /// The copy of a known source, where the answer tells enough of it. An ETag of 32 hexadecimal digits is the MD5 of an object of one
+    /// part: where both ends have the same one, they have the same bytes. A checksum that is known of the source is still compared with
+    /// the copy's own.
+    fn as_copy_of(&self, source: &ObjectMeta, to: &ObjectId) -> Option<ObjectMeta> {
+        let etag = self.etag.as_deref().map(unquoted).filter(|etag| hex_md5(etag).is_some())?;
+        let crc32c = self.crc32c.as_deref().and_then(decode_crc32c);
+        let version = Some(Version::ETag(etag.clone()));
+        if source.version != version || crc32c.is_none() && source.checksums.crc32c.is_some() {
+            return None;
+        }
+        let checksums = Checksums { crc32c, ..source.checksums.clone() };
+        Some(ObjectMeta { version, etag: Some(etag), checksums, ..ObjectMeta::new(to.clone(), source.size) })
+    }
+}
+
 impl S3 {
-    /// Ends with a `head`, because the answer to a copy tells neither size nor, on many servers, checksum.
+    /// Ends with a `head` unless the answer tells enough: it has neither size nor, on many servers, checksum.
     pub(crate) async fn copy(
         &self,
         from: &ObjectId,
+        known: Option<&ObjectMeta>,
         to: &ObjectId,
         options: &PutOptions,
         condition: &Condition,
@@ -136,16 +154,9 @@ impl S3 {
                 let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
                     .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
                 let version = copied.etag.as_deref().map(|etag| Version::ETag(unquoted(etag)));
-                match self.head(to, version.as_ref()).await {
-                    // Who may write may not always read: the copy is the size of its source then.
-                    Err(error) if error.is_permission() => {
-                        let source = self
-                            .head_as(from, None, None, Keyed::Source)
-                            .await
-                            .map_err(|e| e.within(Operation::Copy))?;
-                        ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) }
-                    }
-                    outcome => outcome.map_err(|e| e.within(Operation::Copy))?,
+                match known.and_then(|known| copied.as_copy_of(known, to)) {
+                    Some(copy) => copy,
+                    None => self.described_copy(from, to, version).await?,
                 }
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {
@@ -159,6 +170,26 @@ impl S3 {
             Err(error) => return Err(error),
         };
         self.look_after(&exchange, Write::Copy, &options.condition, written).await
+    }
+
+    /// What the store says of a copy.
+    async fn described_copy(
+        &self,
+        from: &ObjectId,
+        to: &ObjectId,
+        version: Option<Version>,
+    ) -> Result<ObjectMeta, Error> {
+        match self.head(to, version.as_ref()).await {
+            // Who may write may not always read: the copy is the size of its source then.
+            Err(error) if error.is_permission() => {
+                let source = self
+                    .head_as(from, None, None, Keyed::Source)
+                    .await
+                    .map_err(|e| e.within(Operation::Copy))?;
+                Ok(ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) })
+            }
+            outcome => outcome.map_err(|e| e.within(Operation::Copy)),
+        }
     }
 
     /// Sends a copy whose request `build` makes for what of the condition on the destination, `onto`, the endpoint takes; `condition` is
@@ -258,6 +289,33 @@ mod tests {
         let request = part_request(&upload, 2, &ObjectId::new("s", "x"), None, &(10..20)).expect("a request");
         assert_eq!(request.target, "/k?partNumber=2&uploadId=u");
         assert_eq!(request.headers["x-amz-copy-source-range"], "bytes=10-19");
+    }
+
+    #[test]
+    fn the_answer_tells_of_a_copy_whose_etag_is_the_md5_of_its_source() {
+        const MD5: &str = "25f9e794323b453885f5181f1b624d0b";
+        let to = ObjectId::new("b", "k");
+        let source = |etag: &str, crc32c| {
+            let mut source = ObjectMeta::new(ObjectId::new("b", "from"), 9);
+            (source.version, source.checksums.crc32c) = (Some(Version::ETag(etag.to_owned())), crc32c);
+            source
+        };
+        let copied = |etag: &str, crc32c: Option<&str>| Copied {
+            etag: Some(format!("\"{etag}\"")),
+            crc32c: crc32c.map(str::to_owned),
+        };
+        let copy =
+            copied(MD5, Some("4waSgw==")).as_copy_of(&source(MD5, Some(0xe306_9283)), &to).expect("enough");
+        assert_eq!((copy.size, copy.checksums.crc32c), (9, Some(0xe306_9283)));
+        assert!(copied(MD5, None).as_copy_of(&source(MD5, None), &to).is_some());
+        assert!(
+            copied(MD5, None).as_copy_of(&source(MD5, Some(1)), &to).is_none(),
+            "nothing to compare with"
+        );
+        let other = MD5.replace('2', "3");
+        assert!(copied(MD5, None).as_copy_of(&source(&other, None), &to).is_none(), "replaced, or encrypted");
+        let parts = format!("{MD5}-2");
+        assert!(copied(&parts, None).as_copy_of(&source(&parts, None), &to).is_none(), "no MD5 of the bytes");
     }
 
     #[test]

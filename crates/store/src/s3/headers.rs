@@ -103,7 +103,7 @@ pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
 }
 
 /// 32 hexadecimal digits.
-fn hex_md5(text: &str) -> Option<[u8; 16]> {
+pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }

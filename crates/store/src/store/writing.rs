@@ -50,7 +50,23 @@ impl Store {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        let copied = ask!(self, dialect => dialect.copy(from, to, options, condition).await);
+        self.copy_known(from, None, to, options, condition).await
+    }
+
+    /// The same for a source of which this is known. S3's answer to a copy tells no size, so that a HEAD follows; it doesn't where
+    /// the ETag of the copy shows that these are the bytes that are known.
+    ///
+    /// # Errors
+    /// As for [`copy`](Self::copy).
+    pub async fn copy_known(
+        &self,
+        from: &ObjectId,
+        known: Option<&ObjectMeta>,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        let copied = ask!(self, dialect => dialect.copy(from, known, to, options, condition).await);
         // With two conditions nobody says which of them failed.
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }

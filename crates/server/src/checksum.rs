@@ -26,7 +26,7 @@ pub(crate) struct Wanted {
 }
 
 /// What was computed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
     pub(crate) size: u64,
     pub(crate) crc32c: u32,

@@ -124,7 +124,7 @@ impl Objects {
             uploads: Uploads::default(),
         };
         if let Storage::Disk(root) = storage {
-            let (disk, found) = Disk::open(root, now_us())?;
+            let (disk, found, uploads) = Disk::open(root, now_us())?;
             let mut buckets = BTreeMap::new();
             for bucket in found {
                 let all = bucket.objects.iter().chain(&bucket.noncurrent);
@@ -148,7 +148,9 @@ impl Objects {
                 buckets.insert(bucket.name.clone(), Arc::new(bucket));
             }
             objects.buckets = RwLock::new(buckets);
-            objects.disk = Some(Arc::new(disk));
+            let disk = Arc::new(disk);
+            objects.uploads = Uploads::on_disk(disk.clone(), uploads);
+            objects.disk = Some(disk);
         }
         Ok(objects)
     }
@@ -293,7 +295,7 @@ impl Objects {
             checksum,
             initiated_us: now_us(),
             parts: Default::default(),
-        });
+        })?;
         upload.ok_or(Refused::TooManyUploads)
     }
 

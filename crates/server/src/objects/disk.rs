@@ -4,11 +4,13 @@
 //! buckets/BUCKET/bucket.json          when the bucket was created, and whether it keeps versions
 //! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the stretches of data files it is made of
 //! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
+//! uploads/ID/upload.json              an upload in parts that is neither completed nor aborted
+//! uploads/ID/NUMBER.json              one of its parts: checksums, and the stretches of data files it is made of
 //! data/ab/NAME                        bytes; objects share them after a copy, a compose or a multipart upload
 //! ```
 //!
 //! Renaming an object's JSON into place is the moment at which it exists. Data files that no JSON names (a crash in
-//! the middle of an upload) are removed at the next start, so uploads in parts don't outlive the server.
+//! the middle of a request) are removed at the next start. Resumable sessions don't outlive the server.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,8 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
+use super::uploads::{Part, Upload};
 use super::versions::Versioning;
-use crate::checksum::hex;
+use super::writer::Written;
+use crate::checksum::{Sums, hex};
 
 /// The files of one store.
 #[derive(Debug)]
@@ -61,6 +65,15 @@ struct OwnedObjectRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+struct PartRecord {
+    number: u32,
+    etag: String,
+    modified_us: u64,
+    sums: Sums,
+    extents: Vec<ExtentRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
 struct ExtentRecord {
     file: String,
     offset: u64,
@@ -69,25 +82,27 @@ struct ExtentRecord {
 
 impl Disk {
     /// Opens or creates the folder and reads what is in it.
-    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Vec<Found>)> {
-        fs::create_dir_all(root.join("buckets"))?;
-        fs::create_dir_all(root.join("data"))?;
+    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Vec<Found>, Vec<Upload>)> {
+        for folder in ["buckets", "data", "uploads"] {
+            fs::create_dir_all(root.join(folder))?;
+        }
         let disk = Disk {
             root: root.to_owned(),
             store_open: Arc::new(AtomicBool::new(true)),
             next_name: AtomicU64::new(now_us),
         };
-        let mut files = disk.data_files()?;
+        let files = disk.data_files()?;
         let mut found = Vec::new();
         for entry in fs::read_dir(root.join("buckets"))? {
             let entry = entry?;
             if let (true, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
-                found.push(disk.read_bucket(name, &mut files)?);
+                found.push(disk.read_bucket(name, &files)?);
             }
         }
-        // What no object has taken a second reference to goes with this map.
+        let uploads = disk.read_uploads(&files)?;
+        // What no object and no part has taken a second reference to goes with this map.
         drop(files);
-        Ok((disk, found))
+        Ok((disk, found, uploads))
     }
 
     pub(crate) fn create_bucket(
@@ -144,13 +159,7 @@ impl Disk {
     }
 
     fn write_record(&self, path: &Path, object: &Object) -> io::Result<()> {
-        let extents = object.content.extents.iter().filter_map(|extent| match extent {
-            Extent::File { file, offset, len } => {
-                Some(ExtentRecord { file: file.name.clone(), offset: *offset, len: *len })
-            }
-            Extent::Memory(_) => None,
-        });
-        let record = ObjectRecord { object, extents: extents.collect() };
+        let record = ObjectRecord { object, extents: recorded(&object.content) };
         self.replace(path, &serde_json::to_vec(&record)?)
     }
 
@@ -180,7 +189,7 @@ impl Disk {
         Ok(files)
     }
 
-    fn read_bucket(&self, name: String, files: &mut HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
+    fn read_bucket(&self, name: String, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
         let folder = self.bucket(&name);
         let mut found =
             Found { name, created_us: 0, versioning: None, objects: Vec::new(), noncurrent: Vec::new() };
@@ -194,12 +203,7 @@ impl Disk {
                 Some(name) if name.ends_with(".json") => {
                     let record: OwnedObjectRecord = serde_json::from_slice(&fs::read(&path)?)?;
                     let mut object = record.object;
-                    for ExtentRecord { file, offset, len } in record.extents {
-                        let lost =
-                            || io::Error::other(format!("{} names {file}, which is missing", path.display()));
-                        let file = files.get(&file).ok_or_else(lost)?.clone();
-                        object.content.extents.push(Extent::File { file, offset, len });
-                    }
+                    object.content = content(&path, record.extents, files)?;
                     match object.standing.noncurrent_us {
                         None => found.objects.push(object),
                         Some(_) => found.noncurrent.push(object),
@@ -211,6 +215,57 @@ impl Disk {
         }
         self.undo_interrupted(&mut found)?;
         Ok(found)
+    }
+
+    /// Keeps an upload that has begun.
+    pub(crate) fn begin_upload(&self, upload: &Upload) -> io::Result<()> {
+        let folder = self.upload(&upload.id);
+        fs::create_dir_all(&folder)?;
+        self.replace(&folder.join("upload.json"), &serde_json::to_vec(upload)?)
+    }
+
+    /// Keeps a part of an upload.
+    pub(crate) fn keep_part(&self, id: &str, part: &Part) -> io::Result<()> {
+        let record = PartRecord {
+            number: part.number,
+            etag: part.etag.clone(),
+            modified_us: part.modified_us,
+            sums: part.written.sums.clone(),
+            extents: recorded(&part.written.content),
+        };
+        let path = self.upload(id).join(format!("{}.json", part.number));
+        self.replace(&path, &serde_json::to_vec(&record)?)
+    }
+
+    /// Forgets an upload that was completed or aborted.
+    pub(crate) fn end_upload(&self, id: &str) -> io::Result<()> {
+        fs::remove_dir_all(self.upload(id))
+    }
+
+    fn read_uploads(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<Upload>> {
+        let mut uploads = Vec::new();
+        for entry in fs::read_dir(self.root.join("uploads"))? {
+            let folder = entry?.path();
+            // It was about to begin, or to end.
+            let Ok(text) = fs::read(folder.join("upload.json")) else {
+                fs::remove_dir_all(&folder)?;
+                continue;
+            };
+            let upload: Upload = serde_json::from_slice(&text)?;
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+                if name.parse::<u32>().is_err() || path.extension().is_none_or(|kind| kind != "json") {
+                    continue;
+                }
+                let PartRecord { number, etag, modified_us, sums, extents } =
+                    serde_json::from_slice(&fs::read(&path)?)?;
+                let written = Written { content: content(&path, extents, files)?, sums };
+                upload.parts().insert(number, Arc::new(Part { number, etag, written, modified_us }));
+            }
+            uploads.push(upload);
+        }
+        Ok(uploads)
     }
 
     /// A noncurrent version that is no older than the live object is of a change that was interrupted before it hid that.
@@ -237,6 +292,10 @@ impl Disk {
         self.root.join("buckets").join(name)
     }
 
+    fn upload(&self, id: &str) -> PathBuf {
+        self.root.join("uploads").join(id)
+    }
+
     /// Keys may be longer than file names, hold `..`, `//` or anything; their hash never does.
     fn record(&self, bucket: &str, key: &str) -> PathBuf {
         self.bucket(bucket).join(format!("{}.json", hashed(key)))
@@ -249,6 +308,30 @@ impl Disk {
     fn data(&self, name: &str) -> PathBuf {
         self.root.join("data").join(&name[name.len() - 2..]).join(name)
     }
+}
+
+/// The stretches of a content as they are written down.
+fn recorded(content: &Content) -> Vec<ExtentRecord> {
+    let extents = content.extents.iter().filter_map(|extent| match extent {
+        Extent::File { file, offset, len } => {
+            Some(ExtentRecord { file: file.name.clone(), offset: *offset, len: *len })
+        }
+        Extent::Memory(_) => None,
+    });
+    extents.collect()
+}
+
+/// The content that the record at `path` tells of.
+fn content(
+    path: &Path,
+    extents: Vec<ExtentRecord>,
+    files: &HashMap<String, Arc<DataFile>>,
+) -> io::Result<Content> {
+    let extents = extents.into_iter().map(|ExtentRecord { file, offset, len }| {
+        let lost = || io::Error::other(format!("{} names {file}, which is missing", path.display()));
+        Ok(Extent::File { file: files.get(&file).ok_or_else(lost)?.clone(), offset, len })
+    });
+    Ok(Content { extents: extents.collect::<io::Result<_>>()? })
 }
 
 fn hashed(key: &str) -> String {

@@ -1,8 +1,12 @@
 //! Uploads in parts, of both dialects.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
+use super::disk::Disk;
 use super::object::Attributes;
 use super::writer::Written;
 use crate::checksum::Algorithm;
@@ -12,7 +16,7 @@ use crate::checksum::Algorithm;
 const UPLOADS_MAX: usize = 10_000;
 
 /// One upload that has been begun and neither completed nor aborted.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Upload {
     pub(crate) id: String,
     pub(crate) bucket: String,
@@ -20,11 +24,12 @@ pub(crate) struct Upload {
     pub(crate) attributes: Attributes,
     pub(crate) checksum: Option<UploadChecksum>,
     pub(crate) initiated_us: u64,
+    #[serde(skip)]
     pub(crate) parts: Mutex<BTreeMap<u32, Arc<Part>>>,
 }
 
 /// The kind of checksum that an S3 client chose at the beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UploadChecksum {
     pub(crate) algorithm: Algorithm,
     pub(crate) composite: bool,
@@ -51,20 +56,43 @@ impl Upload {
     }
 }
 
-/// All uploads of a store. They live in memory only; a restart forgets them.
+/// All uploads of a store. Those of a store on disk outlive the server.
 #[derive(Debug, Default)]
-pub(crate) struct Uploads(Mutex<HashMap<String, Arc<Upload>>>);
+pub(crate) struct Uploads {
+    map: Mutex<HashMap<String, Arc<Upload>>>,
+    disk: Option<Arc<Disk>>,
+}
 
 impl Uploads {
+    /// The uploads of a store on disk, with those that an earlier run has left.
+    pub(crate) fn on_disk(disk: Arc<Disk>, left: Vec<Upload>) -> Self {
+        let left = left.into_iter().map(|upload| (upload.id.clone(), Arc::new(upload)));
+        Self { map: Mutex::new(left.collect()), disk: Some(disk) }
+    }
+
     /// Keeps it; `None` where there are too many.
-    pub(crate) fn insert(&self, upload: Upload) -> Option<Arc<Upload>> {
+    pub(crate) fn insert(&self, upload: Upload) -> io::Result<Option<Arc<Upload>>> {
         let mut map = self.map();
         if map.len() >= UPLOADS_MAX {
-            return None;
+            return Ok(None);
+        }
+        if let Some(disk) = &self.disk {
+            disk.begin_upload(&upload)?;
         }
         let upload = Arc::new(upload);
         map.insert(upload.id.clone(), upload.clone());
-        Some(upload)
+        Ok(Some(upload))
+    }
+
+    /// Keeps a part, in place of an earlier one of its number.
+    pub(crate) fn keep(&self, upload: &Upload, part: Part) -> io::Result<Arc<Part>> {
+        let mut parts = upload.parts();
+        if let Some(disk) = &self.disk {
+            disk.keep_part(&upload.id, &part)?;
+        }
+        let part = Arc::new(part);
+        parts.insert(part.number, part.clone());
+        Ok(part)
     }
 
     /// The upload of that id, if it is for that key.
@@ -72,8 +100,12 @@ impl Uploads {
         self.map().get(id).filter(|upload| upload.bucket == bucket && upload.key == key).cloned()
     }
 
-    pub(crate) fn remove(&self, id: &str) -> Option<Arc<Upload>> {
-        self.map().remove(id)
+    pub(crate) fn remove(&self, id: &str) {
+        let removed = self.map().remove(id);
+        if let (Some(disk), Some(_)) = (&self.disk, &removed) {
+            // What stays comes back at the next start, and can be aborted then.
+            let _ = disk.end_upload(id);
+        }
     }
 
     /// The uploads of a bucket, by key and then by age.
@@ -89,7 +121,7 @@ impl Uploads {
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Upload>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,10 +141,11 @@ mod tests {
             initiated_us: 0,
             parts: Default::default(),
         };
-        assert!((0..UPLOADS_MAX).all(|number| uploads.insert(upload(number)).is_some()));
-        assert!(uploads.insert(upload(UPLOADS_MAX)).is_none());
+        let is_kept = |number| uploads.insert(upload(number)).unwrap().is_some();
+        assert!((0..UPLOADS_MAX).all(is_kept));
+        assert!(!is_kept(UPLOADS_MAX));
         uploads.remove("7");
-        assert!(uploads.insert(upload(UPLOADS_MAX)).is_some());
+        assert!(is_kept(UPLOADS_MAX));
         assert_eq!(uploads.len(), UPLOADS_MAX);
     }
 }

@@ -104,7 +104,7 @@ pub(super) async fn part(
         set_checksum!(output, algorithm, base64(&sum));
     }
     tell_encryption!(output, &upload.attributes.asked.encryption);
-    output.e_tag = Some(ETag::Strong(keep(&upload, number, written).etag.clone()));
+    output.e_tag = Some(ETag::Strong(keep(dialect, &upload, number, written)?.etag.clone()));
     Ok(output)
 }
 
@@ -135,7 +135,7 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     while let Some(bytes) = reader.next() {
         hasher.update(&bytes.map_err(S3Error::internal_error)?);
     }
-    let part = keep(&upload, number, Written { content, sums: hasher.finish() });
+    let part = keep(dialect, &upload, number, Written { content, sums: hasher.finish() })?;
     let mut result = CopyPartResult {
         e_tag: Some(ETag::Strong(part.etag.clone())),
         last_modified: Some(timestamp(part.modified_us)),
@@ -221,15 +221,14 @@ fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadC
     Err(s3_error!(InvalidRequest, "This checksum type can't be used with this checksum algorithm."))
 }
 
-fn keep(upload: &Upload, number: u32, written: Written) -> Arc<StoredPart> {
+fn keep(dialect: &Dialect, upload: &Upload, number: u32, written: Written) -> S3Result<Arc<StoredPart>> {
     let sums = &written.sums;
     let etag = match sums.md5 {
         Some(md5) => hex(&md5),
         None => format!("{:016x}{:08x}", sums.crc64nvme.unwrap_or_default(), sums.crc32c),
     };
-    let part = Arc::new(StoredPart { number, etag, written, modified_us: now_us() });
-    upload.parts().insert(number, part.clone());
-    part
+    let part = StoredPart { number, etag, written, modified_us: now_us() };
+    dialect.objects.uploads.keep(upload, part).map_err(|error| refusal(error.into()))
 }
 
 #[cfg(test)]

@@ -55,6 +55,41 @@ fn parts_and_compositions_share_files_that_are_removed_with_their_last_object() 
 }
 
 #[test]
+fn uploads_in_parts_outlive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "/demo/k";
+    let first = rig(folder.path());
+    let [id, aborted] = [(), ()].map(|()| {
+        let begun = first.send("POST", &format!("{key}?uploads"), &[("x-amz-meta-a", "1")], "").unwrap();
+        begun.element("UploadId").to_owned()
+    });
+    let part = |rig: &Rig, id: &str, number: u32, bytes: &'static str| {
+        let target = format!("{key}?partNumber={number}&uploadId={id}");
+        rig.send("PUT", &target, &[], bytes).unwrap().header("etag").to_owned()
+    };
+    part(&first, &id, 1, "replaced");
+    let one = part(&first, &id, 1, "one, ");
+    part(&first, &aborted, 1, "never");
+    first.send("DELETE", &format!("{key}?uploadId={aborted}"), &[], "").unwrap();
+    drop(first);
+    let second = rig(folder.path());
+    assert_eq!(second.get(&format!("{key}?uploadId={aborted}")).status, 404);
+    let two = part(&second, &id, 2, "two");
+    let parts = [(1, one), (2, two)]
+        .map(|(number, etag)| format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"));
+    let body = format!("<CompleteMultipartUpload>{}</CompleteMultipartUpload>", parts.concat());
+    assert_eq!(second.send("POST", &format!("{key}?uploadId={id}"), &[], body).unwrap().status, 200);
+    drop(second);
+    let third = rig(folder.path());
+    let got = third.get(key);
+    assert_eq!((got.text(), got.header("x-amz-meta-a")), ("one, two", "1"));
+    assert_eq!(third.get(&format!("{key}?uploadId={id}")).status, 404);
+    assert_eq!(data_files(folder.path()), 2);
+    third.send("DELETE", key, &[], "").unwrap();
+    assert_eq!(data_files(folder.path()), 0);
+}
+
+#[test]
 fn an_overwritten_object_is_replaced_whole() {
     let folder = tempfile::tempdir().unwrap();
     let rig = rig(folder.path());

@@ -58,7 +58,8 @@ pub(super) async fn part(mut call: XmlCall<'_>) -> Answer {
             answer.headers_mut().append(name.clone(), hash);
         }
     }
-    upload.parts().insert(number, Arc::new(Part { number, etag, written, modified_us: now_us() }));
+    let part = Part { number, etag, written, modified_us: now_us() };
+    call.state.objects.uploads.keep(&upload, part).map_err(|error| Problem::io(&error))?;
     Ok(answer)
 }
 

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::event::{Direction, Flow};
+use super::in_flight::SERVICE;
 use super::lane::LANES_MAX;
 use super::path_estimate::{GROWS, REMEMBERED};
 
@@ -27,36 +28,26 @@ const CALM_AFTER_LOSS: u32 = 12;
 /// The shortest calm after which goodput counts as fallen. BBR drains its queue for 200 ms each ten seconds.
 const FALLEN_MIN: Duration = Duration::from_millis(300);
 
-/// The first step goes to so many lanes where nothing was lost, which is the surest sign of a server that holds its connections. A server's cap of 90 MB/s a connection then leaves one more step for 5 Gbit/s.
+/// The first step goes to so many lanes where nothing was lost: then most likely the server holds its connections. With a cap of 90 MB/s each,
+/// as S3 has, one more step reaches 5 Gbit/s.
 const FIRST_STEP: usize = 4;
-
-/// A step has paid where goodput rises by this.
-const PAYS: f64 = 1.2;
 
 /// Goodput so many times below what the path has carried lately isn't held by the path, but by senders that take each loss for a full
 /// queue. Below twice, senders that go by rate and were held back are still growing.
 const FALLEN: f64 = 2.0;
 
-/// A round trip longer than the shortest by one in so many, and by [`QUEUE_MIN`], shows a queue.
+/// A round trip longer than the shortest by one in so many, and by what a busy machine takes to answer, shows a queue.
 const QUEUE: u32 = 10;
-const QUEUE_MIN: Duration = Duration::from_millis(1);
 
 /// A connection on which nothing has come for a part of the round trip, and for this long, stands still: its server or its window holds it,
-/// not the path. What it shows of the round trip then is its own pause.
+/// not the path. The round trip that it shows then is its own pause. One such window in as many is more than chance.
 const PAUSE: u32 = 4;
 const PAUSE_MIN: Duration = Duration::from_millis(4);
-
-/// One such window in so many is more than chance.
-const PAUSED: u32 = 4;
-
-/// From a server this near, memory and processors hold bulk: a lane for each of two threads.
-const NEAR: Duration = Duration::from_millis(1);
 
 /// From a server this far, slow starts cost more than a queue: they go side by side, and each lane fills [`FAR_LANE`] bytes of a path of
 /// 1 Gbit/s, which is what Linux's send buffers let a connection have on its way.
 const FAR: Duration = Duration::from_millis(100);
 const FAR_LANE: f64 = 3e6;
-const FAR_MAX: usize = 16;
 
 /// What a path carries whose rate isn't known, in bytes a second.
 const RATE_UNKNOWN: f64 = 125e6;
@@ -65,21 +56,23 @@ const RATE_UNKNOWN: f64 = 125e6;
 /// upload is also written down by the store before its answer comes.
 const ROUND_TRIPS_BETWEEN: [f64; 2] = [4.0, 8.0];
 
-/// So many lanes cover each other's pauses between requests at most.
-const COVERING_MAX: f64 = 16.0;
+/// Lanes that go side by side before any has shown that it pays.
+const SIDE_BY_SIDE_MAX: usize = 16;
 
 /// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
 pub(super) fn covering(direction: Direction, mean: u64, rtt: Duration, rate: Option<f64>) -> usize {
     let round_trips = ROUND_TRIPS_BETWEEN[direction as usize];
     let round_trips = rate.unwrap_or(RATE_UNKNOWN) * rtt.as_secs_f64() * round_trips;
-    1 + (round_trips / mean.max(1) as f64).min(COVERING_MAX - 1.0).ceil() as usize
+    let others = (round_trips / mean.max(1) as f64).ceil() as usize;
+    1 + others.min(SIDE_BY_SIDE_MAX - 1)
 }
 
 /// The number of lanes from the first request on, to a server at this distance.
 fn first(rtt: Duration) -> usize {
     match rtt {
-        near if near < NEAR => 2,
-        far if far >= FAR => ((RATE_UNKNOWN * far.as_secs_f64() / FAR_LANE) as usize).min(FAR_MAX),
+        // Memory and processors hold bulk in the same house: a lane for each of two threads.
+        near if near < SERVICE => 2,
+        far if far >= FAR => ((RATE_UNKNOWN * far.as_secs_f64() / FAR_LANE) as usize).min(SIDE_BY_SIDE_MAX),
         _ => 1,
     }
 }
@@ -236,7 +229,7 @@ impl FreightLanes {
         if let Some(first) = window.bytes.filter(counts) {
             let goodput = (reading.bytes - first) as f64 / passed.as_secs_f64();
             if let Some(flow) = reading.flow {
-                self.queued += u32::from(flow.round_trip > rtt + (rtt / QUEUE).max(QUEUE_MIN));
+                self.queued += u32::from(flow.round_trip > rtt + (rtt / QUEUE).max(SERVICE));
                 self.paused += u32::from(flow.quiet > (rtt / PAUSE).max(PAUSE_MIN));
                 self.has_lost |= flow.disordered > 0;
             }
@@ -250,21 +243,6 @@ impl FreightLanes {
 
     /// One measured window in which every lane was busy.
     fn take(&mut self, now: Instant, length: Duration, goodput: f64, shown: f64) {
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "DBG g={:.1} target={} risen={:.1} calm={} q={} p={} l={} shown={:.1} trial={:?} full={:?}",
-                goodput / 1e6,
-                self.target(),
-                self.risen / 1e6,
-                self.calm,
-                self.queued,
-                self.paused,
-                self.has_lost,
-                shown / 1e6,
-                self.trial,
-                self.full_until.map(|u| u.saturating_duration_since(now))
-            );
-        }
         self.latest.rotate_left(1);
         self.latest[CALM as usize - 1] = goodput;
         let level = self.latest.iter().sum::<f64>() / f64::from(CALM);
@@ -287,7 +265,7 @@ impl FreightLanes {
         let has_fallen =
             is_long && level * FALLEN < self.best.max(shown / GROWS) && allowed(self.fallen_held_until);
         match self.trial {
-            Trial::Step { goodput, .. } if level >= goodput * PAYS => {
+            Trial::Step { goodput, .. } if level >= goodput * GROWS => {
                 self.trial = Trial::None;
                 self.step(now, level, shown);
             }
@@ -316,7 +294,7 @@ impl FreightLanes {
 
     /// Adds lanes, unless the path's own queue has shown that it is full, of what it is known to carry.
     fn step(&mut self, now: Instant, level: f64, shown: f64) {
-        let is_paused = self.paused * PAUSED >= self.calm;
+        let is_paused = self.paused * PAUSE >= self.calm;
         if self.queued > 0 && !is_paused {
             self.full_until = Some(now + REMEMBERED);
         }
@@ -457,7 +435,7 @@ mod tests {
     #[test]
     fn far_away_lanes_begin_side_by_side() {
         let target = |ms| Bulk::begins(Duration::from_millis(ms)).lanes.target();
-        assert_eq!([0, 1, 20, 99, 100, 200, 900].map(target), [2, 1, 1, 1, 4, 8, FAR_MAX]);
+        assert_eq!([0, 1, 20, 99, 100, 200, 900].map(target), [2, 1, 1, 1, 4, 8, SIDE_BY_SIDE_MAX]);
     }
 
     #[test]
@@ -465,7 +443,7 @@ mod tests {
         let at_20_ms = |mean: u64| covering(Direction::Down, mean, RTT, None);
         assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
         assert_eq!(covering(Direction::Up, 16 << 20, RTT, None), 3);
-        assert_eq!(covering(Direction::Up, 1, Duration::from_secs(1), Some(1e9)), COVERING_MAX as usize);
+        assert_eq!(covering(Direction::Up, 1, Duration::from_secs(1), Some(1e9)), SIDE_BY_SIDE_MAX);
     }
 
     #[test]

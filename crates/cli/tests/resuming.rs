@@ -78,7 +78,7 @@ fn a_download_that_is_killed_ten_times_is_resumed_exactly_each_time() {
 
 #[test]
 fn an_interrupted_download_says_what_is_kept_and_the_same_command_goes_on() {
-    let faults = Faults::parse(["get stall@3MiB"]).expect("a rule");
+    let faults = Faults::parse(["get stall@8MiB"]).expect("a rule");
     let endpoint = Endpoint::start_with(Wire::Plain, Config { faults, ..Config::default() });
     let laneway = endpoint.program(LANEWAY);
     let size = 64 * MIB;
@@ -101,14 +101,14 @@ fn an_interrupted_download_says_what_is_kept_and_the_same_command_goes_on() {
         assert!(fetched <= size - kept + SLACK, "{fetched} fetched, {kept} kept");
         assert!(fs::read(out.join("big")).expect("read") == bytes);
         assert_eq!(fs::read_dir(&out).expect("read").count(), 1);
-        endpoint.server().set_faults(Faults::parse(["get stall@3MiB"]).expect("a rule"));
+        endpoint.server().set_faults(Faults::parse(["get stall@8MiB"]).expect("a rule"));
     }
     assert!(endpoint.server().store().keys("bucket").is_empty(), "moved");
 }
 
 #[test]
 fn an_interrupted_tree_is_completed_in_the_same_folder() {
-    let stalling = || Faults::parse(["get stall@3MiB"]).expect("a rule");
+    let stalling = || Faults::parse(["get stall@8MiB"]).expect("a rule");
     for (verb, scheme) in [("cp", "gs"), ("mv", "s3")] {
         let endpoint = Endpoint::start_with(Wire::Plain, Config { faults: stalling(), ..Config::default() });
         let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());

@@ -35,6 +35,13 @@ const BESIDE_DOWN: f64 = GROWS;
 /// while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms.
 const BESIDE_UP: f64 = GAIN;
 
+/// Uploads alone may send so many times what the path carries: more than what counts as growth, by which a path that has become faster isn't
+/// full any more, and nothing is paced.
+const PACE: f64 = GROWS * GROWS;
+
+/// A pace below this, in bytes a second, is left to TCP: what has stood still for long would begin again by it.
+const PACE_MIN: f64 = 1024.0 * 1024.0;
+
 /// A thread at either end may not be running for so long; what the path carries meanwhile waits beside what is on its way. It was 128 KiB, measured at
 /// 1 Gbit/s, by which a memory's path of 10 Gbit/s lost a fifth. As long as what a server takes to answer at least, which is no more than that, too.
 const ASLEEP: Duration = SERVICE;
@@ -135,13 +142,13 @@ impl BulkInFlight {
         Some(Some(bytes))
     }
 
-    /// How fast each of `lanes` may send that carry bulk alone, in bytes a second: `Some` when that differs by much from what was said last. Together they may
-    /// become faster by what counts as growth. Each part of an upload ends with a pause, after which a sender that goes by rate bursts at almost
+    /// How fast each of `lanes` may send that carry bulk alone, in bytes a second: `Some` when that differs by much from what was said last. Each part of an upload ends with a pause, after which a sender that goes by rate bursts at almost
     /// three times its share: a path of 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again.
     pub(super) fn pace(&mut self, lanes: usize, path: &PathEstimate, beside: Beside) -> Option<Option<u32>> {
         let is_alone = lanes > 0 && !beside.expects_small;
         let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
-        let each = rate.map(|rate| rate * GROWS / lanes as f64).filter(|each| *each < f64::from(u32::MAX));
+        let each = rate.map(|rate| rate * PACE / lanes as f64);
+        let each = each.filter(|each| (PACE_MIN..f64::from(u32::MAX)).contains(each));
         let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
         if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / CHANGE_MIN) {
             return None;

@@ -22,7 +22,7 @@ fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
 #[test]
 fn a_corrupted_slice_of_a_large_object_is_found_by_the_combined_checksum() {
     for kind in KINDS {
-        let stage = Stage::with_faults(kind, &["get:2-99 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2-99 corrupt"]);
         stage.object("k", &noise(40 * MIB, 1));
         stage.file("out/k", "old");
         let report = stage.cp(stage.url("k"), stage.path("out/k"));
@@ -70,17 +70,13 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
 fn what_a_slow_connection_still_has_to_bring_at_the_end_is_shared_with_others() {
     at_once(&KINDS, |kind| {
         let bytes = noise(40 * MIB, 1);
-        let requests = |faults: &[&str]| {
-            let stage = Stage::with_faults(kind, faults);
-            stage.object("k", &bytes);
-            stage.cp(stage.url("k"), stage.path("k")).all_done();
-            assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
-            stage.requests("get")
-        };
-        // The stream that opens is slow enough for nine slices to be made of the rest, however busy the machine is. Most of one of them,
-        // which takes 16 s alone, is left when all others are there.
-        let requests = requests(&["get:1 slow 4MiB/s", "get:3 slow 256KiB/s"]);
-        assert!(requests > 10, "{kind:?}: nobody helped, {requests} requests");
+        // Alone the stream that opens would take 40 s.
+        let stage = Stage::with_faults(kind, &["get:1 slow 1MiB/s"]);
+        stage.object("k", &bytes);
+        stage.cp(stage.url("k"), stage.path("k")).all_done();
+        assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
+        let requests = stage.requests("get");
+        assert!(requests >= 4, "{kind:?}: nothing helped, {requests} requests");
     });
 }
 

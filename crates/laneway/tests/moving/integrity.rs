@@ -171,7 +171,7 @@ fn a_resumed_download_is_compared_by_a_composite_too() {
     let stage = s3(S3Config::default());
     let bytes = noise(64 * MIB, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &[9_999_999; 6]);
-    stage.server.set_faults(Faults::parse(["get stall@3MiB"]).unwrap());
+    stage.server.set_faults(Faults::parse(["get stall@12MiB"]).unwrap());
     let request =
         laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path("out/k")));
     std::fs::create_dir_all(stage.path("out")).unwrap();

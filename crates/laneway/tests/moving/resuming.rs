@@ -14,7 +14,7 @@ const ENOUGH: u64 = 10 * MIB as u64;
 
 /// A server whose bodies stop after 3 MiB each, less than any slice has, so that no download ends before its job is cancelled.
 fn halting(kind: Kind) -> Stage {
-    let stage = Stage::with_faults(kind, &["get stall@3MiB"]);
+    let stage = Stage::with_faults(kind, &["get stall@12MiB"]);
     std::fs::create_dir_all(stage.path("out")).unwrap();
     stage
 }
@@ -170,7 +170,7 @@ fn two_jobs_with_one_destination_share_no_file() {
 #[test]
 fn bytes_that_came_wrong_in_an_earlier_run_are_found_and_fetched_anew() {
     at_once(&DIALECTS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:1-3 corrupt@1000", "get:4-999 stall@3MiB"]);
+        let stage = Stage::with_faults(kind, &["get:1 corrupt@1000", "get:2-999 stall@3MiB"]);
         std::fs::create_dir_all(stage.path("out")).unwrap();
         let bytes = noise(SIZE, 1);
         stage.object("k", &bytes);
@@ -186,7 +186,7 @@ fn bytes_that_came_wrong_in_an_earlier_run_are_found_and_fetched_anew() {
 #[test]
 fn bytes_that_turn_out_wrong_are_not_kept() {
     at_once(&DIALECTS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:2-99 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2-99 corrupt"]);
         stage.object("k", &noise(SIZE, 1));
         assert_eq!(stage.copy(download(&stage)).failure().0, "integrity");
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}");

@@ -41,7 +41,8 @@ const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 /// before.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
-/// And where others are under way that say nothing either: most likely it is the path, and a new connection a probe of it.
+/// And where others are under way that say nothing either, or bulk has stopped coming of which nothing tells what is usual: most likely it is
+/// the path, and a new connection a probe of it.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
 /// A body that moves is a straggler when the rest of it would take this many times what a hedge would.
@@ -245,13 +246,19 @@ impl Watch {
         if seen.head.is_some() && !self.judges_bodies {
             return Judgement::LookAgain(soon);
         }
-        let Some(peers) = self.groups.get(&running.group) else { return Judgement::LookAgain(soon) };
-        let concurrent = peers.usual_silence(Some(seen.sent));
-        let Some(usual) = concurrent.or_else(|| peers.usual_silence(None)) else {
-            return Judgement::LookAgain(soon);
-        };
         let since = self.silent_since(now, running.group.role, seen);
         let silence = now.saturating_duration_since(since);
+        let peers = self.groups.get(&running.group);
+        let concurrent = peers.and_then(|peers| peers.usual_silence(Some(seen.sent)));
+        let usual = concurrent.or_else(|| peers?.usual_silence(None));
+        let Some((peers, usual)) = peers.zip(usual) else {
+            // A few long streams show little of what is usual.
+            let is_stuck = running.group.role == Role::Freight && seen.head.is_some();
+            return match is_stuck && silence >= ALL_SILENT_MIN {
+                true => Judgement::Straggler(silence),
+                false => Judgement::LookAgain(soon),
+            };
+        };
         let answered = peers.count_since(seen.sent);
         let others = match is_all && self.running.len() == 1 {
             true => Others::None,

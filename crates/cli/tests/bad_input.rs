@@ -238,6 +238,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("cat --range 9-10 gs://bucket/k", 1, "range"),
     ("serve --rtt soon", 2, "50ms"),
     ("serve --bandwidth wide", 2, "100Mbit/s"),
+    ("serve --connection-bandwidth thin", 2, "100Mbit/s"),
+    ("serve --connection-bandwidth 0MB/s", 2, "100Mbit/s"),
     ("serve --max-streams -1", 2, "-1"),
     ("serve --max-streams x", 2, "expects a count of 0 or more"),
     ("serve --fault 'get explode'", 2, "explode"),

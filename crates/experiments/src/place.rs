@@ -36,6 +36,8 @@ pub struct Imitated {
     pub queue: Option<u64>,
     /// How many packets are lost by chance, from 0 to 0.5.
     pub loss: f64,
+    /// Bytes a second that each connection takes and sends at most; `None` is no cap.
+    pub connection_bandwidth: Option<u64>,
     /// Whether HTTP/2 is not offered.
     pub h1_only: bool,
     /// Whose protocol is spoken with it.
@@ -53,6 +55,7 @@ impl Imitated {
         bandwidth: Some(125_000_000),
         queue: None,
         loss: 0.0,
+        connection_bandwidth: None,
         h1_only: false,
         provider: Provider::Gcs,
     };

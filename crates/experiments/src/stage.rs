@@ -404,12 +404,13 @@ pub struct Left {
 /// # Errors
 /// What keeps it from being started.
 pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Result<(Server, Remote), Error> {
-    let Imitated { rtt, bandwidth, queue, loss, h1_only, provider } = imitated;
+    let Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, h1_only, provider } = imitated;
     // What is measured is not how fast the store computes MD5s.
     let gcs = GcsConfig { md5: false, ..GcsConfig::default() };
     let tls = Some(Tls::Generated);
-    let server =
-        Server::start(Config { tls, h1_only, rtt, bandwidth, queue, loss, gcs, ..Config::default() })?;
+    let config =
+        Config { tls, h1_only, rtt, bandwidth, queue, loss, connection_bandwidth, gcs, ..Config::default() };
+    let server = Server::start(config)?;
     server.create_bucket(bucket)?;
     let ca_file = folder.join(CA_FILE);
     fs::write(&ca_file, server.ca_pem().unwrap_or_default()).map_err(local("writing the CA file"))?;

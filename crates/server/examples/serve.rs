@@ -1,7 +1,8 @@
 //! A server for trying clients by hand: prints its URL, writes its CA, and runs until it is killed.
 //!
 //! `cargo run -p laneway-server --example serve -- [--root DIR] [--listen ADDR] [--tls CA-FILE] [--bucket NAME]...
-//! [--rtt 50ms] [--bandwidth 1Gbit/s] [--queue 1MiB] [--loss 0.5%] [--fault RULE]...`
+//! [--rtt 50ms] [--bandwidth 1Gbit/s] [--queue 1MiB] [--loss 0.5%] [--connection-bandwidth 90MB/s]
+//! [--fault RULE]...`
 
 use std::error::Error;
 
@@ -26,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--rtt" => config.rtt = parse_duration(&value)?,
             "--bandwidth" => config.bandwidth = Some(parse_rate(&value)?),
             "--queue" => config.queue = Some(parse_size(&value)?),
+            "--connection-bandwidth" => config.connection_bandwidth = Some(parse_rate(&value)?),
             "--loss" => config.loss = parse_loss(&value)?,
             "--fault" => config.faults.rules.push(parse_fault(&value)?),
             _ => return Err(format!("unknown option {option}").into()),

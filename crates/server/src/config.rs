@@ -36,6 +36,10 @@ pub struct Config {
     /// How many of all packets of 1448 bytes are lost by chance, from 0 to 0.5, in each direction. What is drawn starts
     /// from `seed`.
     pub loss: f64,
+    /// Bytes per second that each connection takes and sends at most, in each direction by itself, TLS and framing included;
+    /// `None` is no cap. S3 sends some 90 MB/s on a connection. After a pause 64 KiB pass at once, or what the rate brings in 3 ms.
+    /// Behind the cap, buffers of the kernel or of the imitated path take in what a client sends sooner.
+    pub connection_bandwidth: Option<u64>,
     /// How long an h1 connection is kept on which no request comes; `None` is 30 s, as at MinIO.
     pub idle_max: Option<Duration>,
     /// Faults on purpose.
@@ -70,6 +74,7 @@ impl Default for Config {
             bandwidth: None,
             queue: None,
             loss: 0.0,
+            connection_bandwidth: None,
             idle_max: None,
             faults: Faults::default(),
             seed: 0,

@@ -44,7 +44,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     shared.tally.connections.fetch_add(1, Relaxed);
     let open = shared.tally.connections_open.fetch_add(1, Relaxed) + 1;
     shared.tally.connections_peak.fetch_max(open, Relaxed);
-    let socket = Socket { transport, tally: shared.tally.clone(), control: control.clone() };
+    let cap = shared.connection_bandwidth;
+    let socket = Socket::new(transport, cap, shared.tally.clone(), control.clone());
 
     let Some(acceptor) = shared.acceptor.clone() else {
         return speak_h1(shared, socket, control).await;

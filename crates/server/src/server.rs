@@ -86,6 +86,7 @@ impl Server {
             tally,
             link: Link::new(path, config.seed),
             rtt: config.rtt,
+            connection_bandwidth: config.connection_bandwidth,
             idle_max: config.idle_max,
             acceptor,
             streams_max: config.max_streams,

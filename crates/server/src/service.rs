@@ -42,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
+    pub(crate) connection_bandwidth: Option<u64>,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,

@@ -9,10 +9,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep};
 
 use crate::counters::Tally;
 use crate::link::pump::Delayed;
 use crate::link::unsent;
+use crate::token_bucket::TokenBucket;
 
 /// What the requests on a connection can do to it.
 #[derive(Debug, Default)]
@@ -56,9 +58,11 @@ impl Control {
 
 /// The bytes of one connection.
 pub(crate) struct Socket {
-    pub(crate) transport: Transport,
-    pub(crate) tally: Arc<Tally>,
-    pub(crate) control: Arc<Control>,
+    transport: Transport,
+    inbound: Option<Cap>,
+    outbound: Option<Cap>,
+    tally: Arc<Tally>,
+    control: Arc<Control>,
 }
 
 pub(crate) enum Transport {
@@ -66,6 +70,53 @@ pub(crate) enum Transport {
     Delayed(Box<Delayed>),
     /// Handed on while the socket is dropped.
     Gone,
+}
+
+/// The cap of one direction.
+struct Cap {
+    bucket: TokenBucket,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Cap {
+    fn new(bytes_per_second: u64) -> Cap {
+        Cap { bucket: TokenBucket::new(bytes_per_second, Instant::now().into_std()), pause: None }
+    }
+
+    /// Waits until bytes may pass, and says how many.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match self.bucket.room(Instant::now().into_std()) {
+                Ok(room) => return Poll::Ready(room),
+                Err(wait) => self.pause = Some(Box::pin(tokio::time::sleep(wait))),
+            }
+        }
+    }
+}
+
+impl Socket {
+    /// Makes a socket of a transport. Each direction lets `bytes_per_second` pass, where that is set.
+    pub(crate) fn new(
+        transport: Transport,
+        bytes_per_second: Option<u64>,
+        tally: Arc<Tally>,
+        control: Arc<Control>,
+    ) -> Socket {
+        let cap = || bytes_per_second.map(Cap::new);
+        Socket { transport, inbound: cap(), outbound: cap(), tally, control }
+    }
+
+    fn poll_read_transport(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Transport::Delayed(delayed) => Pin::new(delayed).poll_read(cx, buf),
+            Transport::Gone => Poll::Ready(Ok(())),
+        }
+    }
 }
 
 impl Drop for Socket {
@@ -101,10 +152,19 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_read(cx, buf),
-            Transport::Gone => Poll::Ready(Ok(())),
+        let read = match &mut self.inbound {
+            None => self.poll_read_transport(cx, buf),
+            Some(cap) => {
+                let room = ready!(cap.poll_room(cx)).min(buf.remaining());
+                let mut part = ReadBuf::new(buf.initialize_unfilled_to(room));
+                let read = self.poll_read_transport(cx, &mut part);
+                let len = part.filled().len();
+                buf.advance(len);
+                if let Some(cap) = &mut self.inbound {
+                    cap.bucket.take(len);
+                }
+                read
+            }
         };
         self.tally.bytes_in.fetch_add((buf.filled().len() - before) as u64, Relaxed);
         read
@@ -113,12 +173,20 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let room = match &mut self.outbound {
+            Some(cap) => ready!(cap.poll_room(cx)),
+            None => usize::MAX,
+        };
+        let bytes = &bytes[..room.min(bytes.len())];
         let written = ready!(match &mut self.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Delayed(delayed) => Pin::new(delayed).poll_write(cx, bytes),
             Transport::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         })?;
         self.tally.bytes_out.fetch_add(written as u64, Relaxed);
+        if let Some(cap) = &mut self.outbound {
+            cap.bucket.take(written);
+        }
         Poll::Ready(Ok(written))
     }
 
@@ -127,6 +195,10 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.outbound.is_some() {
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return self.poll_write(cx, first.map_or(&[][..], |slice| &**slice));
+        }
         let written = ready!(match &mut self.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Transport::Delayed(delayed) => Pin::new(delayed).poll_write_vectored(cx, slices),
@@ -137,7 +209,7 @@ impl AsyncWrite for Socket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        matches!(self.transport, Transport::Plain(_))
+        self.outbound.is_none() && matches!(self.transport, Transport::Plain(_))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -156,5 +228,52 @@ impl AsyncWrite for Socket {
             Transport::Delayed(delayed) => Pin::new(delayed).poll_shutdown(cx),
             Transport::Gone => Poll::Ready(Ok(())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const RATE: u64 = 20_000_000;
+    const BYTES: usize = 40_000_000;
+
+    /// A capped socket and its client.
+    async fn connected() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let (tally, control) = Default::default();
+        (Socket::new(Transport::Plain(accepted), Some(RATE), tally, control), client)
+    }
+
+    /// Two seconds of bytes, less the burst. The last of tokio's whole milliseconds may be added.
+    fn assert_at_rate(took: Duration) {
+        assert!((1.99..2.02).contains(&took.as_secs_f64()), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_capped_connection_sends_its_rate() {
+        let (mut socket, mut client) = connected().await;
+        let reading = tokio::spawn(async move { client.read_exact(&mut vec![0; BYTES]).await });
+        let begun = Instant::now();
+        socket.write_all(&vec![1; BYTES]).await.unwrap();
+        assert_at_rate(begun.elapsed());
+        assert_eq!(reading.await.unwrap().unwrap(), BYTES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_capped_connection_takes_its_rate() {
+        let (mut socket, mut client) = connected().await;
+        let writing = tokio::spawn(async move { client.write_all(&vec![1; BYTES]).await });
+        let begun = Instant::now();
+        socket.read_exact(&mut vec![0; BYTES]).await.unwrap();
+        assert_at_rate(begun.elapsed());
+        writing.await.unwrap().unwrap();
     }
 }

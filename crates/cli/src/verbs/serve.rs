@@ -82,6 +82,12 @@ pub(crate) struct Serve {
     /// where nothing follows. At most 50%.
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss, help_heading = "Imitation")]
     loss: Option<f64>,
+    /// Bytes a second that each connection takes and sends at most: 90MB/s
+    ///
+    /// S3 caps a connection at some 90 MB/s, so that one object needs several to fill a fast link. The cap counts TLS and framing, holds
+    /// in each direction by itself, and needs neither --rtt nor --bandwidth.
+    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
+    connection_bandwidth: Option<u64>,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]
     faults: Vec<FaultRule>,
@@ -175,6 +181,7 @@ impl Serve {
             bandwidth: self.bandwidth,
             queue: self.queue,
             loss: self.loss.unwrap_or_default(),
+            connection_bandwidth: self.connection_bandwidth,
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
             versions: self.versions,

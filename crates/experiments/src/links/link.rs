@@ -36,7 +36,15 @@ impl Link {
 
     pub(super) fn imitated(&self, provider: Provider, h1_only: bool) -> Imitated {
         let Self { rtt, bandwidth, queue, loss } = *self;
-        Imitated { rtt, bandwidth: Some(bandwidth), queue: Some(queue), loss, h1_only, provider }
+        Imitated {
+            rtt,
+            bandwidth: Some(bandwidth),
+            queue: Some(queue),
+            loss,
+            connection_bandwidth: None,
+            h1_only,
+            provider,
+        }
     }
 
     /// The options of the other benchmarks for it.

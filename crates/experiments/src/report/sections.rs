@@ -21,12 +21,15 @@ pub(super) use slices::slices;
 
 /// The way to a store, for people.
 fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
-    let Some(Imitated { rtt, bandwidth, queue, loss, .. }) = link else {
+    let Some(Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, .. }) = link else {
         return format!("the path to {store} ({})", distance(rtt_s));
     };
     let rtt = distance(rtt.as_secs_f64());
+    let capped = connection_bandwidth
+        .map(|cap| format!(", at most {} a connection", link_rate(cap)))
+        .unwrap_or_default();
     let Some(rate) = bandwidth else {
-        return format!("an imitated delay of {rtt} without a limit of bandwidth");
+        return format!("an imitated delay of {rtt} without a limit of bandwidth{capped}");
     };
     let queue = queue.map_or_else(|| "a round trip".to_owned(), size);
     let lost = if loss > 0.0 {
@@ -35,7 +38,7 @@ fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
         String::new()
     };
     format!(
-        "an imitated link of {rtt} and {}{lost}, shared by all connections, with a queue of {queue}",
+        "an imitated link of {rtt} and {}{lost}, shared by all connections, with a queue of {queue}{capped}",
         link_rate(rate)
     )
 }
@@ -143,6 +146,10 @@ mod tests {
             "an imitated link of 20 ms and 1 Gbit/s that loses 0.5 % of its packets, shared by all connections, with a queue of 256 KiB"
         );
         assert_eq!(path(Some(link(None))), "an imitated delay of 20 ms without a limit of bandwidth");
+        assert_eq!(
+            path(Some(Imitated { connection_bandwidth: Some(50_000_000), ..link(None) })),
+            "an imitated delay of 20 ms without a limit of bandwidth, at most 400 Mbit/s a connection"
+        );
         assert_eq!(path(None), "the path to https://h (20 ms)");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use laneway_server::{Config, Server, Tls};
 
-use crate::client::{Protocol, Rig, connect, exchange};
+use crate::client::{PROTOCOLS, Protocol, Rig, connect, exchange};
 
 #[test]
 fn alpn_gives_h2_unless_only_h1_is_offered() {
@@ -98,6 +98,29 @@ fn what_an_imitated_path_holds_up_is_overtaken_by_another_servers_answer() {
                 Either::Right((answer, _)) => assert_eq!(answer.unwrap().status, 404),
             }
         });
+    }
+}
+
+/// The rate itself is tested in virtual time (`socket`, `token_bucket`).
+#[test]
+fn a_cap_holds_up_what_exceeds_it_on_a_connection_and_no_other_connection() {
+    let large = vec![7; 1 << 20];
+    for protocol in PROTOCOLS {
+        let rig = Rig::with(protocol, |config| config.connection_bandwidth = Some(1));
+        rig.server.store().put("demo", "large", &large).unwrap();
+        for (method, path, body) in [("GET", "/demo/large", &[][..]), ("PUT", "/demo/up", &large)] {
+            rig.block_on(async {
+                let mut first = connect(&rig.server, protocol).await;
+                let mut second = connect(&rig.server, protocol).await;
+                let body = bytes::Bytes::copy_from_slice(body);
+                let held = pin!(exchange(&rig.server, &mut first, method, path, &[], body));
+                let other = pin!(exchange(&rig.server, &mut second, "GET", "/demo/k", &[], "".into()));
+                match select(held, other).await {
+                    Either::Left((answer, _)) => panic!("nothing held up the {method}: {answer:?}"),
+                    Either::Right((answer, _)) => assert_eq!(answer.unwrap().status, 404),
+                }
+            });
+        }
     }
 }
 

@@ -37,6 +37,10 @@ pub(super) struct Place {
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss,
           conflicts_with_all = ["target", "endpoint"])]
     loss: Option<f64>,
+    /// Bytes a second that each connection to the store in this process takes and sends at most: 90MB/s
+    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
+          conflicts_with_all = ["target", "endpoint"])]
+    connection_bandwidth: Option<u64>,
     /// Let the store in this process offer no HTTP/2, as S3 doesn't
     #[arg(long, conflicts_with_all = ["target", "endpoint"])]
     h1_only: bool,
@@ -100,6 +104,7 @@ impl Place {
                 bandwidth: self.bandwidth.or(Imitated::USUAL.bandwidth),
                 queue: self.queue,
                 loss: self.loss.unwrap_or_default(),
+                connection_bandwidth: self.connection_bandwidth,
                 h1_only: self.h1_only,
                 provider,
             }));

@@ -1,0 +1,122 @@
+//! The rate that one direction of a connection keeps to.
+
+use std::time::{Duration, Instant};
+
+/// Bytes that pass at once after a pause, at least: four TLS records.
+const BURST_BYTES: f64 = (64 << 10) as f64;
+/// A timer that comes so much late makes nothing slower. tokio's counts whole milliseconds, in which 90 MB/s are 90 KB.
+const LATE_MAX_S: f64 = 3e-3;
+/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates the tokens of this time are
+/// enough.
+const RECORD_BYTES: f64 = (16 << 10) as f64;
+const PAUSE_MAX_S: f64 = 10e-3;
+
+/// A token bucket, full at first. It fills at its rate, and each byte that passes takes a token.
+#[derive(Debug)]
+pub(crate) struct TokenBucket {
+    bytes_per_second: f64,
+    tokens: f64,
+    /// When the tokens were counted.
+    counted_at: Instant,
+}
+
+impl TokenBucket {
+    pub(crate) fn new(bytes_per_second: u64, now: Instant) -> TokenBucket {
+        let bytes_per_second = bytes_per_second.max(1) as f64;
+        let mut bucket = TokenBucket { bytes_per_second, tokens: 0.0, counted_at: now };
+        bucket.tokens = bucket.capacity();
+        bucket
+    }
+
+    /// Returns how many bytes may pass now.
+    ///
+    /// # Errors
+    /// The time to wait where none may.
+    pub(crate) fn room(&mut self, now: Instant) -> Result<usize, Duration> {
+        let passed = now.saturating_duration_since(self.counted_at).as_secs_f64();
+        self.tokens = (self.tokens + passed * self.bytes_per_second).min(self.capacity());
+        self.counted_at = now;
+        let wanted = RECORD_BYTES.min(self.bytes_per_second * PAUSE_MAX_S).max(1.0);
+        if self.tokens >= wanted {
+            return Ok(self.tokens as usize);
+        }
+        // Rounding the duration down would make the caller wait twice for the same byte.
+        Err(Duration::from_secs_f64((wanted - self.tokens) / self.bytes_per_second) + Duration::from_nanos(1))
+    }
+
+    /// Takes the tokens of bytes that passed, as many as there was room for at most.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.tokens -= bytes as f64;
+    }
+
+    fn capacity(&self) -> f64 {
+        BURST_BYTES.max(self.bytes_per_second * LATE_MAX_S)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    /// Lets so many bytes pass, each time as many as may up to `chunk`, with timers that come `late`: how long that took, and the
+    /// longest pause.
+    fn pass(rate: u64, bytes: usize, chunk: usize, late: Duration) -> (Duration, Duration) {
+        let begun = Instant::now();
+        let (mut now, mut bucket) = (begun, TokenBucket::new(rate, begun));
+        let (mut left, mut longest) = (bytes, Duration::ZERO);
+        while left > 0 {
+            match bucket.room(now) {
+                Ok(room) => {
+                    let passing = room.min(chunk).min(left);
+                    bucket.take(passing);
+                    left -= passing;
+                }
+                Err(pause) => {
+                    now += pause + late;
+                    longest = longest.max(pause);
+                }
+            }
+        }
+        (now - begun, longest)
+    }
+
+    #[test]
+    fn bytes_pass_at_the_rate_in_short_steps_whatever_their_chunks() {
+        for rate in [100_000, 20_000_000, 90_000_000, 1_000_000_000] {
+            for chunk in [1000, 16 << 10, 1 << 20] {
+                for late in [Duration::ZERO, Duration::from_millis(2)] {
+                    let bytes = 2 * rate as usize;
+                    let (took, longest) = pass(rate, bytes, chunk, late);
+                    let case =
+                        format!("{rate} bytes/s, chunks of {chunk}, {late:?} late: {took:?}, {longest:?}");
+                    // The burst at first is what passes sooner than the rate says.
+                    let burst = BURST_BYTES.max(rate as f64 * LATE_MAX_S) / rate as f64;
+                    let least = 2.0 - burst - 1e-3;
+                    assert!((least..2.0 + 15e-3).contains(&took.as_secs_f64()), "{case}");
+                    assert!(longest <= Duration::from_millis(11), "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_saves_up_one_burst() {
+        let begun = Instant::now();
+        for (rate, burst) in [(1_000_000, 64 << 10), (90_000_000, 270_000)] {
+            let mut bucket = TokenBucket::new(rate, begun);
+            assert_eq!(bucket.room(begun), Ok(burst));
+            bucket.take(burst);
+            let soon = begun + Duration::from_micros(100);
+            assert!(bucket.room(soon).is_err(), "a few bytes wait for more");
+            assert_eq!(bucket.room(begun + 3600 * S), Ok(burst));
+        }
+    }
+
+    #[test]
+    fn one_byte_a_second_passes_byte_by_byte() {
+        let (took, longest) = pass(1, (64 << 10) + 5, 1 << 20, Duration::ZERO);
+        assert!((4 * S..6 * S).contains(&took) && longest <= S + S / 1000, "{took:?}, {longest:?}");
+    }
+}

@@ -53,13 +53,19 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
         "mib_s",
         "cpu_s_per_gib",
         "connections",
+        "resent_segments",
         "requests",
         "peak_bytes",
         "verified",
         "floor_ratio",
+        "size",
+        "path",
     ];
     assert_eq!(names, with(&slices));
-    assert_eq!(fields(&lines, "slices", None), (1, set(&["kind", "store", "size", "rtt_s", "floor_s"])));
+    assert_eq!(
+        fields(&lines, "slices", None),
+        (1, set(&["kind", "store", "size", "path", "rtt_s", "floor_s"]))
+    );
     // Each run is a process of its own, whose use of the machine can be told.
     assert!(lines[0]["cpu_s_per_gib"].as_f64().expect("a number") > 0.0, "{}", lines[0]);
 

@@ -1,7 +1,7 @@
 //! The measurements that Laneway comes from, as runnable benchmarks.
 //!
 //! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results: [`ladder`] (many
-//! small files up), [`slices`] (one huge object down), [`mixed`] (small objects beside bulk), [`commit`]
+//! small files up), [`slices`] (one object down), [`mixed`] (small objects beside bulk), [`commit`]
 //! (read-modify-writes), [`clean`] (deletes), [`list`] (listings), [`ranges`] (many ranges of an object) and [`links`] (small objects beside bulk over many
 //! links). [`Table`] is what people are shown of a result, [`report`] makes a page of several; printing is the program's.
 //!

@@ -25,6 +25,7 @@ use canvas::{Colour, Drawing};
 use glance::Glance;
 pub use machine::Machine;
 use markup::escaped;
+pub(crate) use sections::path;
 
 /// Comparisons that are named one by one. Where a section has more, its own tables show them.
 const NAMED_MAX: usize = 16;
@@ -90,11 +91,11 @@ struct Figure {
 }
 
 impl Page {
-    /// Adds what slices found.
+    /// Adds what was found of one object down, in each size and over each link.
     ///
     /// # Errors
     /// [`Error::Drawing`].
-    pub fn slices(&mut self, found: &Slices) -> Result<(), Error> {
+    pub fn slices(&mut self, found: &[Slices]) -> Result<(), Error> {
         self.sections.push(sections::slices(found)?);
         Ok(())
     }

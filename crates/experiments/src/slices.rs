@@ -1,7 +1,6 @@
-//! One huge object down: in one stream, by the strategy of a program of 2021, and by Laneway's.
+//! One object down: in one stream, in five fixed parts side by side, and with Laneway.
 //!
-//! It repeats the measurement of a 32 GiB object on a virtual machine of four processors, where parallel ranged streams
-//! came to 1105 MiB/s.
+//! One stream fills a clean link. Parts pay where a store caps each connection, or where one stream can't fill the link.
 
 mod fixed;
 mod laneway;
@@ -11,6 +10,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,19 @@ use crate::{Error, Failure, Stop, Workers};
 
 /// What the object's bytes are made from.
 const SEED: u64 = 1;
+
+/// The links that are imitated where nothing else is asked for: a clean one with a deep queue, a far one with a short queue, and one to a
+/// store that caps each connection at two fifths of the link.
+pub const LINKS: [Imitated; 3] = [
+    Imitated { queue: Some(2560 << 10), ..Imitated::USUAL },
+    Imitated {
+        rtt: Duration::from_millis(80),
+        bandwidth: Some(37_500_000),
+        queue: Some(1 << 20),
+        ..Imitated::USUAL
+    },
+    Imitated { queue: Some(2560 << 10), connection_bandwidth: Some(50_000_000), ..Imitated::USUAL },
+];
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -70,7 +83,7 @@ pub struct Slices {
 pub struct Figures {
     /// Seconds from nothing to a checked file.
     pub seconds: f64,
-    /// Of these, seconds until the last byte lay in the file. The program of 2021 stopped its clock here.
+    /// Seconds until the last byte lay in the file, before anything is read back.
     pub transfer_s: f64,
     /// MiB a second, over all of the time.
     pub mib_s: f64,
@@ -78,6 +91,8 @@ pub struct Figures {
     pub cpu_s_per_gib: Option<f64>,
     /// Connections opened.
     pub connections: u64,
+    /// Segments that the imitated link lost, and that were sent again; `None` of a store elsewhere.
+    pub resent_segments: Option<u64>,
     /// Requests sent.
     pub requests: u64,
     /// The most resident memory in bytes; `None` as above.
@@ -97,7 +112,7 @@ enum Strategy {
 
 const RUNGS: [Rung<Strategy>; 3] = [
     rung(Strategy::Single, "single", "one stream, checked while it comes"),
-    rung(Strategy::Fixed, "fixed", "2021: fixed slices, checksum read back"),
+    rung(Strategy::Fixed, "fixed", "five fixed parts, checksum read back"),
     rung(Strategy::Laneway, "laneway", "Laneway"),
 ];
 
@@ -176,6 +191,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let to = stage.folder().join("object");
     let key = stage.key("object");
     let one = |way, _| {
+        let lost = stage.segments_lost();
         let ran = match way {
             Way::Own(strategy) => stage.carry(Errand { strategy, key: key.clone(), to: to.clone() })?,
             Way::Program(program) => {
@@ -190,7 +206,8 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
                 })
             }
         };
-        let ran = ran.and_then(|measured| figures(measured, plan.size, floor_s, &to));
+        let resent = stage.segments_lost().zip(lost).map(|(after, before)| after - before);
+        let ran = ran.and_then(|measured| figures(measured, resent, plan.size, floor_s, &to));
         // Each rung begins without a file, so that none finds the pages of another's.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
@@ -228,7 +245,13 @@ pub(crate) fn floor_s(stage: &Stage<'_>, bytes: u64, target: &Target) -> f64 {
     trips * stage.rtt.as_secs_f64() + bandwidth.map_or(0.0, |rate| bytes as f64 / rate as f64)
 }
 
-fn figures(measured: Measured<Found>, size: u64, floor_s: f64, file: &Path) -> Result<Run<Figures>, Failure> {
+fn figures(
+    measured: Measured<Found>,
+    resent_segments: Option<u64>,
+    size: u64,
+    floor_s: f64,
+    file: &Path,
+) -> Result<Run<Figures>, Failure> {
     let Measured { found, usage } = measured;
     let len = std::fs::metadata(file).map_err(Failure::File)?.len();
     if len != size {
@@ -240,6 +263,7 @@ fn figures(measured: Measured<Found>, size: u64, floor_s: f64, file: &Path) -> R
         mib_s: size as f64 / f64::from(1 << 20) / found.seconds.max(f64::MIN_POSITIVE),
         cpu_s_per_gib: usage.map(|usage| usage.cpu_s / (size as f64 / GIB)),
         connections: found.tally.connections,
+        resent_segments,
         requests: found.tally.requests,
         peak_bytes: usage.and_then(|usage| usage.peak_bytes),
         verified: found.verified,
@@ -249,6 +273,23 @@ fn figures(measured: Measured<Found>, size: u64, floor_s: f64, file: &Path) -> R
 }
 
 impl Slices {
+    /// The object and its way, for people.
+    pub fn name(&self) -> String {
+        let size = laneway_quantity::readable_size(self.size);
+        format!("{size} over {}", self.path())
+    }
+
+    /// The way to the store, for people.
+    pub fn path(&self) -> String {
+        crate::report::path(self.link, &self.store, self.rtt_s)
+    }
+
+    /// Segments that were sent again, as a share of those that the object takes.
+    fn resent(&self, segments: u64) -> String {
+        let all = self.size as f64 / f64::from(Imitated::SEGMENT);
+        format!("{:.1} %", segments as f64 / all * 1e2)
+    }
+
     /// What people are shown.
     pub fn table(&self) -> Table {
         let head = [
@@ -258,6 +299,7 @@ impl Slices {
             "MiB/s",
             "CPU s/GiB",
             "connections",
+            "sent again",
             "peak MiB",
             "times the floor",
         ];
@@ -268,6 +310,7 @@ impl Slices {
                 format!("{:.0}", f.mib_s),
                 f.cpu_s_per_gib.map_or("-".to_owned(), |s| format!("{s:.2}")),
                 f.connections.to_string(),
+                f.resent_segments.map_or("-".to_owned(), |segments| self.resent(segments)),
                 table::mib(f.peak_bytes),
                 format!("{:.2}", f.floor_ratio),
             ]

@@ -275,6 +275,11 @@ impl<'a> Stage<'a> {
         })
     }
 
+    /// Segments that the embedded store's link lost so far; `None` of a store elsewhere.
+    pub(crate) fn segments_lost(&self) -> Option<u64> {
+        self.server.as_ref().map(|server| server.counters().segments_lost)
+    }
+
     /// Has an errand carried out in the tongue of a provider, which only the embedded store can change.
     ///
     /// # Errors

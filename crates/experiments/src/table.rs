@@ -63,7 +63,9 @@ impl Table {
         };
         let lines: Vec<&Line> = std::iter::once(&head).chain(&self.rows).collect();
         let width = |text: &str| text.chars().count();
-        let first = lines.iter().map(|line| width(&line.name)).max().unwrap_or(0);
+        // A line that has a name alone is a title, and may be longer.
+        let named = lines.iter().filter(|line| !line.cells.is_empty() || line.failure.is_some());
+        let first = named.map(|line| width(&line.name)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.head.len() - 1)
             .map(|column| lines.iter().filter_map(|line| line.cells.get(column)).map(|c| width(c)).max())
             .map(|width| width.unwrap_or(0))
@@ -115,6 +117,7 @@ mod tests {
                 line("resumable, each request on a new connection", &["15.00", "100"], None),
                 line("one HTTP/2 connection", &[], Some("skipped: the server doesn't offer HTTP/2")),
                 line("Länge", &["0.165", "50"], None),
+                line("A title that is longer than all of the names of the lines", &[], None),
             ],
         };
         assert_eq!(
@@ -124,6 +127,7 @@ mod tests {
                 "resumable, each request on a new connection    15.00       100",
                 "one HTTP/2 connection                        skipped: the server doesn't offer HTTP/2",
                 "Länge                                          0.165        50",
+                "A title that is longer than all of the names of the lines",
             ]
         );
     }

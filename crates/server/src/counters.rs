@@ -34,6 +34,8 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes written to sockets, TLS and framing included.
     pub bytes_out: u64,
+    /// Segments that the imitated path lost, each of which was sent again: both directions, and those lost twice count twice.
+    pub segments_lost: u64,
     /// Faults that fired.
     pub faults_fired: u64,
     /// Multipart uploads (S3 and GCS XML) begun and neither completed nor aborted.
@@ -79,7 +81,12 @@ impl Tally {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    pub(crate) fn snapshot(&self, multipart_open: usize, resumable_open: usize) -> Counters {
+    pub(crate) fn snapshot(
+        &self,
+        segments_lost: u64,
+        multipart_open: usize,
+        resumable_open: usize,
+    ) -> Counters {
         let by_name = |counts: &[AtomicU64]| -> BTreeMap<&'static str, u64> {
             Verb::ALL
                 .iter()
@@ -101,6 +108,7 @@ impl Tally {
             peak_by_verb: by_name(&self.verbs_peak),
             bytes_in: self.bytes_in.load(Relaxed),
             bytes_out: self.bytes_out.load(Relaxed),
+            segments_lost,
             faults_fired: self.faults_fired.load(Relaxed),
             multipart_open: multipart_open as u64,
             resumable_open: resumable_open as u64,

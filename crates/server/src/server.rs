@@ -126,7 +126,12 @@ impl Server {
 
     /// What the server has done so far.
     pub fn counters(&self) -> Counters {
-        self.shared.tally.snapshot(self.shared.gcs.objects.uploads.len(), self.shared.gcs.sessions.open())
+        let lost = self.shared.link.as_ref().map_or(0, |link| link.segments_lost());
+        self.shared.tally.snapshot(
+            lost,
+            self.shared.gcs.objects.uploads.len(),
+            self.shared.gcs.sessions.open(),
+        )
     }
 
     /// The ids of the uploads to a bucket, of both dialects, that were begun and neither completed nor given up, each with the

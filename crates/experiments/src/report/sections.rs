@@ -20,7 +20,7 @@ pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
 /// The way to a store, for people.
-fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
+pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     let Some(Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, .. }) = link else {
         return format!("the path to {store} ({})", distance(rtt_s));
     };

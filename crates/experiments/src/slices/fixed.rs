@@ -1,5 +1,5 @@
-//! The program of 2021: slices of equal size, at least 64 MiB each, two threads a core, a connection for each slice; the
-//! file is truncated and written in place, and read back for its checksum at the end.
+//! Five parts of equal size side by side, as transfer managers do: a thread and a connection for each. The file is written in place,
+//! and read back for its checksum at the end.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -20,8 +20,8 @@ use crate::rival::{Error, Protocol, Rival, Tag};
 use crate::site::Site;
 use crate::trace::Role;
 
-const SLICE_MIN: u64 = 64 << 20;
-const THREADS_A_CORE: usize = 2;
+/// s5cmd's concurrency for one object; boto3's is ten.
+const PARTS: u64 = 5;
 /// How much of the file is read at a time for its checksum.
 const BLOCK: usize = 1 << 20;
 
@@ -36,17 +36,16 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     drop(connection);
 
     let file = Arc::new(File::create(to).map_err(Failure::File)?);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads: Vec<_> = slices(size, cores * THREADS_A_CORE)
+    let threads: Vec<_> = parts(size)
         .into_iter()
-        .map(|slice| Slice {
+        .map(|range| Part {
             site: Arc::clone(site),
             rival: rival.clone(),
             file: Arc::clone(&file),
             key: key.to_owned(),
-            slice,
+            range,
         })
-        .map(Slice::start)
+        .map(Part::start)
         .collect();
     for thread in threads {
         thread.await.map_err(|_| Failure::Unfinished)??;
@@ -72,22 +71,24 @@ pub(super) fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
     }
 }
 
-/// Equal slices of at least 64 MiB, at most one a thread.
-fn slices(size: u64, threads: usize) -> Vec<Range<u64>> {
-    let count = (size / SLICE_MIN).clamp(1, threads.max(1) as u64);
-    let len = size.div_ceil(count).max(1);
-    (0..count).map(|n| n * len..((n + 1) * len).min(size)).filter(|slice| !slice.is_empty()).collect()
+/// Equal parts, fewer of an object that is shorter than as many bytes.
+fn parts(size: u64) -> Vec<Range<u64>> {
+    let len = size.div_ceil(PARTS).max(1);
+    (0..PARTS)
+        .map(|n| (n * len).min(size)..((n + 1) * len).min(size))
+        .filter(|part| !part.is_empty())
+        .collect()
 }
 
-struct Slice {
+struct Part {
     site: Arc<Site>,
     rival: Rival,
     file: Arc<File>,
     key: String,
-    slice: Range<u64>,
+    range: Range<u64>,
 }
 
-impl Slice {
+impl Part {
     /// Downloads it on a thread of its own. When nobody waits any more, it ends at its next bytes.
     fn start(self) -> oneshot::Receiver<Result<(), Failure>> {
         let (mut done, ended) = oneshot::channel();
@@ -109,17 +110,17 @@ impl Slice {
 
     async fn download(&self) -> Result<(), Failure> {
         let mut connection = self.rival.connect_h1().await?;
-        let mut request = self.site.get(&self.key, Some(&self.slice)).await?;
-        let label = format!("bytes {}-{}", self.slice.start, self.slice.end - 1);
+        let mut request = self.site.get(&self.key, Some(&self.range)).await?;
+        let label = format!("bytes {}-{}", self.range.start, self.range.end - 1);
         request.extensions_mut().insert(Tag(Role::Freight, label));
-        let mut at = self.slice.start;
+        let mut at = self.range.start;
         let take = |bytes: &[u8]| {
             self.file.write_all_at(bytes, at)?;
             at += bytes.len() as u64;
             Ok(())
         };
         connection.fetch(request, take).await?;
-        if at != self.slice.end {
+        if at != self.range.end {
             let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
             return Err(Error::Sink(short).into());
         }
@@ -144,13 +145,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_cover_the_object_and_are_not_small() {
-        assert_eq!(slices(1, 8), vec![0..1; 1]);
-        assert_eq!(slices(SLICE_MIN * 2 - 1, 8).len(), 1);
-        assert_eq!(slices(SLICE_MIN * 2, 8).len(), 2);
-        let many = slices((32 << 30) + 7, 8);
-        assert_eq!(many.len(), 8);
-        assert!(many.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert_eq!((many[0].start, many[7].end), (0, (32 << 30) + 7));
+    fn parts_cover_the_object() {
+        assert_eq!(parts(1), vec![0..1; 1]);
+        assert_eq!(parts(6), [0..2, 2..4, 4..6]);
+        let parts = parts((32 << 30) + 7);
+        assert_eq!(parts.len(), 5);
+        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!((parts[0].start, parts[4].end), (0, (32 << 30) + 7));
     }
 }

@@ -76,6 +76,11 @@ impl Link {
         }
     }
 
+    /// Segments that were lost so far, in both directions.
+    pub(crate) fn segments_lost(&self) -> u64 {
+        lock(&self.inbound).lost() + lock(&self.outbound).lost()
+    }
+
     fn now(&self) -> Duration {
         self.epoch.elapsed()
     }

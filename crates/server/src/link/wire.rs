@@ -18,6 +18,8 @@ pub(crate) struct Wire {
     /// Segments until the next one that is lost by chance.
     until_lost: u64,
     random: u64,
+    /// Segments that were dropped or lost by chance, each of which is sent again.
+    lost: u64,
 }
 
 /// What becomes of some bytes that follow each other.
@@ -32,7 +34,7 @@ pub(super) enum Fate {
 impl Wire {
     /// `seed` is what losses are drawn from.
     pub(crate) fn new(path: Path, seed: u64) -> Wire {
-        let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed };
+        let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed, lost: 0 };
         wire.draw();
         wire
     }
@@ -51,6 +53,7 @@ impl Wire {
                 let known = self.free_at.max(now) + 2 * self.path.delay;
                 // Where the queue is full, all the rest is dropped.
                 let bytes = if room == 0 { left } else { left.min(SEGMENT) };
+                self.lost += bytes.div_ceil(SEGMENT) as u64;
                 if room > 0 {
                     self.draw();
                 }
@@ -59,6 +62,11 @@ impl Wire {
             run(bytes, fate);
             left -= bytes;
         }
+    }
+
+    /// Segments that were lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Loses the packet after so many by chance, and none after it.

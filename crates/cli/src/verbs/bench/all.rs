@@ -11,6 +11,7 @@ use laneway_experiments::{
 
 use super::place::{Place, Spoken, Tongue};
 use super::run::{self, Findings};
+use super::slices::Legs;
 use super::{ladder, report};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
@@ -188,7 +189,7 @@ impl<'a> All<'a> {
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let Scale { object: size, runs, programs, .. } = self.scale;
         let plan = slices::Plan { size, runs, folder: None, programs, target: self.target()? };
-        self.one(|workers, stop, tell| slices::run(&plan, workers, stop, tell))
+        self.one(|workers, stop, tell| Ok(Legs(vec![slices::run(&plan, workers, stop, tell)?])))
     }
 
     fn downloads(&mut self) -> anyhow::Result<Result<bool, Exit>> {

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(super) struct Setting {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// How often each way runs, in turns; of fewer than three nothing follows
     #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
     pub(super) runs: usize,

@@ -1,11 +1,11 @@
-//! One huge object down.
+//! One object down.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use laneway_experiments::report::Page;
-use laneway_experiments::slices::{self, Plan, Slices};
-use laneway_experiments::{Error, Row, Table};
+use laneway_experiments::slices::{self, LINKS, Plan, Slices};
+use laneway_experiments::{Error, Imitated, Line, Row, Table, Target};
 use serde_json::{Value, json};
 
 use super::place::Spoken;
@@ -13,63 +13,108 @@ use super::run::{self, Findings};
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
-use laneway_quantity as quantity;
 
-/// Download one huge object in one stream, as a program of 2021 does, and with Laneway
+/// Download one object in one stream, in five fixed parts, and with Laneway
 ///
-/// The one stream is checked while it comes. The program of 2021 takes slices of at least 64 MiB, two threads a core, a connection for each slice, writes them into
-/// the destination in place and reads the file back for its checksum. Each run is a process of its own, whose processor
-/// time and memory are told. The store is one in this process unless an endpoint or a URL says otherwise.
+/// One stream and Laneway are checked while the bytes come; the five parts are written into the destination in place, and the file is read back
+/// for its checksum. The store is one in this process, behind three links in turn: 20 ms and 1 Gbit/s with a deep queue, 80 ms and 300 Mbit/s,
+/// and 20 ms and 1 Gbit/s with at most 50 MB/s a connection. Options of a link, an endpoint or a URL take their place. All together take
+/// some two and a half minutes. Programs that are installed are rivals where a link or a size is named. Each run is a process of its own, whose processor time and
+/// memory are told, with the segments that the imitated link lost and that were sent again.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
     #[command(flatten)]
     spoken: Spoken,
-    /// Size of the object
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_quantity::parse_size)]
-    size: u64,
+    /// Size of an object; may be given several times [default: 8MiB, 64MiB, and 256MiB where the link carries it within 5 s]
+    #[arg(long = "size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
+    sizes: Vec<u64>,
     /// Where the file is written [default: in memory where there is enough, or among the temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
+/// Sizes where none is asked for.
+const SIZES: [u64; 3] = [8 << 20, 64 << 20, 256 << 20];
+/// An object that its link carries for longer, in seconds, is left out of them: with all of them the runs would take four minutes.
+const CARRIED_MAX_S: f64 = 5.0;
+
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, self.spoken.tongue)?;
-        let plan =
-            Plan { size: self.size, runs: self.setting.runs, folder: self.dir, programs: true, target };
-        self.setting.measure(context, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
+        let targets = match target {
+            Target::Embedded(Imitated { h1_only, provider, .. }) if !self.setting.place.names_a_link() => {
+                LINKS.map(|link| Target::Embedded(Imitated { h1_only, provider, ..link })).to_vec()
+            }
+            target => vec![target],
+        };
+        let is_asked_for = targets.len() == 1 || !self.sizes.is_empty();
+        let plan = |target: &Target, size| Plan {
+            size,
+            runs: self.setting.runs,
+            folder: self.dir.clone(),
+            programs: is_asked_for,
+            target: target.clone(),
+        };
+        let sizes = if self.sizes.is_empty() { &SIZES[..] } else { &self.sizes };
+        let plans = targets.iter().flat_map(|target| {
+            let rate = target.imitated().and_then(|link| link.bandwidth).unwrap_or(u64::MAX);
+            let is_short = move |size: &&u64| **size as f64 / rate as f64 <= CARRIED_MAX_S;
+            let asked = !self.sizes.is_empty();
+            sizes.iter().filter(move |size| asked || is_short(size)).map(move |size| plan(target, *size))
+        });
+        let plans: Vec<Plan> = plans.collect();
+        self.setting.measure(context, |workers, stop, tell| {
+            let found = plans.iter().map(|plan| slices::run(plan, workers, stop, tell));
+            found.collect::<Result<_, _>>().map(Legs)
+        })
     }
 }
 
-impl Findings for Slices {
+/// Each size over each link.
+pub(super) struct Legs(pub(super) Vec<Slices>);
+
+impl Findings for Legs {
     fn heading(&self) -> String {
-        let size = quantity::readable_size(self.size);
-        format!("{size} from {}; {}", self.store, run::path(self.rtt_s, self.floor_s))
+        "One object down, in each size over each link".to_owned()
     }
 
     fn tables(&self) -> Vec<Table> {
-        vec![self.table()]
+        let table = |leg: &Slices| {
+            let mut table = leg.table();
+            let name = format!("{}; {}", leg.name(), run::path(leg.rtt_s, leg.floor_s));
+            table.rows.insert(0, Line { name, cells: Vec::new(), failure: None });
+            table
+        };
+        self.0.iter().map(table).collect()
     }
 
     fn records(&self) -> Vec<Value> {
-        let mut records: Vec<_> = self.rows.iter().map(|row| row.record(&self.rows, "slices")).collect();
-        records.push(json!({
-            "kind": "slices",
-            "store": self.store,
-            "size": self.size,
-            "rtt_s": self.rtt_s,
-            "floor_s": self.floor_s,
-        }));
-        records
+        self.0.iter().flat_map(records).collect()
     }
 
     fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.slices(self)
+        page.slices(&self.0)
     }
 
     fn is_fine(&self) -> bool {
-        self.rows.iter().all(Row::is_fine)
+        self.0.iter().flat_map(|leg| &leg.rows).all(Row::is_fine)
     }
+}
+
+/// A record for each rung, with the object and the link that it is of, and one of what the link allows.
+fn records(leg: &Slices) -> Vec<Value> {
+    let mut records: Vec<_> = leg.rows.iter().map(|row| row.record(&leg.rows, "slices")).collect();
+    records.push(json!({
+        "kind": "slices",
+        "store": leg.store,
+        "rtt_s": leg.rtt_s,
+        "floor_s": leg.floor_s,
+    }));
+    for fields in records.iter_mut().filter_map(Value::as_object_mut) {
+        fields.insert("size".to_owned(), leg.size.into());
+        fields.insert("path".to_owned(), leg.path().into());
+    }
+    records
 }

@@ -121,9 +121,9 @@ pub(crate) struct World {
     /// How many lanes the dispatcher has to spare for each server's bulk.
     spare: Vec<usize>,
     /// What the connections had carried when the dispatcher was told last.
-    told: BTreeMap<(Side, LaneId), u64>,
+    reported: BTreeMap<(Side, LaneId), u64>,
     /// What had been lost then, in bytes, for each server.
-    told_lost: Vec<u64>,
+    reported_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
     /// Those of all servers, whose each is, and what is known of a server's addresses.
@@ -168,8 +168,8 @@ impl World {
             tells_acknowledged: true,
             objects: Vec::new(),
             spare: vec![0; servers.len()],
-            told: BTreeMap::new(),
-            told_lost: vec![0; servers.len()],
+            reported: BTreeMap::new(),
+            reported_lost: vec![0; servers.len()],
             hedging: Hedging::default(),
             ceiling,
             random: StdRng::seed_from_u64(seed),
@@ -283,14 +283,14 @@ impl World {
         let mut busiest: (u64, Option<Flow>) = (0, None);
         for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
             for (lane, carried, flow) in link.said_by_tcp(self.now, origin) {
-                let before = self.told.insert((side, lane), carried).unwrap_or_default();
+                let before = self.reported.insert((side, lane), carried).unwrap_or_default();
                 if carried.saturating_sub(before) > busiest.0 {
                     busiest = (carried - before, Some(flow));
                 }
             }
         }
         let lost = self.network.down.lost + self.network.up.lost;
-        let disordered = lost - std::mem::replace(&mut self.told_lost[origin], lost);
+        let disordered = lost - std::mem::replace(&mut self.reported_lost[origin], lost);
         busiest.1.map(|flow| Flow { disordered, ..flow })
     }
 

@@ -242,7 +242,8 @@ impl Drop for Machinery {
 impl Network {
     /// The same where a server that says nothing is given up when no more is tried again.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
-        if !retry_for.is_zero() {
+        // A longer timeout that a caller has asked for stays.
+        if !retry_for.is_zero() && self.stall_timeout == Self::default().stall_timeout {
             self.stall_timeout = self.stall_timeout.min(retry_for);
         }
         self

@@ -180,7 +180,7 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Whether an option belongs to all commands.
+/// Returns whether an option belongs to all commands.
 pub(crate) fn is_common(option: &str) -> bool {
     mistakes::is_common(&Arguments::command(), option)
 }

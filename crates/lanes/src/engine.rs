@@ -290,7 +290,7 @@ impl Lanes {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
-    /// How many more requests for bulk from an origin would each get a lane that pays, at any time. Who brings one large object asks for
+    /// Returns how many more requests for bulk from an origin would each get a lane that pays, at any time. Who brings one large object asks for
     /// it in so many more ranges then. The sender is gone once the engine has ended.
     pub async fn spare(&self, origin: &Origin) -> watch::Receiver<usize> {
         let (reply, spare) = oneshot::channel();

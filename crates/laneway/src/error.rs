@@ -242,7 +242,7 @@ impl Error {
         }
     }
 
-    /// Whether it is a bucket that isn't there.
+    /// Returns whether it is a bucket that isn't there.
     pub(crate) fn is_about_bucket(&self) -> bool {
         let says_so = |error: &laneway_store::Error| {
             error.code() == Some("NoSuchBucket") || error.message().contains("bucket does not exist")
@@ -260,7 +260,7 @@ impl Error {
         self.as_store().is_some_and(laneway_store::Error::is_conflict)
     }
 
-    /// Whether the store has lost the upload, so that it can only be begun anew.
+    /// Returns whether the store has lost the upload, so that it can only be begun anew.
     pub(crate) fn is_upload_gone(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_upload_gone)
     }

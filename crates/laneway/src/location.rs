@@ -104,7 +104,7 @@ impl Location {
         matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
     }
 
-    /// Whether the text itself says that this is a folder: a bucket's root, a trailing slash, or a path that ends in `.` or `..`.
+    /// Returns whether the text itself says that this is a folder: a bucket's root, a trailing slash, or a path that ends in `.` or `..`.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
             Self::Local(path) => {

@@ -284,12 +284,12 @@ impl Running {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what isn't there counts as removed.
+    /// Returns whether what isn't there counts as removed.
     pub(crate) fn is_missing_fine(&self) -> bool {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Whether an item that was to be removed isn't there, and need not be.
+    /// Returns whether an item that was to be removed isn't there, and need not be.
     fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object

@@ -100,7 +100,7 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, &text[end..]))
 }
 
-/// Whether a unit is one of rclone's, which are powers of 1024.
+/// Returns whether a unit is one of rclone's, which are powers of 1024.
 fn is_letter(unit: &str) -> bool {
     matches!(unit, "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T")
 }

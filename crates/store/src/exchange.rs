@@ -310,7 +310,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     }
 }
 
-/// Whether an answer is a web page.
+/// Returns whether an answer is a web page.
 fn is_html(sent: &Sent) -> bool {
     let body = sent.response.body.trim_ascii_start();
     let begins = |with: &[u8]| body.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));

@@ -83,7 +83,7 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     }
 }
 
-/// Whether a `Retry-After` beside this status is a throttle's.
+/// Returns whether a `Retry-After` beside this status is a throttle's.
 fn wants_to_be_left_alone(failure: &Failure) -> bool {
     matches!(failure.status.as_u16(), 408 | 500 | 502 | 503 | 504)
 }

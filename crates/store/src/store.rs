@@ -108,7 +108,7 @@ impl Store {
         ask!(self, dialect => dialect.path(bucket).await)
     }
 
-    /// How many more requests for bulk of the bucket's objects would each get a lane that pays, at any time.
+    /// Returns how many more requests for bulk of the bucket's objects would each get a lane that pays, at any time.
     pub async fn spare(&self, bucket: &str) -> watch::Receiver<usize> {
         ask!(self, dialect => dialect.spare(bucket).await)
     }

@@ -1,4 +1,4 @@
-//! What is said of a command line that can't be read. Options of other tools get an answer of their own.
+//! The answers to a command line that can't be read. Options of other tools get an answer of their own.
 
 use std::ffi::OsString;
 
@@ -43,7 +43,7 @@ const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// How the standard library says that a text is no number.
+/// The standard library's words for a text that is no number.
 const OF_PARSERS: &[&str] = &[
     "invalid digit found in string",
     "number too large to fit in target type",
@@ -84,7 +84,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     OF_PARSERS.iter().fold(text.to_owned(), |text, words| text.replace(words, "expects a count of 0 or more"))
 }
 
-/// Whether an option belongs to all commands of a definition.
+/// Returns whether an option belongs to all commands of a definition.
 pub(super) fn is_common(command: &Command, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
     command.get_arguments().filter(|arg| arg.is_global_set()).any(|arg| {
@@ -93,7 +93,7 @@ pub(super) fn is_common(command: &Command, option: &str) -> bool {
     })
 }
 
-/// Whether one option was meant by another: few letters differ, or one begins with the other.
+/// Returns whether one option was meant by another: few letters differ, or one begins with the other.
 fn is_misspelt(typed: &str, meant: &str) -> bool {
     let (typed, meant) = (typed.trim_start_matches('-'), meant.trim_start_matches('-'));
     let meant = meant.split([' ', '=']).next().unwrap_or_default();
@@ -101,7 +101,7 @@ fn is_misspelt(typed: &str, meant: &str) -> bool {
     is_beginning || distance(typed, meant) <= 1 + typed.len() / 6
 }
 
-/// How many letters have to be changed, added or left out to make one word of another.
+/// Returns how many letters have to be changed, added or left out to make one word of another.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -306,7 +306,7 @@ impl Printer<'_> {
         Ok(Ok(sum))
     }
 
-    /// Whether a folder is of few enough levels below what was named.
+    /// Returns whether a folder is of few enough levels below what was named.
     fn is_shown(&self, named: &str, folder: &str) -> bool {
         let levels = |key: &str| key.trim_end_matches('/').split('/').filter(|name| !name.is_empty()).count();
         self.du.max_depth.is_none_or(|max| levels(folder) <= levels(named) + max)

@@ -56,7 +56,7 @@ impl AccessLink {
         self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
-    /// Whether bulk is held to less than small requests leave of the link.
+    /// Returns whether bulk is held to less than small requests leave of the link.
     pub(super) fn holds_bulk(&self) -> bool {
         self.yielding.is_yielding() && self.left_over.found.is_none()
     }

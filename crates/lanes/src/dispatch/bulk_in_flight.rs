@@ -86,7 +86,7 @@ pub(super) struct BulkInFlight {
     /// What is in force for each lane, in bytes; nothing where it is left to TCP.
     applied: Option<u32>,
     unsent: u32,
-    /// What each lane may send, in bytes a second; nothing where it is left to TCP.
+    /// The pace of each lane in bytes a second; nothing where it is left to TCP.
     pace: Option<u32>,
     strangling: Strangling,
 }
@@ -142,8 +142,9 @@ impl BulkInFlight {
         Some(Some(bytes))
     }
 
-    /// How fast each of `lanes` may send that carry bulk alone, in bytes a second: `Some` when that differs by much from what was said last. Each part of an upload ends with a pause, after which a sender that goes by rate bursts at almost
-    /// three times its share: a path of 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again.
+    /// Returns the pace of each of `lanes`, which upload bulk alone, in bytes a second: `Some` when it differs by much from the last one.
+    /// Each part of an upload ends with a pause. A sender that goes by rate (BBR) then bursts at almost three times its share: a path of
+    /// 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again.
     pub(super) fn pace(&mut self, lanes: usize, path: &PathEstimate, beside: Beside) -> Option<Option<u32>> {
         let is_alone = lanes > 0 && !beside.expects_small;
         let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());

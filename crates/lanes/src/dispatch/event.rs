@@ -183,19 +183,19 @@ pub(crate) enum Event {
         down: u64,
         /// To the server, and acknowledged; `None` where that can't be known.
         up: Option<u64>,
-        /// What the connection sees that moved most since the last time, where the system tells.
+        /// The figures of the connection that moved most since the last time, where the system tells.
         flow: Option<Flow>,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,
 }
 
-/// What TCP says of a connection that carries bulk.
+/// TCP's own figures of a connection that carries bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     /// The round trip that its packets take now, queues included.
     pub(crate) round_trip: Duration,
-    /// How long none has come.
+    /// The time since the last of them.
     pub(crate) quiet: Duration,
     /// Packets that had to be sent again, or came behind a missing one, on all connections to the origin since the last time.
     pub(crate) disordered: u64,

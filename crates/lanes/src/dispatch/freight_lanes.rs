@@ -1,4 +1,4 @@
-//! How many freight lanes an origin gets: one, and more where they bring more.
+//! The number of freight lanes of an origin: one, and more where they bring more.
 //!
 //! One stream fills a clean path, and a second one beside it only overflows the queue. Several pay where something else holds a
 //! stream: a server that caps each connection, a window that is too small, a sender that takes lost packets for a full queue.
@@ -49,7 +49,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(4);
 const FAR: Duration = Duration::from_millis(100);
 const FAR_LANE: f64 = 3e6;
 
-/// What a path carries whose rate isn't known, in bytes a second.
+/// The rate that a path is taken for until it is known, in bytes a second: 1 Gbit/s.
 const RATE_UNKNOWN: f64 = 125e6;
 
 /// A lane takes some round trips from one request to the next: one for the request, and others until its window has grown. A part of an
@@ -77,7 +77,7 @@ fn first(rtt: Duration) -> usize {
     }
 }
 
-/// What an origin's lanes have moved until now, and how.
+/// A reading of the bytes that an origin's lanes have moved, and of what TCP says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// Bytes so far, in both directions.
@@ -87,7 +87,7 @@ pub(super) struct Reading {
     pub(super) covering: usize,
     /// The shortest round trip that was seen, if any was.
     pub(super) rtt: Option<Duration>,
-    /// What the busiest connection sees, where the system tells.
+    /// The busiest connection's round trip and pauses, where the system tells.
     pub(super) flow: Option<Flow>,
     /// The best rate of the path lately, in bytes a second, whatever it was that moved.
     pub(super) shown: f64,
@@ -98,7 +98,7 @@ pub(super) struct Reading {
 pub(super) struct FreightLanes {
     /// Nothing until the distance is known.
     target: Option<usize>,
-    /// How many lanes there are besides, to cover each other's pauses.
+    /// The lanes that cover each other's pauses. They count besides the target.
     covering: usize,
     trial: Trial,
     /// The best goodput of [`CALM`] windows since bulk began or was let go, bytes a second.
@@ -212,7 +212,7 @@ impl FreightLanes {
         self.window.map(|w| w.ends)
     }
 
-    /// Takes a reading; at a window's end decides. Says whether bulk has filled the path, as far as its queue shows that.
+    /// Takes a reading; at a window's end decides. Returns whether the path's queue shows that bulk has filled it.
     pub(super) fn moved(&mut self, now: Instant, reading: Reading) -> bool {
         let Some(window) = self.window else { return false };
         if now < window.ends {
@@ -286,7 +286,7 @@ impl FreightLanes {
             }
             _ if has_fallen => self.add(2, Trial::Fallen { lanes: self.lanes(), goodput: level }),
             Trial::Fallen { .. } => self.trial = Trial::None,
-            // What has fallen since then is held by something else.
+            // Goodput that has fallen since then is held by something else.
             Trial::None if self.step_held.is_some_and(|(until, of)| now < until && level * GROWS >= of) => {}
             Trial::None => self.step(now, level, shown),
         }

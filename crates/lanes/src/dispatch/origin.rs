@@ -48,7 +48,7 @@ pub(super) struct OriginState {
     pub(super) freight: FreightLanes,
     /// Bytes of freight attempts, queued and running.
     freight_bytes: u64,
-    /// How many lanes were said to be spare.
+    /// The number of spare lanes in the last `Action::Spare`.
     pub(super) said_spare: usize,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,
@@ -310,7 +310,7 @@ impl OriginState {
         covering(direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
     }
 
-    /// How many lanes would pay beside those that the attempts there are will have.
+    /// Returns how many more attempts would each get a lane that pays.
     pub(super) fn spare(&self) -> usize {
         if self.freight_live == 0 { 0 } else { self.freight.target().saturating_sub(self.freight_live) }
     }

@@ -259,10 +259,10 @@ struct Stream {
     began: Instant,
 }
 
-/// Which ends of what still comes are taken over by other streams.
+/// The choice of ranges that other streams take over.
 struct Split {
     round_trip: Duration,
-    /// What they had together, in bytes.
+    /// The bytes of all of them so far.
     so_far: u64,
     /// When the opener's first bytes were there.
     opened: Instant,

@@ -1,4 +1,4 @@
-//! Who fetches which bytes of an object: a stream brings it from the front, until it meets what others have taken over from the end.
+//! The ranges of a large download. One stream brings the object from the front, until it meets the ranges that others have taken from the end.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) fn first_split(round_trip: Duration) -> u64 {
 /// on HTTP/1.1 the stream that was helped ends with its own connection. With 8 a path of 200 ms stood half empty at the end.
 const HELP_PAYS: u32 = 4;
 
-/// Whether help for a stream comes in time, which has brought so many bytes in `since` and has `left` before it.
+/// Returns whether help comes in time for a stream that has brought so many bytes in `since` and has `left` before it.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, round_trip: Duration) -> bool {
     let is_new = brought == 0 || since < round_trip;
     is_new || since.mul_f64(left as f64 / brought as f64) > round_trip * HELP_PAYS
@@ -42,7 +42,7 @@ pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }
 
-/// Which bytes of an object nobody brings yet, and which its opener has before it.
+/// The bytes of an object that no stream brings yet, and those that its opener has before it.
 ///
 /// A stream asks for all that it may have to bring, so that it never stands still. Others take over the ends of what is longest, when
 /// they are worth having. Every byte is at any time in exactly one place: left, claimed, the opener's, or brought by it.
@@ -71,7 +71,7 @@ impl Slices {
         Some(self.left.swap_remove(at))
     }
 
-    /// How many bytes the opener has before it.
+    /// Returns how many bytes the opener has before it.
     pub(crate) fn before_opener(&self) -> u64 {
         self.opener.as_ref().map_or(0, |before| before.end - before.start)
     }

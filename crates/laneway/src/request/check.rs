@@ -95,7 +95,7 @@ impl CopyRequest {
         }
     }
 
-    /// Whether sources go below the destination under their own names. One tree goes by the destination's text alone, so that the same
+    /// Returns whether sources go below the destination under their own names. One tree goes by the destination's text alone, so that the same
     /// command means the same once the folder exists; anything else also enters a folder of this machine.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());

@@ -106,7 +106,7 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     }
 }
 
-/// Whether one was changed after the other, by the files' own times where both tell them.
+/// Returns whether one was changed after the other, by the files' own times where both tell them.
 fn is_newer(one: &Facts, other: &Facts) -> bool {
     match (one.mtime, other.mtime) {
         (Some(one), Some(other)) => one > other,

@@ -47,7 +47,7 @@ impl Content {
     }
 }
 
-/// Whether two contents of one size are the same: by checksums, and where they have none in common by their times. Checksums that a listing
+/// Returns whether two contents of one size are the same: by checksums, and where they have none in common by their times. Checksums that a listing
 /// tells come first. An ETag that differs is the MD5 of other bytes where the object is encrypted with a key of KMS or a customer's: where
 /// `asks`, such an object is asked for, and one whose listing tells nothing.
 ///

@@ -352,7 +352,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whether nothing of an upload that failed so is of use any more, while another one may follow in its place.
+/// Returns whether nothing of an upload that failed so is of use any more, while another one may follow in its place.
 fn begins_anew(error: &Error) -> bool {
     error.is_conflict() || error.is_upload_gone()
 }

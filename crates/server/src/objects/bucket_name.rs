@@ -45,7 +45,7 @@ pub(crate) fn objection(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether GCS allows a name: <https://cloud.google.com/storage/docs/buckets#naming>.
+/// Returns whether GCS allows a name: <https://cloud.google.com/storage/docs/buckets#naming>.
 pub(crate) fn is_allowed_by_gcs(name: &str) -> bool {
     let is_outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let length_max = if name.contains('.') { 222 } else { 63 };

@@ -74,7 +74,7 @@ impl From<Tongue> for Provider {
 }
 
 impl Place {
-    /// Whether an option says over which link the store in this process is reached.
+    /// Returns whether an option says over which link the store in this process is reached.
     pub(super) fn names_a_link(&self) -> bool {
         let Self { rtt, bandwidth, queue, loss, connection_bandwidth, .. } = self;
         rtt.is_some() || bandwidth.or(*queue).or(*connection_bandwidth).is_some() || loss.is_some()

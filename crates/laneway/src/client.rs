@@ -1,13 +1,16 @@
 //! The library's face.
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{Listings, ObjectMeta, Provider, Requests, Store};
 
+use crate::files::panic_text;
 use crate::fork::{OfProcess, PerProcess};
 use crate::manifest::Subject;
 use crate::running::{Purpose, Running};
@@ -87,7 +90,15 @@ impl Client {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
                 let running = Running::new(Arc::clone(&state), ends, purpose, common);
-                Worker { state, tally: Some(tally) }.spawn(run(running));
+                let work = AssertUnwindSafe(run(Arc::clone(&running))).catch_unwind();
+                Worker { state, tally: Some(tally) }.spawn(async move {
+                    // A job whose task is gone would end without a word, which is what an empty one's success looks like.
+                    if let Err(panic) = work.await {
+                        let error = Error::source("this job", format!("panicked: {}", panic_text(panic)));
+                        running.fail(op, String::new(), None, error).await;
+                        running.finish().await;
+                    }
+                });
             }
             Err(error) => ends.fail(op, error),
         }
@@ -307,5 +318,26 @@ impl Client {
     /// What has been asked of a provider so far, as its price list classes requests.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::{Event, Outcome};
+
+    #[test]
+    fn a_job_that_panics_ends_as_one_that_failed() {
+        let client = Client::builder().anonymous(true).build().unwrap();
+        let job = (Purpose::Plain, Common::default());
+        let mut job = client.begin(Op::Copy, job, |_| async { panic!("torn") });
+        let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is told first") };
+        let Outcome::Failed(error) = item.outcome else { panic!("{item:?}") };
+        assert!(error.to_string().contains("panicked: torn"), "{error}");
+        let Some(Event::Done(summary)) = job.next_blocking() else { panic!("its end is told") };
+        assert_eq!((summary.failed, summary.files), (1, 0));
+        assert!(job.next_blocking().is_none());
     }
 }

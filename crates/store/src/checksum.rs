@@ -131,9 +131,11 @@ pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
 /// waits may have no runtime.
 pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
     let (done, md5) = oneshot::channel();
-    thread::spawn(move || {
-        let _ = done.send(md5_of(&body));
-    });
+    thread::Builder::new()
+        .spawn(move || {
+            let _ = done.send(md5_of(&body));
+        })
+        .ok()?;
     md5.await.ok().flatten()
 }
 

@@ -22,7 +22,7 @@ fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
 #[test]
 fn a_corrupted_slice_of_a_large_object_is_found_by_the_combined_checksum() {
     for kind in KINDS {
-        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2-99 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2-99 corrupt"]);
         stage.object("k", &noise(40 * MIB, 1));
         stage.file("out/k", "old");
         let report = stage.cp(stage.url("k"), stage.path("out/k"));
@@ -112,7 +112,7 @@ fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
 #[test]
 fn an_object_replaced_in_the_middle_is_never_a_mixture() {
     at_once(&KINDS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
+        let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2-100 delay 300ms"]);
         let old = noise(40 * MIB, 1);
         stage.object("k", &old);
         let mut job =
@@ -136,7 +136,7 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
 fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
     at_once(&KINDS, |kind| {
         for to_store in [false, true] {
-            let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
+            let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2-100 delay 300ms"]);
             stage.server.create_bucket("other").unwrap();
             let (old, new) = (noise(40 * MIB, 1), noise(40 * MIB, 2));
             stage.object("k", &old);

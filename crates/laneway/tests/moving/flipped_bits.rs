@@ -28,7 +28,7 @@ fn small_objects_are_fetched_once_more() {
 #[test]
 fn a_large_object_is_fetched_once_more() {
     at_once(&KINDS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2 corrupt"]);
         stage.object("k", &noise(40 * MIB, 1));
         let report = stage.cp(stage.url("k"), stage.path("k"));
         report.all_verified();

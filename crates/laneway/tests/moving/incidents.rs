@@ -199,7 +199,7 @@ fn an_error_that_comes_with_a_200_is_no_empty_listing() {
 #[test]
 fn a_range_that_never_comes_leaves_no_file_with_a_gap() {
     at_once(&KINDS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2 status 403"]);
+        let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2 status 403"]);
         stage.object("k", &noise(40 * MIB, 1));
         stage.file("out/k", "old");
         let report = stage.cp(stage.url("k"), stage.path("out/k"));

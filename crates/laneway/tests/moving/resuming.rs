@@ -186,7 +186,7 @@ fn bytes_that_came_wrong_in_an_earlier_run_are_found_and_fetched_anew() {
 #[test]
 fn bytes_that_turn_out_wrong_are_not_kept() {
     at_once(&DIALECTS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:1 slow 16MiB/s", "get:2-99 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2-99 corrupt"]);
         stage.object("k", &noise(SIZE, 1));
         assert_eq!(stage.copy(download(&stage)).failure().0, "integrity");
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}");

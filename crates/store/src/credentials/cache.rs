@@ -210,7 +210,7 @@ impl<S: Source> Cache<S> {
     fn refresh_behind(self: &Arc<Self>) {
         let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
         let cache = Arc::clone(self);
-        thread::spawn(move || {
+        let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
             // Another thread may have done it before this one had the lock.
             if matches!(cache.look(), Use::Due(_))
@@ -219,7 +219,9 @@ impl<S: Source> Cache<S> {
                 tracing::debug!(cause = %lacking.into_error(), "the credentials in use can't be replaced yet");
             }
             drop(alone);
-        });
+        };
+        // Without a thread it is asked at the next request, or when what is in use has ended.
+        let _ = thread::Builder::new().spawn(ask);
     }
 
     /// Gives up the credential of this number, which a store refused. Returns whether a request can be signed by another: all

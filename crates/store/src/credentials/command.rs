@@ -29,9 +29,11 @@ pub(super) async fn run(
     let (done, output) = oneshot::channel();
     // It may ask its user something; that must not hold up a thread of the caller's runtime.
     let pid = child.id();
-    std::thread::spawn(move || {
-        let _ = done.send(child.wait_with_output());
-    });
+    std::thread::Builder::new()
+        .spawn(move || {
+            let _ = done.send(child.wait_with_output());
+        })
+        .map_err(|e| format!("{program} can't be waited for: {e}"))?;
     let output = match limit {
         None => output.await,
         Some(limit) => match within(limit, output).await {

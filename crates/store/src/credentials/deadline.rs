@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+use std::thread::Builder;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -16,15 +16,19 @@ pub const SLOW_CREDENTIALS: &str = "laneway::credentials";
 const SLOW: Duration = Duration::from_secs(5);
 
 /// The future's output, or `None` when it takes longer. A thread waits beside each call, which is meant for the rare question
-/// for credentials.
+/// for credentials; where none can be started there is no limit.
 pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, alarm) = oneshot::channel::<()>();
     let (_cancels, cancelled) = channel::<()>();
-    thread::spawn(move || {
+    let wait = move || {
         if cancelled.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = ring.send(());
         }
-    });
+    };
+    if Builder::new().spawn(wait).is_err() {
+        // Nothing can be waited for: the answer counts, however long it takes.
+        return Some(future.await);
+    }
     match select(pin!(future), alarm).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(_) => None,

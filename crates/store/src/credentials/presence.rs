@@ -63,11 +63,14 @@ enum Seen {
 pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
     let (host, (done, found)) = (host.to_owned(), oneshot::channel());
     // A name may take its resolver longer than we wait.
-    thread::spawn(move || {
+    let looking = move || {
         let is_home = cloud.is_here();
         let pauses: &[Duration] = if is_home { &PAUSES_AT_HOME } else { &PAUSES };
         let _ = done.send(search(|| look(&host, port), pauses, is_home, thread::sleep));
-    });
+    };
+    if thread::Builder::new().spawn(looking).is_err() {
+        return false;
+    }
     let limit = CONNECT_LIMIT * 7 + PAUSES_AT_HOME.iter().sum::<Duration>();
     within(limit, found).await.is_some_and(|found| found.unwrap_or(false))
 }

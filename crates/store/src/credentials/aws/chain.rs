@@ -119,7 +119,8 @@ impl Chain {
             (Some(serial), Some(prompt)) => {
                 let (prompt, serial) = (prompt.clone(), serial.clone());
                 let (done, answer) = tokio::sync::oneshot::channel();
-                std::thread::spawn(move || {
+                // Where no thread can be started `answer` says so.
+                let _ = std::thread::Builder::new().spawn(move || {
                     let _ = done.send(prompt(&serial));
                 });
                 let answer = answer.await.map_err(|_| "nobody was asked for the code of its mfa_serial")?;

@@ -423,9 +423,10 @@ impl Dispatcher {
             self.dial_missing(now, origin, role);
         }
         let live = self.origins[origin.0].freight_live;
+        let lanes_max = self.freight_lanes_max(origin);
         let state = self.origin(origin);
         state.freight.watch(now, live > 0);
-        let spare = state.spare();
+        let spare = state.spare(lanes_max);
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(Action::Spare { origin, lanes: spare });
         }

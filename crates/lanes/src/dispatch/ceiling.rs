@@ -52,6 +52,13 @@ impl Dispatcher {
         }
     }
 
+    /// Returns how many lanes for bulk the origin has or may open beside all that there are.
+    pub(super) fn freight_lanes_max(&self, origin: OriginId) -> usize {
+        let lanes = self.origins[origin.0].lanes.iter().filter_map(|id| self.lanes.get(id));
+        let have = lanes.filter(|l| l.role == Role::Freight && !l.is_draining()).count();
+        have + self.ceiling(Role::Freight).saturating_sub(self.lanes.len())
+    }
+
     /// Makes room at the ceiling for an origin that has no lane it could use: closes an idle lane of another origin.
     fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
         let idle = self.lanes.iter().filter(|(_, l)| l.origin != origin && l.is_open() && l.in_flight == 0);

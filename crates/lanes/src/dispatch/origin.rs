@@ -310,9 +310,10 @@ impl OriginState {
         covering(direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
     }
 
-    /// Returns how many more attempts would each get a lane that pays.
-    pub(super) fn spare(&self) -> usize {
-        if self.freight_live == 0 { 0 } else { self.freight.target().saturating_sub(self.freight_live) }
+    /// Returns how many more attempts would each get a lane that pays, where there may be `lanes_max` for bulk.
+    pub(super) fn spare(&self, lanes_max: usize) -> usize {
+        let target = self.freight.target().min(lanes_max);
+        if self.freight_live == 0 { 0 } else { target.saturating_sub(self.freight_live) }
     }
 }
 

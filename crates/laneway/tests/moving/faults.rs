@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::{CopyRequest, Location, Provider, ReadRequest, SyncRequest};
+use laneway::{CopyRequest, Engine, Location, Provider, ReadRequest, SyncRequest};
 use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Report, Stage, at_once, names, noise};
@@ -77,6 +77,22 @@ fn what_a_slow_connection_still_has_to_bring_at_the_end_is_shared_with_others() 
         assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
         let requests = stage.requests("get");
         assert!(requests >= 4, "{kind:?}: nothing helped, {requests} requests");
+    });
+}
+
+#[test]
+fn where_one_connection_is_allowed_one_request_brings_an_object() {
+    at_once(&DIALECTS, |kind| {
+        let engine = Engine::builder().connections_max(1);
+        // As slow as would make others take over its end.
+        let faults = Faults::parse(["get:1 slow 16MiB/s"]).unwrap();
+        let config = Config { faults, ..Config::default() };
+        let stage = Stage::set_up_on(engine, kind, config, |settings| settings);
+        let bytes = noise(40 * MIB, 1);
+        stage.object("k", &bytes);
+        stage.cp(stage.url("k"), stage.path("k")).all_done();
+        assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
+        assert_eq!((stage.requests("get"), stage.server.counters().connections), (1, 1), "{kind:?}");
     });
 }
 

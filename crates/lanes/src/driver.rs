@@ -22,7 +22,7 @@ use names::Names;
 pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::dial::Dialer;
 use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
@@ -31,6 +31,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::hedge::Watch;
 use crate::shared::Shared;
+use crate::spare::{Claim, Spare, SpareLanes};
 use crate::standstill::Standstill;
 use crate::stream::{Moved, Progress, Traffic};
 use crate::submission::Submission;
@@ -59,7 +60,7 @@ pub(crate) enum Command {
     /// What is known of the way to the origin?
     Path(Origin, oneshot::Sender<Path>),
     /// How many more requests for bulk would each get a lane that pays?
-    Spare(Origin, oneshot::Sender<watch::Receiver<usize>>),
+    Spare(Origin, oneshot::Sender<Spare>),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -109,7 +110,7 @@ struct OriginEntry {
     traffic: Arc<Traffic>,
     names: Arc<Names>,
     /// How many more requests for bulk would each get a lane that pays.
-    spare: watch::Sender<usize>,
+    spare: SpareLanes,
     /// Whose request came last, for whom connections are dialled then.
     tally: Option<Tally>,
 }
@@ -137,6 +138,7 @@ pub(crate) struct Driver {
     control: Arc<Control>,
     shared: Arc<Shared>,
     watch: Watch,
+    claims: Vec<Claim>,
     standstill: Standstill,
     /// How many hedges have been asked for; some of them were not needed any more when they could be sent.
     hedges_asked: u64,
@@ -147,6 +149,7 @@ impl Driver {
         let shared = Arc::clone(&control.shared);
         Self {
             watch: Watch::new(shared.pace.is_none()),
+            claims: Vec::new(),
             standstill: Standstill::default(),
             hedges_asked: 0,
             dispatcher: Dispatcher::new(connections_max),
@@ -196,6 +199,8 @@ impl Driver {
                 self.tick(now);
             }
             self.carry_out();
+            // Whose requests are counted in what was said of the lanes to spare.
+            self.claims.clear();
             self.look_for_stragglers(now);
         }
     }
@@ -279,7 +284,7 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, now: Instant, submission: Box<Submission>) {
+    fn submit(&mut self, now: Instant, mut submission: Box<Submission>) {
         if submission.reply.is_closed() {
             return;
         }
@@ -288,6 +293,7 @@ impl Driver {
         let (attempt, hedge_of, origin) =
             (submission.attempt, submission.hedge_of, self.number(&submission.request.origin));
         self.origins[origin.0].asked_for(submission.request.tally.as_ref());
+        self.claims.extend(submission.claim.take());
         self.queued.insert(attempt, submission);
         let event = match hedge_of {
             Some(hedge_of) => Event::Hedged { attempt, origin, size, hedge_of },
@@ -375,7 +381,7 @@ impl Driver {
                 }
                 Action::Spare { origin, lanes } => {
                     tracing::debug!(lanes, "lanes for bulk to spare");
-                    self.origins[origin.0].spare.send_replace(lanes);
+                    self.origins[origin.0].spare.set(lanes);
                 }
                 Action::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
@@ -450,7 +456,7 @@ impl Driver {
         let id = OriginId(self.origins.len());
         self.numbers.insert(origin.clone(), id);
         let (traffic, names) = (Arc::default(), Arc::default());
-        let spare = watch::Sender::new(0);
+        let spare = SpareLanes::new();
         self.origins.push(OriginEntry { origin: origin.clone(), traffic, names, spare, tally: None });
         id
     }

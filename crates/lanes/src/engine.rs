@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
@@ -26,6 +26,7 @@ use crate::outage::Outage;
 use crate::proxy::Proxies;
 use crate::retry::{Backoff, Budget, Failure, RETRY_AFTER_MAX};
 use crate::shared::{Counts, Shared};
+use crate::spare::{Claim, Spare};
 use crate::submission::Submission;
 use crate::tally::{self, Count};
 use crate::throttle::{Admission, Gate, Place, Throttles};
@@ -172,7 +173,9 @@ impl Lanes {
         request.tally = tally::current();
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
-        let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
+        let claim = Claim::take();
+        let submission =
+            Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of, claim };
         self.inner.control.tell(Command::Submit(Box::new(submission)));
         let cancel = CancelOnDrop { control: &self.inner.control, attempt: Some(attempt) };
         let outcome = outcome.await;
@@ -290,12 +293,11 @@ impl Lanes {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
-    /// Returns how many more requests for bulk from an origin would each get a lane that pays, at any time. Who brings one large object asks for
-    /// it in so many more ranges then. The sender is gone once the engine has ended.
-    pub async fn spare(&self, origin: &Origin) -> watch::Receiver<usize> {
+    /// Returns the lanes that would pay for more requests for bulk from an origin.
+    pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(Command::Spare(origin.clone(), reply));
-        spare.await.unwrap_or_else(|_| watch::channel(0).1)
+        spare.await.unwrap_or_else(|_| Spare::none())
     }
 
     /// The budget of buffers in flight.

@@ -49,6 +49,7 @@ mod shared;
 #[cfg(test)]
 mod simulator;
 mod sink;
+mod spare;
 mod standstill;
 mod stream;
 mod streamed;
@@ -80,5 +81,6 @@ pub use request::{Renew, Request};
 pub use response::{Head, Response};
 pub use retry::Breaks;
 pub use sink::{Route, Sink, SinkError};
+pub use spare::{Claim, Spare};
 pub use streamed::{BodyStream, Streamed};
 pub use tally::Tally;

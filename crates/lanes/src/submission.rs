@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::dispatch::AttemptId;
 use crate::error::Error;
 use crate::hedge::Tracker;
+use crate::spare::Claim;
 use crate::{Request, Response};
 
 /// A request that has waited longer for its lane is signed again. Signatures say when they were made, and stores refuse old ones; below
@@ -26,6 +27,8 @@ pub(crate) struct Submission {
     pub(crate) tracker: Option<Arc<Tracker>>,
     /// The attempt that this one is a hedge of.
     pub(crate) hedge_of: Option<AttemptId>,
+    /// The lane that was claimed for it, until the dispatcher counts it.
+    pub(crate) claim: Option<Claim>,
 }
 
 impl Submission {
@@ -62,6 +65,7 @@ mod tests {
             bounces: 0,
             tracker: None,
             hedge_of: None,
+            claim: None,
         };
         submission.renew(submitted + SIGNED_FOR);
         assert_eq!(submission.request.credential, 0);

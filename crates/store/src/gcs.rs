@@ -27,8 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use laneway_lanes::{Lanes, Path, Protocol, Request, Response};
-use tokio::sync::watch;
+use laneway_lanes::{Lanes, Path, Protocol, Request, Response, Spare};
 
 use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
@@ -116,7 +115,7 @@ impl Gcs {
         self.lanes.path(&self.endpoint.origin).await
     }
 
-    pub(crate) async fn spare(&self, _bucket: &str) -> watch::Receiver<usize> {
+    pub(crate) async fn spare(&self, _bucket: &str) -> Spare {
         self.lanes.spare(&self.endpoint.origin).await
     }
 

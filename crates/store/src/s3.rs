@@ -36,9 +36,8 @@ use std::time::SystemTime;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
-use laneway_lanes::{Lanes, Origin, Path, Protocol, Request, Response};
+use laneway_lanes::{Lanes, Origin, Path, Protocol, Request, Response, Spare};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
-use tokio::sync::watch;
 
 use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
@@ -137,10 +136,10 @@ impl S3 {
         }
     }
 
-    pub(crate) async fn spare(&self, bucket: &str) -> watch::Receiver<usize> {
+    pub(crate) async fn spare(&self, bucket: &str) -> Spare {
         match self.origin(bucket) {
             Some(origin) => self.lanes.spare(&origin).await,
-            None => watch::channel(0).1,
+            None => Spare::none(),
         }
     }
 

@@ -13,8 +13,7 @@ mod writing;
 
 use std::sync::Arc;
 
-use laneway_lanes::{Lanes, Path};
-use tokio::sync::watch;
+use laneway_lanes::{Lanes, Path, Spare};
 
 use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
@@ -109,7 +108,7 @@ impl Store {
     }
 
     /// Returns how many more requests for bulk of the bucket's objects would each get a lane that pays, at any time.
-    pub async fn spare(&self, bucket: &str) -> watch::Receiver<usize> {
+    pub async fn spare(&self, bucket: &str) -> Spare {
         ask!(self, dialect => dialect.spare(bucket).await)
     }
 

@@ -29,10 +29,10 @@ pub(super) struct AccessLink {
 }
 
 impl AccessLink {
-    /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool) {
+    /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not, and any bulk is under way or not.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
-        let is_new = self.path.read(now, bytes, Load::of(small_wait, self.bulk > 0, is_held));
+        let is_new = self.path.read(now, bytes, Load::of(small_wait, has_bulk && self.bulk > 0, is_held));
         if !is_held {
             self.left_over = LeftOver::default();
         } else if is_new {

@@ -80,7 +80,7 @@ impl Dispatcher {
             state.moved = bytes;
             match bytes {
                 Some(bytes) => {
-                    let load = Load::of(small_wait, state.bulk > 0, held[direction as usize]);
+                    let load = Load::of(small_wait, state.bulk > 0 && busy > 0, held[direction as usize]);
                     state.path.read(now, bytes, load);
                 }
                 None => state.path.cannot_be_read(),
@@ -106,10 +106,11 @@ impl Dispatcher {
     pub(super) fn read_links(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let small_wait = self.origins.iter().any(|origin| origin.queues.wait(Role::Express, direction));
+            let has_bulk = (0..self.origins.len()).any(|id| self.freight_busy(OriginId(id)) > 0);
             let moved = self.origins.iter_mut().map(|origin| origin.direction(direction).moved);
             let bytes = moved.sum::<Option<u64>>();
             match bytes {
-                Some(bytes) => self.link(direction).read(now, bytes, small_wait),
+                Some(bytes) => self.link(direction).read(now, bytes, small_wait, has_bulk),
                 None => self.link(direction).path.cannot_be_read(),
             }
         }

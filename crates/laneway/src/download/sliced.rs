@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
+use laneway_lanes::Claim;
 use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
@@ -180,20 +181,22 @@ impl Rest<'_> {
         let mut under_way: BTreeMap<u64, Stream> = BTreeMap::new();
         let mut split = Split::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
         let mut spare = store.spare(&id.bucket).await;
-        let mut more = if large.is_shared { *spare.borrow_and_update() } else { 0 };
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
             // One stream goes on as long as there is work, and others where lanes have nothing better to do.
-            while more > 0 || (slices.is_empty() && !is_opening) {
+            loop {
+                let lane = if large.is_shared { spare.claim() } else { None };
+                if lane.is_none() && (is_opening || !slices.is_empty()) {
+                    break;
+                }
                 let left = large.slices().claim();
+                let more = usize::from(lane.is_some()) + spare.lanes();
                 let Some(range) = left.or_else(|| split.end_of(&large, &under_way, more)) else { break };
-                more = more.saturating_sub(1);
                 let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
                 let stream = Stream { writer: Arc::clone(&writer), start, began: Instant::now() };
                 under_way.insert(start, stream);
-                slices.push(bring(start, writer));
+                slices.push(Claim::scope(lane, bring(start, writer)));
             }
-            more = 0;
             if !is_opening && slices.is_empty() {
                 break;
             }
@@ -211,7 +214,7 @@ impl Rest<'_> {
                     under_way.remove(&start);
                     self.runs.insert(start, run);
                 }
-                Ok(()) = spare.changed(), if large.is_shared => more = *spare.borrow_and_update(),
+                () = spare.changed(), if large.is_shared => {}
             }
         }
         drop(slices);

@@ -1,0 +1,122 @@
+//! Lanes for bulk that would pay, for those who have large objects to claim.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::watch;
+
+/// The lanes to spare of one origin, as its dispatcher sees them.
+#[derive(Debug)]
+pub(crate) struct SpareLanes {
+    lanes: watch::Sender<usize>,
+    claimed: Arc<AtomicUsize>,
+}
+
+impl SpareLanes {
+    pub(crate) fn new() -> Self {
+        Self { lanes: watch::Sender::new(0), claimed: Arc::default() }
+    }
+
+    /// Tells how many more requests for bulk would each get a lane that pays.
+    pub(crate) fn set(&self, lanes: usize) {
+        self.lanes.send_replace(lanes);
+    }
+
+    pub(crate) fn subscribe(&self) -> Spare {
+        Spare { lanes: self.lanes.subscribe(), claimed: Arc::clone(&self.claimed) }
+    }
+}
+
+/// The number of requests for bulk from an origin that would each get a lane that pays, beside those that there are. Who brings one large
+/// object claims such lanes, and asks for it in so many more ranges.
+#[derive(Debug)]
+pub struct Spare {
+    lanes: watch::Receiver<usize>,
+    claimed: Arc<AtomicUsize>,
+}
+
+/// A lane for one more request.
+#[derive(Debug)]
+pub struct Claim(Arc<AtomicUsize>);
+
+tokio::task_local! {
+    static CLAIM: Cell<Option<Claim>>;
+}
+
+impl Claim {
+    /// Runs a future, whose first request has the lane: as soon as the dispatcher counts that, the claim ends.
+    pub fn scope<F: Future>(claim: Option<Self>, future: F) -> impl Future<Output = F::Output> {
+        // No `async fn`: that would hold the future twice.
+        CLAIM.scope(Cell::new(claim), future)
+    }
+
+    /// Takes the claim of the surrounding [`scope`](Self::scope), where there is one.
+    pub(crate) fn take() -> Option<Self> {
+        CLAIM.try_with(Cell::take).ok().flatten()
+    }
+}
+
+impl Spare {
+    /// None, for who has no dispatcher.
+    pub fn none() -> Self {
+        SpareLanes::new().subscribe()
+    }
+
+    /// Returns how many lanes can be claimed now.
+    pub fn lanes(&self) -> usize {
+        self.lanes.borrow().saturating_sub(self.claimed.load(Ordering::Relaxed))
+    }
+
+    /// Claims a lane, where there is one.
+    pub fn claim(&self) -> Option<Claim> {
+        let lanes = *self.lanes.borrow();
+        let one_more = |claimed| (claimed < lanes).then_some(claimed + 1);
+        self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Claim(Arc::clone(&self.claimed)))
+    }
+
+    /// Returns when there are more or fewer lanes; never once the engine has ended.
+    pub async fn changed(&mut self) {
+        if self.lanes.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_is_claimed_once_by_whoever_comes_first() {
+        let lanes = SpareLanes::new();
+        let (one, other) = (lanes.subscribe(), lanes.subscribe());
+        assert!(one.claim().is_none());
+        lanes.set(2);
+        let (first, second) = (one.claim(), other.claim());
+        assert!(first.is_some() && second.is_some() && one.claim().is_none());
+        // The dispatcher counts the first of them by now.
+        lanes.set(1);
+        drop(first);
+        assert_eq!((one.lanes(), one.claim().is_none()), (0, true), "the second is on its way");
+        drop(second);
+        assert_eq!(other.lanes(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_first_request_of_a_scope_has_the_claim() {
+        let lanes = SpareLanes::new();
+        lanes.set(1);
+        let spare = lanes.subscribe();
+        let first = Claim::scope(spare.claim(), async { (Claim::take(), Claim::take().is_none()) }).await;
+        assert!(matches!(first, (Some(_), true)));
+        assert!(Claim::take().is_none());
+    }
+}

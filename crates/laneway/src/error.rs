@@ -157,13 +157,16 @@ impl Error {
         self
     }
 
-    /// Whether the object and this machine are as they should be, so that the same request may succeed later: the
-    /// network or the store failed, or credentials have run out.
+    /// Whether what has come is as it should be, so that the same request may go on with it later: the network or the store
+    /// failed, credentials have run out, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
             Cause::Lanes(_) => true,
-            Cause::Local { .. } | Cause::Own { .. } => false,
+            Cause::Local { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Cause::Own { .. } => false,
         }
     }
 

@@ -28,6 +28,11 @@ use crate::{Origin, Protocol, Scheme};
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
+/// Another SYN goes to an address from a new socket when none has been answered for so long. The kernel pauses for 1, 2, 4, 8 and 16 s
+/// between those of one socket, so a network that is back was noticed up to 16 s late. An answer that takes longer than this
+/// still counts: the socket before waits on, which makes the longest round trip 4 s.
+const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
+
 /// A server that is nearer answers a TCP handshake within this. Work beside it would only make it look farther away, and
 /// so get more connections than pay.
 const NEARBY: Duration = Duration::from_millis(4);
@@ -252,7 +257,7 @@ async fn connect_first(
     loop {
         if std::mem::take(&mut replace) {
             match left.next() {
-                Some(address) => running.push(connect(*address)),
+                Some(address) => running.push(connect_patiently(*address)),
                 None if running.is_empty() => break,
                 None => {}
             }
@@ -275,7 +280,7 @@ async fn connect_first(
             },
             () = tokio::time::sleep(NEXT_ADDRESS_AFTER), if more => {
                 if let Some(address) = left.next() {
-                    running.push(connect(*address));
+                    running.push(connect_patiently(*address));
                 }
             }
         }
@@ -284,6 +289,29 @@ async fn connect_first(
         Some((address, e)) => Error::because(Kind::Connect, format!("{to} ({address}) can't be reached"), e),
         None => Error::new(Kind::Connect, format!("{to} has no address")),
     })
+}
+
+async fn connect_patiently(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
+    overlapping(NEXT_SYN_AFTER, || connect(address)).await
+}
+
+/// Makes another attempt after each `pause` and waits for the last two. Returns how the first of them ends that does.
+async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::Output {
+    let (mut before, mut last) = (None, Box::pin(attempt()));
+    loop {
+        let earlier = async {
+            match &mut before {
+                Some(before) => before.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = earlier => return ended,
+            ended = &mut last => return ended,
+            () = tokio::time::sleep(pause) => before = Some(std::mem::replace(&mut last, Box::pin(attempt()))),
+        }
+    }
 }
 
 async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
@@ -324,5 +352,37 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
         ),
         _ if is_refused(&e) => refused(&origin.to_string(), e),
         _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Runs attempts of which the `answered`th ends after `takes`, and the others never. Returns when that is, and how many there were.
+    async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
+        let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
+        let attempt = || {
+            made.set(made.get() + 1);
+            let time = if made.get() == answered { takes } else { Duration::MAX };
+            tokio::time::sleep(time)
+        };
+        overlapping(NEXT_SYN_AFTER, attempt).await;
+        (begun.elapsed(), made.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_attempt_is_made_every_two_seconds_while_none_is_answered() {
+        let rtt = Duration::from_millis(50);
+        assert_eq!(run(1, rtt).await, (rtt, 1));
+        assert_eq!(run(5, rtt).await, (NEXT_SYN_AFTER * 4 + rtt, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_after_the_next_attempt_counts() {
+        let late = NEXT_SYN_AFTER + Duration::from_millis(50);
+        assert_eq!(run(1, late).await, (late, 2));
     }
 }

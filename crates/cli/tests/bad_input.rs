@@ -241,6 +241,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("serve --bandwidth wide", 2, "100Mbit/s"),
     ("serve --connection-bandwidth thin", 2, "100Mbit/s"),
     ("serve --connection-bandwidth 0MB/s", 2, "100Mbit/s"),
+    ("serve --reset-surplus", 2, "--served-connections"),
     ("serve --max-streams -1", 2, "-1"),
     ("serve --max-streams x", 2, "expects a count of 0 or more"),
     ("serve --fault 'get explode'", 2, "explode"),

@@ -154,13 +154,10 @@ impl Dialer {
             .flatten()
             .any(|to| to.scheme == Scheme::Https);
         let connect = async {
-            let started = Instant::now();
             let to = proxy.map_or_else(|| origin.to_string(), Proxy::named);
-            let (address, tcp) = connect_first(&to, addresses, tried).await?;
-            if let Some(left) = self.tcp_handshake_min.checked_sub(started.elapsed()) {
-                tokio::time::sleep(left).await;
-            }
-            let rtt = started.elapsed();
+            let (address, tcp, took) = connect_first(&to, addresses, tried).await?;
+            tokio::time::sleep(self.tcp_handshake_min.saturating_sub(took)).await;
+            let rtt = took.max(self.tcp_handshake_min);
             reached(rtt);
             Ok((address, tcp, rtt))
         };
@@ -243,11 +240,7 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
-async fn connect_first(
-    to: &str,
-    addresses: &[SocketAddr],
-    tried: &mut Tried,
-) -> Result<(SocketAddr, TcpStream), Error> {
+async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) -> Result<Connected, Error> {
     // Unless one answers, also where that is waited for too long.
     *tried = Tried { failed: addresses.to_vec(), connected: None };
     let mut running = FuturesUnordered::new();
@@ -265,12 +258,12 @@ async fn connect_first(
         let more = left.len() > 0;
         tokio::select! {
             ended = running.next() => match ended {
-                Some(Ok((address, tcp))) => {
+                Some(Ok((address, tcp, took))) => {
                     tried.connected = Some(address);
                     // Those before it were given their time; what was begun later may be as good.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
-                    return Ok((address, tcp));
+                    return Ok((address, tcp, took));
                 }
                 Some(Err(failed)) => {
                     last = Some(failed);
@@ -291,7 +284,10 @@ async fn connect_first(
     })
 }
 
-async fn connect_patiently(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
+/// A connection, whose it is, and how long its handshake took.
+type Connected = (SocketAddr, TcpStream, Duration);
+
+async fn connect_patiently(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
     overlapping(NEXT_SYN_AFTER, || connect(address)).await
 }
 
@@ -314,14 +310,16 @@ async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
+async fn connect(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
     let attempt = async {
+        let started = Instant::now();
         let tcp = TcpStream::connect(address).await?;
+        let took = started.elapsed();
         tcp.set_nodelay(true)?;
         // An idle lane is kept as long as the server keeps it; keepalive notices a path that has died meanwhile.
         socket2::SockRef::from(&tcp)
             .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
-        Ok((address, tcp))
+        Ok((address, tcp, took))
     };
     attempt.await.map_err(|e| (address, e))
 }

@@ -34,6 +34,9 @@ struct Found {
     last: Duration,
 }
 
+/// When an attempt began and, if it fails, for how long it was silent.
+type Attempt = (Instant, Option<Duration>);
+
 /// `calls` begin at once, at a server that does `away` until `back` and then serves.
 fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
     let start = Instant::now();
@@ -41,8 +44,8 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
     let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
     let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
-    // When which call goes on, and where one ends when its attempt began and for how long it was silent, if it fails.
-    let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<(Instant, Option<Duration>)>)>> =
+    // When which call goes on, and with which attempt where one ends.
+    let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Attempt>)>> =
         (0..calls).map(|call| Reverse((start, call, None))).collect();
     let (mut found, mut draw) = (Found::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {

@@ -104,7 +104,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
     /// Give up when nothing has come from a server for so long, though it was asked again and again: 30s, 10m; 0 tries
-    /// nothing again [default: 2m]
+    /// nothing again [default: 2m, and 15s for a server that has never answered]
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
     /// Send a header with each request for an object; may be given several times

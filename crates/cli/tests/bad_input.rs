@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use laneway_server::{Config, Faults};
 use laneway_testkit::{Endpoint, Program, Scripted, Wire, answer, random_bytes};
@@ -240,6 +241,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("serve --bandwidth wide", 2, "100Mbit/s"),
     ("serve --connection-bandwidth thin", 2, "100Mbit/s"),
     ("serve --connection-bandwidth 0MB/s", 2, "100Mbit/s"),
+    ("serve --reset-surplus", 2, "--served-connections"),
     ("serve --max-streams -1", 2, "-1"),
     ("serve --max-streams x", 2, "expects a count of 0 or more"),
     ("serve --fault 'get explode'", 2, "explode"),
@@ -620,7 +622,7 @@ fn a_server_that_is_no_store_is_told_by_what_it_answers() {
 }
 
 #[test]
-fn a_silent_server_is_given_up_within_retry_for() {
+fn a_silent_server_is_told_of_and_given_up_within_retry_for() {
     let (endpoint, laneway) = plain();
     fs::write(endpoint.folder().join("f"), "x").expect("written");
     // Connections are taken by the system, and nothing answers on them.
@@ -640,6 +642,11 @@ fn a_silent_server_is_given_up_within_retry_for() {
             );
         }
     }
+    let (begun, usual) = (Instant::now(), Duration::from_secs(30));
+    let at = ["--anonymous", "--retry-for", "2s", "--gcs-endpoint", &url];
+    let run = laneway.run(at.into_iter().chain(["ls", "gs://bucket"])).exits(1);
+    assert!(run.stderr.starts_with("retrying: no progress for 1s "), "{}", run.stderr);
+    assert!(begun.elapsed() < usual, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use laneway_server::{Config, Faults, Server};
 use laneway_testkit::{Changes, Endpoint, Running, Wire, claimed, random_bytes};
@@ -80,6 +81,37 @@ fn a_server_that_does_not_come_back_ends_a_job_with_one_line_and_what_is_kept_of
     let kept = "of large ones are kept; the same command goes on with them";
     assert_eq!(run.stderr.lines().filter(|line| line.ends_with(kept)).count(), 1, "{}", run.stderr);
     assert!(claimed(&out) >= 12 * MIB);
+}
+
+/// Copies 300 small objects up and down by a server of four connections, and returns what the runs said.
+fn copy_by_four(reset_surplus: bool) -> (Endpoint, String) {
+    let config = Config { served_connections: Some(4), reset_surplus, ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let laneway = endpoint.program(LANEWAY).with("LANEWAY_RETRY_FOR", "2m");
+    fs::create_dir(endpoint.folder().join("up")).expect("made");
+    for i in 0..300 {
+        fs::write(endpoint.folder().join(format!("up/{i}")), "x").expect("written");
+    }
+    let up = laneway.run(["cp", "-r", "up", "s3://bucket"]).succeeds();
+    let down = laneway.run(["cp", "-r", "s3://bucket/up", "down"]).succeeds();
+    assert_eq!(fs::read_dir(endpoint.folder().join("down")).expect("read").count(), 300);
+    (endpoint, up.stderr + &down.stderr)
+}
+
+#[test]
+fn connections_that_a_server_lets_wait_are_given_up_after_seconds() {
+    let (begun, usual) = (Instant::now(), Duration::from_secs(30));
+    let (_endpoint, said) = copy_by_four(false);
+    assert!(said.matches(" 0 retries").count() == 2 && !said.contains("retrying"), "{said}");
+    assert!(begun.elapsed() < usual, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_server_that_resets_surplus_connections_is_dialled_no_more_than_it_serves() {
+    let (endpoint, _) = copy_by_four(true);
+    let connections = endpoint.server().counters().connections;
+    // 600 requests were made. Each run dials as many as pay at first, up to 128, and learns from them.
+    assert!(connections <= 2 * 128, "{connections} connections");
 }
 
 #[test]

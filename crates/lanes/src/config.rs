@@ -14,6 +14,9 @@ use crate::{Bandwidth, MemoryBudget};
 pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
 
+/// The longest that a dial takes, TLS included. A SYN of each socket has gone four times by then, and the next dial asks the resolver again.
+pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
+
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
 #[derive(Clone)]
 pub struct Config {
@@ -45,6 +48,8 @@ pub struct Config {
     /// How long nothing may come from an origin that is asked again and again, until its calls end: no connection, no answer
     /// but 500, 502, 503 and 504, no byte of a body. Zero tries nothing again.
     pub retry_for: Duration,
+    /// The same for an origin that has never answered, where that is shorter: its name, its port or its proxy may be wrong.
+    pub retry_unanswered_for: Duration,
     /// Where to record who is sent when on which lane; `None` records nothing.
     pub trace: Option<Trace>,
     /// The least that a TCP handshake takes. An imitated path can't delay loopback's, by which the dispatcher would take a far server for
@@ -75,6 +80,7 @@ impl std::fmt::Debug for Config {
             .field("memory", &self.memory)
             .field("no_progress", &self.no_progress)
             .field("retry_for", &self.retry_for)
+            .field("retry_unanswered_for", &self.retry_unanswered_for)
             .field("trace", &self.trace)
             .field("tcp_handshake_min", &self.tcp_handshake_min)
             .finish()
@@ -99,6 +105,8 @@ impl Default for Config {
             no_progress: Duration::from_secs(30),
             // A service is restarted, a machine rebooted, a network changed within that.
             retry_for: Duration::from_secs(120),
+            // One dial that is not answered, or eight that are refused: a mistyped name or port is told of soon.
+            retry_unanswered_for: DIAL_MAX,
             trace: None,
             tcp_handshake_min: Duration::ZERO,
         }

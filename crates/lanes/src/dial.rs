@@ -28,6 +28,11 @@ use crate::{Origin, Protocol, Scheme};
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
+/// Another SYN goes to an address from a new socket when none has been answered for so long. The kernel pauses for 1, 2, 4, 8 and 16 s
+/// between those of one socket, so a network that is back was noticed up to 16 s late. An answer that takes longer than this
+/// still counts: the socket before waits on, which makes the longest round trip 4 s.
+const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
+
 /// A server that is nearer answers a TCP handshake within this. Work beside it would only make it look farther away, and
 /// so get more connections than pay.
 const NEARBY: Duration = Duration::from_millis(4);
@@ -149,13 +154,10 @@ impl Dialer {
             .flatten()
             .any(|to| to.scheme == Scheme::Https);
         let connect = async {
-            let started = Instant::now();
             let to = proxy.map_or_else(|| origin.to_string(), Proxy::named);
-            let (address, tcp) = connect_first(&to, addresses, tried).await?;
-            if let Some(left) = self.tcp_handshake_min.checked_sub(started.elapsed()) {
-                tokio::time::sleep(left).await;
-            }
-            let rtt = started.elapsed();
+            let (address, tcp, took) = connect_first(&to, addresses, tried).await?;
+            tokio::time::sleep(self.tcp_handshake_min.saturating_sub(took)).await;
+            let rtt = took.max(self.tcp_handshake_min);
             reached(rtt);
             Ok((address, tcp, rtt))
         };
@@ -238,11 +240,7 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
-async fn connect_first(
-    to: &str,
-    addresses: &[SocketAddr],
-    tried: &mut Tried,
-) -> Result<(SocketAddr, TcpStream), Error> {
+async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) -> Result<Connected, Error> {
     // Unless one answers, also where that is waited for too long.
     *tried = Tried { failed: addresses.to_vec(), connected: None };
     let mut running = FuturesUnordered::new();
@@ -252,7 +250,7 @@ async fn connect_first(
     loop {
         if std::mem::take(&mut replace) {
             match left.next() {
-                Some(address) => running.push(connect(*address)),
+                Some(address) => running.push(connect_patiently(*address)),
                 None if running.is_empty() => break,
                 None => {}
             }
@@ -260,12 +258,12 @@ async fn connect_first(
         let more = left.len() > 0;
         tokio::select! {
             ended = running.next() => match ended {
-                Some(Ok((address, tcp))) => {
+                Some(Ok((address, tcp, took))) => {
                     tried.connected = Some(address);
                     // Those before it were given their time; what was begun later may be as good.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();
-                    return Ok((address, tcp));
+                    return Ok((address, tcp, took));
                 }
                 Some(Err(failed)) => {
                     last = Some(failed);
@@ -275,7 +273,7 @@ async fn connect_first(
             },
             () = tokio::time::sleep(NEXT_ADDRESS_AFTER), if more => {
                 if let Some(address) = left.next() {
-                    running.push(connect(*address));
+                    running.push(connect_patiently(*address));
                 }
             }
         }
@@ -286,14 +284,42 @@ async fn connect_first(
     })
 }
 
-async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
+/// A connection, whose it is, and how long its handshake took.
+type Connected = (SocketAddr, TcpStream, Duration);
+
+async fn connect_patiently(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
+    overlapping(NEXT_SYN_AFTER, || connect(address)).await
+}
+
+/// Makes another attempt after each `pause` and waits for the last two. Returns how the first of them ends that does.
+async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::Output {
+    let (mut before, mut last) = (None, Box::pin(attempt()));
+    loop {
+        let earlier = async {
+            match &mut before {
+                Some(before) => before.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = earlier => return ended,
+            ended = &mut last => return ended,
+            () = tokio::time::sleep(pause) => before = Some(std::mem::replace(&mut last, Box::pin(attempt()))),
+        }
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
     let attempt = async {
+        let started = Instant::now();
         let tcp = TcpStream::connect(address).await?;
+        let took = started.elapsed();
         tcp.set_nodelay(true)?;
         // An idle lane is kept as long as the server keeps it; keepalive notices a path that has died meanwhile.
         socket2::SockRef::from(&tcp)
             .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
-        Ok((address, tcp))
+        Ok((address, tcp, took))
     };
     attempt.await.map_err(|e| (address, e))
 }
@@ -324,5 +350,37 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
         ),
         _ if is_refused(&e) => refused(&origin.to_string(), e),
         _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Runs attempts of which the `answered`th ends after `takes`, and the others never. Returns when that is, and how many there were.
+    async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
+        let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
+        let attempt = || {
+            made.set(made.get() + 1);
+            let time = if made.get() == answered { takes } else { Duration::MAX };
+            tokio::time::sleep(time)
+        };
+        overlapping(NEXT_SYN_AFTER, attempt).await;
+        (begun.elapsed(), made.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_attempt_is_made_every_two_seconds_while_none_is_answered() {
+        let rtt = Duration::from_millis(50);
+        assert_eq!(run(1, rtt).await, (rtt, 1));
+        assert_eq!(run(5, rtt).await, (NEXT_SYN_AFTER * 4 + rtt, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_after_the_next_attempt_counts() {
+        let late = NEXT_SYN_AFTER + Duration::from_millis(50);
+        assert_eq!(run(1, late).await, (late, 2));
     }
 }

@@ -4,7 +4,7 @@
 //! the dispatcher knows comes in by them, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
+//! connections), `ceiling` (at most), `served` (as many as the server takes), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
 //! too old), `hedges` (where a hedge goes), `in_flight` and `bulk_in_flight` (how much is on its way), and in `directions` for each direction
 //! `yielding` (how much bulk moves beside small requests). They ask `path_estimate` what the path carries.
 //! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
@@ -26,6 +26,7 @@ mod origin;
 mod path_estimate;
 mod queue;
 mod sending;
+mod served;
 mod strangling;
 mod yielding;
 
@@ -43,7 +44,9 @@ pub use event::{Direction, Role};
 use in_flight::SERVICE;
 use lane::{Lane, LaneState};
 use origin::OriginState;
+use queue::TURN;
 use rustc_hash::FxHashMap;
+pub(crate) use served::SILENT_MAX;
 
 use crate::{Path, Protocol};
 
@@ -166,6 +169,8 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
+            Event::Answered { lane } => self.answered(now, lane),
+            Event::Unserved { lane } => self.unserved(now, lane),
             Event::Stale { lane } => self.stale(now, lane),
             Event::KeepsIdle { lane, limit } => {
                 if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
@@ -174,6 +179,12 @@ impl Dispatcher {
             }
             Event::Slept => self.slept(),
             Event::Closed { lane } => {
+                // What a server closes that was idle for long was not refused.
+                let is_refused =
+                    |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + TURN / 2);
+                if self.lanes.get(&lane).filter(is_refused).is_some() {
+                    self.unserved(now, lane);
+                }
                 if let Some(l) = self.lanes.get(&lane).filter(|l| l.is_idle()) {
                     let (origin, idle) = (l.origin, now.saturating_duration_since(l.idle_since));
                     let state = self.origin(origin);
@@ -268,11 +279,13 @@ impl Dispatcher {
         // A freight lane speaks what it was made to offer, which says nothing of what express lanes get.
         let spoken = (lane.role == Role::Express).then_some(protocol);
         self.origin(origin).learn(now, spoken, rtt, took);
+        self.close_surplus(now, id, origin);
         self.schedule(now, origin);
     }
 
     fn dial_failed(&mut self, now: Instant, id: LaneId) {
         let Some(role) = self.lanes.get(&id).map(|l| l.role) else { return };
+        self.unserved(now, id);
         let Some(origin) = self.forget(id) else { return };
         // Only when nothing else can carry the role's queue is it given up: each request's own retry decides what next.
         let alive = self.lanes.values().any(|l| l.origin == origin && l.role == role && !l.is_draining());
@@ -357,6 +370,7 @@ impl Dispatcher {
                 let rested = lane.rested;
                 if reusable {
                     self.origin(attempt.origin).idle.served(rested);
+                    self.note_quick(now, lane_id);
                 } else {
                     lane.state = LaneState::Draining;
                 }

@@ -71,6 +71,8 @@ pub(crate) enum Command {
     TurnedFreight(AttemptId),
     /// An attempt has ended; an h1 connection that can be used again comes back with it.
     Finished { attempt: AttemptId, lane: LaneId, reusable: Reusable },
+    /// The first answer on the connection has begun.
+    Answered { lane: LaneId },
     /// The server closes the connection after what it is answering.
     Draining { lane: LaneId },
     /// The connection is gone.
@@ -140,6 +142,8 @@ pub(crate) struct Driver {
     watch: Watch,
     claims: Vec<Claim>,
     standstill: Standstill,
+    /// When it was looked last for lanes that are not served, and those found, with the bytes that their servers had not acknowledged.
+    unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
     /// How many hedges have been asked for; some of them were not needed any more when they could be sent.
     hedges_asked: u64,
 }
@@ -151,6 +155,7 @@ impl Driver {
             watch: Watch::new(shared.pace.is_none()),
             claims: Vec::new(),
             standstill: Standstill::default(),
+            unserved: Default::default(),
             hedges_asked: 0,
             dispatcher: Dispatcher::new(connections_max),
             queued: FxHashMap::default(),
@@ -188,6 +193,7 @@ impl Driver {
             }
             // Before what has come meanwhile, which may ask for what is idle.
             self.look_for_a_standstill(Instant::now());
+            self.look_for_the_unserved(Instant::now());
             let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
                 // A thread that had no core meanwhile learns only now what has come in time.
@@ -266,6 +272,7 @@ impl Driver {
                 self.watch.turned_freight(attempt);
                 self.dispatcher.handle(now, Event::TurnedFreight { attempt });
             }
+            Command::Answered { lane } => self.dispatcher.handle(now, Event::Answered { lane }),
             Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
             Command::Finished { attempt, lane, reusable } => self.finished(now, attempt, lane, reusable),
             Command::Closed { lane } => {
@@ -319,6 +326,9 @@ impl Driver {
         self.watch.end(now, attempt);
         if let Some(time) = reusable.avoided_for() {
             self.avoid(now, lane, time);
+        }
+        if matches!(reusable, Reusable::Broken) {
+            self.dispatcher.handle(now, Event::Unserved { lane });
         }
         if matches!(reusable, Reusable::Stale | Reusable::Lost) {
             self.dispatcher.handle(now, Event::Stale { lane });

@@ -17,6 +17,7 @@ use http::header::USER_AGENT;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::DIAL_MAX;
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
 use crate::driver::{Command, Control, Driver};
@@ -61,6 +62,7 @@ pub struct Lanes {
     inner: Arc<Inner>,
     user_agent: HeaderValue,
     retry_for: Duration,
+    retry_unanswered_for: Duration,
 }
 
 struct Inner {
@@ -93,7 +95,7 @@ impl Lanes {
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
             user_agent: config.user_agent.clone(),
-            timeout: config.no_progress,
+            timeout: config.no_progress.min(DIAL_MAX),
             tcp_handshake_min: config.tcp_handshake_min,
             resolve: config.resolve,
         };
@@ -143,14 +145,20 @@ impl Lanes {
             }),
             user_agent: config.user_agent,
             retry_for: config.retry_for,
+            retry_unanswered_for: config.retry_unanswered_for,
         })
     }
 
     /// The same engine for another caller, whose requests name `user_agent` and whose calls end as
-    /// [`Config::retry_for`] says.
+    /// [`Config::retry_for`] and [`Config::retry_unanswered_for`] say.
     #[must_use]
-    pub fn for_caller(&self, user_agent: HeaderValue, retry_for: Duration) -> Self {
-        Self { inner: Arc::clone(&self.inner), user_agent, retry_for }
+    pub fn for_caller(
+        &self,
+        user_agent: HeaderValue,
+        retry_for: Duration,
+        retry_unanswered_for: Duration,
+    ) -> Self {
+        Self { inner: Arc::clone(&self.inner), user_agent, retry_for, retry_unanswered_for }
     }
 
     /// Carries out one attempt. Dropping the future cancels it and frees its lane.
@@ -263,8 +271,8 @@ impl Lanes {
             };
             crate::attempts::note(attempts);
             let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
-            let is_origin_away =
-                (failure.is_some() || is_last) && outage.is_given_up(Instant::now(), self.retry_for);
+            let is_origin_away = (failure.is_some() || is_last)
+                && outage.is_given_up(Instant::now(), self.bounds(&outage).retry_for);
             return Ok(Ended { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
         }
     }

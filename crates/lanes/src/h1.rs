@@ -105,6 +105,11 @@ impl H1 {
         self.asked == 0
     }
 
+    /// Whether its first request is under way, or was the last.
+    pub(crate) fn is_first(&self) -> bool {
+        self.asked == 1
+    }
+
     /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
     fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
         let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;

@@ -11,7 +11,7 @@ use http::header::CONTENT_LENGTH;
 use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
-use crate::outage::{Outage, is_sign_of_life};
+use crate::outage::Outage;
 use crate::stream::Progress;
 use crate::tally::Tally;
 use crate::throttle::Gate;
@@ -84,6 +84,9 @@ impl Incoming {
 
     /// Notes the answer's signs of life there.
     pub(crate) fn heard_by(mut self, outage: Option<Arc<Outage>>) -> Self {
+        if let Some(outage) = &outage {
+            outage.asked(self.sent_at);
+        }
         self.outage = outage;
         self
     }
@@ -119,8 +122,8 @@ impl Incoming {
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
-        if let Some(outage) = self.outage.as_ref().filter(|_| is_sign_of_life(head.status)) {
-            outage.heard(now);
+        if let Some(outage) = &self.outage {
+            outage.answered(now, head.status);
         }
         if let Some(tracker) = &self.tracker {
             tracker.head(now);

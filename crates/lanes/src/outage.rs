@@ -7,20 +7,19 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 
-use crate::threads::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
 /// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
 /// and the usual timeout with a silent server together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
+/// A request that was put on a connection so lately may be answered yet: nothing is given up meanwhile. Longer than the round trip
+/// to any region, with TLS's before it.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
 /// What is over sooner is not reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
-
-/// Whether an answer shows that the origin is at work. These say that it is not, or not for us.
-pub(crate) fn is_sign_of_life(status: StatusCode) -> bool {
-    !matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
-}
 
 /// What is known of one origin. Its answers note their signs of life while they come in, on whatever thread.
 #[derive(Debug)]
@@ -28,6 +27,10 @@ pub(crate) struct Outage {
     born: Instant,
     /// The last sign of life: microseconds after `born` and one more; 0 is none.
     heard: AtomicU64,
+    /// The same of the last request that was put on a connection.
+    asked: AtomicU64,
+    /// Whether there has been any answer.
+    has_answered: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -40,13 +43,37 @@ struct State {
 
 impl Outage {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { born: now, heard: AtomicU64::new(0), state: Mutex::default() }
+        Self {
+            born: now,
+            heard: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes note of an answer, which may be a sign of life.
+    pub(crate) fn answered(&self, now: Instant, status: StatusCode) {
+        self.has_answered.store(true, Relaxed);
+        // These say that it is not at work, or not for us.
+        if !matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
+            self.heard(now);
+        }
+    }
+
+    /// For how long it is asked again and again: `unanswered` is for an origin that has never answered, which may not exist.
+    pub(crate) fn is_tried_for(&self, retry_for: Duration, unanswered: Duration) -> Duration {
+        if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
 
     /// Takes note of a sign of life.
     pub(crate) fn heard(&self, now: Instant) {
-        let micros = now.saturating_duration_since(self.born).as_micros() as u64;
-        self.heard.fetch_max(micros + 1, Relaxed);
+        self.heard.fetch_max(self.micros(now), Relaxed);
+    }
+
+    /// Takes note of a request that is being put on a connection.
+    pub(crate) fn asked(&self, now: Instant) {
+        self.asked.fetch_max(self.micros(now), Relaxed);
     }
 
     /// Whether there has been one since.
@@ -54,8 +81,8 @@ impl Outage {
         self.last_heard().is_some_and(|heard| heard > then)
     }
 
-    /// Takes note of an attempt that failed, after a silence of `silent`. Returns for how long nothing has come.
-    pub(crate) fn failed(&self, now: Instant, silent: Duration) -> Duration {
+    /// Takes note of an attempt that failed, after a silence of `silent`.
+    pub(crate) fn failed(&self, now: Instant, silent: Duration) {
         let heard = self.last_heard();
         let mut state = self.lock();
         let goes_on = |(since, last): &(Instant, Instant)| {
@@ -70,7 +97,6 @@ impl Outage {
             }
         };
         state.away = Some((since, now));
-        now.saturating_duration_since(since)
     }
 
     /// For how long nothing has come by now.
@@ -80,9 +106,19 @@ impl Outage {
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
+    /// How much of the time is left for which is tried again.
+    pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
+        let lasts = self.lasts(now);
+        let asked = self.instant(&self.asked).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
+        // It is added once, however often an answer is waited for.
+        let grace =
+            ANSWER_WITHIN.min(retry_for / 4).saturating_sub(asked.max(lasts.saturating_sub(retry_for)));
+        retry_for.saturating_sub(lasts).max(grace)
+    }
+
     /// Whether it has lasted for as long as is tried again. Where nothing is, a single failure says nothing of the origin.
     pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
-        !retry_for.is_zero() && self.lasts(now) >= retry_for
+        !retry_for.is_zero() && self.left(now, retry_for).is_zero()
     }
 
     /// Whether it is to be reported that the origin is away: once.
@@ -104,8 +140,15 @@ impl Outage {
     }
 
     fn last_heard(&self) -> Option<Instant> {
-        let micros = self.heard.load(Relaxed).checked_sub(1)?;
-        Some(self.born + Duration::from_micros(micros))
+        self.instant(&self.heard)
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.born).as_micros() as u64 + 1
+    }
+
+    fn instant(&self, micros: &AtomicU64) -> Option<Instant> {
+        Some(self.born + Duration::from_micros(micros.load(Relaxed).checked_sub(1)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -121,16 +164,46 @@ mod tests {
         Duration::from_secs(secs)
     }
 
+    /// For how long nothing has come when an attempt fails after a silence.
+    fn failed(outage: &Outage, now: Instant, silent: u64) -> Duration {
+        outage.failed(now, secs(silent));
+        outage.lasts(now)
+    }
+
     #[test]
     fn it_lasts_from_the_first_failure_to_the_next_sign_of_life_whoever_fails() {
         let now = Instant::now();
         let outage = Outage::new(now);
-        assert_eq!(outage.failed(now, Duration::ZERO), Duration::ZERO);
-        assert_eq!(outage.failed(now + secs(7), Duration::ZERO), secs(7));
+        assert_eq!(failed(&outage, now, 0), Duration::ZERO);
+        assert_eq!(failed(&outage, now + secs(7), 0), secs(7));
         assert_eq!(outage.lasts(now + secs(9)), secs(9));
         outage.heard(now + secs(10));
         assert_eq!(outage.lasts(now + secs(11)), Duration::ZERO);
-        assert_eq!(outage.failed(now + secs(12), Duration::ZERO), Duration::ZERO, "another begins");
+        assert_eq!(failed(&outage, now + secs(12), 0), Duration::ZERO, "another begins");
+    }
+
+    #[test]
+    fn nothing_is_given_up_while_a_request_may_be_answered_that_was_just_sent() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        outage.failed(now, Duration::ZERO);
+        outage.asked(now + secs(119));
+        assert!(!outage.is_given_up(now + secs(120), secs(120)));
+        assert_eq!(outage.left(now + secs(120), secs(120)), secs(1));
+        assert!(outage.is_given_up(now + secs(121), secs(120)));
+        outage.asked(now + secs(122));
+        assert!(outage.is_given_up(now + secs(122), secs(120)), "not for ever");
+    }
+
+    #[test]
+    fn an_origin_that_has_never_answered_is_tried_for_a_shorter_time() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert_eq!(outage.is_tried_for(secs(120), secs(15)), secs(15));
+        assert_eq!(outage.is_tried_for(secs(2), secs(15)), secs(2));
+        outage.answered(now, StatusCode::BAD_GATEWAY);
+        assert_eq!(outage.is_tried_for(secs(120), secs(15)), secs(120));
+        assert!(!outage.heard_since(now - secs(1)), "it is not at work yet");
     }
 
     #[test]
@@ -150,10 +223,10 @@ mod tests {
     fn a_silence_counts_from_its_beginning_but_not_from_before_a_sign_of_life() {
         let now = Instant::now();
         let outage = Outage::new(now);
-        assert_eq!(outage.failed(now + secs(30), secs(30)), secs(30));
+        assert_eq!(failed(&outage, now + secs(30), 30), secs(30));
         let outage = Outage::new(now);
         outage.heard(now + secs(20));
-        assert_eq!(outage.failed(now + secs(30), secs(30)), secs(10));
+        assert_eq!(failed(&outage, now + secs(30), 30), secs(10));
     }
 
     #[test]
@@ -161,7 +234,7 @@ mod tests {
         let now = Instant::now();
         let outage = Outage::new(now);
         outage.failed(now, Duration::ZERO);
-        assert_eq!(outage.failed(now + secs(3600), Duration::ZERO), Duration::ZERO);
+        assert_eq!(failed(&outage, now + secs(3600), 0), Duration::ZERO);
     }
 
     #[test]

@@ -100,7 +100,8 @@ impl Backoff {
             Failure::Throttled(_) => Duration::ZERO,
         };
         let is_lone = outage.heard_since(self.last_failed.replace(now).unwrap_or(began));
-        let left = retry_for.saturating_sub(outage.failed(now, silent));
+        outage.failed(now, silent);
+        let left = outage.left(now, retry_for);
         if left.is_zero() {
             return None;
         }
@@ -111,7 +112,8 @@ impl Backoff {
             return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;
-        let pause = pause(self.failed, PAUSE_MAX, random);
+        // A silence was pause enough, and while we pause we don't notice that it is over.
+        let pause = pause(self.failed, PAUSE_MAX, random).saturating_sub(silent);
         if is_lone {
             return self.next_alone(now, pause, retry_for);
         }
@@ -150,7 +152,7 @@ impl Budget {
         if may_spend || bounds.outage.heard_since(failed) {
             return Turn::Go;
         }
-        if bounds.outage.lasts(now) >= bounds.retry_for {
+        if bounds.outage.left(now, bounds.retry_for).is_zero() {
             return Turn::End;
         }
         Turn::Wait(Duration::from_secs(1).mul_f64(0.5 + random / 2.0))

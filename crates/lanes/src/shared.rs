@@ -164,7 +164,7 @@ pub(crate) async fn with_timeout<T>(
             biased;
             waited = tokio::time::timeout(left, &mut io) => waited,
             () = progress.given_up() => {
-                let why = format!("the connection is silent since this machine stood still, {doing}");
+                let why = format!("the connection is silent and given up, {doing}");
                 return Err(Error::new(Kind::Timeout, why));
             }
         };

@@ -335,10 +335,10 @@ impl ClientBuilder {
     }
 
     /// How long nothing may come from a server that is asked again and again (no connection, no answer but 500, 502, 503
-    /// and 504, no byte of a body) until calls end; 2 min where nothing is said. Zero tries nothing again.
+    /// and 504, no byte of a body) until calls end; 2 min where nothing is said, and 15 s at a server that has never answered. Zero tries nothing again.
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
-        self.settings.retry_for = time;
+        self.settings.set_retry_for(time);
         self.without(environment::RETRY_FOR)
     }
 

@@ -240,11 +240,12 @@ impl Drop for Machinery {
 }
 
 impl Network {
-    /// The same where a server that says nothing is given up when no more is tried again.
+    /// The same where a server may say nothing for half of the time for which is tried again, so that another connection is tried
+    /// before that is over.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
         // A longer timeout that a caller has asked for stays.
         if !retry_for.is_zero() && self.stall_timeout == Self::default().stall_timeout {
-            self.stall_timeout = self.stall_timeout.min(retry_for);
+            self.stall_timeout = self.stall_timeout.min(retry_for / 2);
         }
         self
     }

@@ -42,7 +42,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     };
     if let Some(text) = variable(RETRY_FOR) {
         match parse_duration(text.trim()) {
-            Ok(time) => settings.retry_for = time,
+            Ok(time) => settings.set_retry_for(time),
             // What was read stays untold, as that of the other variables does.
             Err(_) => {
                 let why = "is no time: a number with ms, s, m or h, as in 90s, or 0".to_owned();
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(no_proxy, ["a.example", "10.0.0.0/8"]);
         assert_eq!(settings.store.gcs_endpoint.as_deref(), Some("localhost:4443"));
         assert_eq!(settings.store.project.as_deref(), Some("project"));
-        assert_eq!(settings.retry_for, Duration::from_secs(90));
+        assert_eq!((settings.retry_for, settings.retry_unanswered_for), [Duration::from_secs(90); 2].into());
         assert_eq!(settings.store.encryption.customer_key, CustomerKey::parse(KEY.as_bytes()).ok());
         assert_eq!(settings.store.encryption.source_customer_key, None);
         assert_eq!(settings.upload_journals.as_deref(), Some(Path::new("/state/laneway/uploads")));

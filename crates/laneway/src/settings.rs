@@ -16,9 +16,18 @@ pub(crate) struct Settings {
     pub(crate) network: Network,
     pub(crate) user_agent: HeaderValue,
     pub(crate) retry_for: Duration,
+    /// For how long a server is tried that has never answered.
+    pub(crate) retry_unanswered_for: Duration,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
     pub(crate) epoch: Instant,
+}
+
+impl Settings {
+    /// Tries again for as long as the caller says, whether or not a server has answered before.
+    pub(crate) fn set_retry_for(&mut self, time: Duration) {
+        (self.retry_for, self.retry_unanswered_for) = (time, time);
+    }
 }
 
 impl Default for Settings {
@@ -29,6 +38,7 @@ impl Default for Settings {
             network: Network::default(),
             user_agent: lanes.user_agent,
             retry_for: lanes.retry_for,
+            retry_unanswered_for: lanes.retry_unanswered_for,
             copy_sizes: CopySizes::default(),
             upload_journals: None,
             epoch: Instant::now(),

@@ -42,13 +42,25 @@ impl State {
     /// # Errors
     /// For an unreadable CA file, a proxy that is no URL, or threads that can't be started.
     pub(crate) fn start(engine: &Engine, settings: &Settings) -> Result<Self, Error> {
-        let Settings { store, network, user_agent, retry_for, copy_sizes, upload_journals, epoch } =
-            settings.clone();
+        let Settings {
+            store,
+            network,
+            user_agent,
+            retry_for,
+            retry_unanswered_for,
+            copy_sizes,
+            upload_journals,
+            epoch,
+        } = settings.clone();
         let mut network = network;
         network.ca_files.extend(store.profile_ca_bundle());
         let machinery = engine.running()?;
         Ok(Self {
-            lanes: machinery.lanes(&network.heard_within(retry_for))?.for_caller(user_agent, retry_for),
+            lanes: machinery.lanes(&network.heard_within(retry_for))?.for_caller(
+                user_agent,
+                retry_for,
+                retry_unanswered_for,
+            ),
             files: machinery.files.clone(),
             cores: machinery.cores,
             copy_sizes,

@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p laneway-server --example serve -- [--root DIR] [--listen ADDR] [--tls CA-FILE] [--bucket NAME]...
 //! [--rtt 50ms] [--bandwidth 1Gbit/s] [--queue 1MiB] [--loss 0.5%] [--connection-bandwidth 90MB/s]
+//! [--served-connections 4]
 //! [--fault RULE]...`
 
 use std::error::Error;
@@ -28,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--bandwidth" => config.bandwidth = Some(parse_rate(&value)?),
             "--queue" => config.queue = Some(parse_size(&value)?),
             "--connection-bandwidth" => config.connection_bandwidth = Some(parse_rate(&value)?),
+            "--served-connections" => config.served_connections = Some(value.parse()?),
             "--loss" => config.loss = parse_loss(&value)?,
             "--fault" => config.faults.rules.push(parse_fault(&value)?),
             _ => return Err(format!("unknown option {option}").into()),

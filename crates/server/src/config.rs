@@ -40,6 +40,10 @@ pub struct Config {
     /// `None` is no cap. S3 sends some 90 MB/s on a connection. After a pause 64 KiB pass at once, or what the rate brings in 3 ms.
     /// Behind the cap, buffers of the kernel or of the imitated path take in what a client sends sooner.
     pub connection_bandwidth: Option<u64>,
+    /// How many connections are served at once; `None` is all. Others are accepted, and wait for the end of one that is served.
+    pub served_connections: Option<usize>,
+    /// Those others are reset instead.
+    pub reset_surplus: bool,
     /// How long an h1 connection is kept on which no request comes; `None` is 30 s, as at MinIO.
     pub idle_max: Option<Duration>,
     /// Faults on purpose.
@@ -75,6 +79,8 @@ impl Default for Config {
             queue: None,
             loss: 0.0,
             connection_bandwidth: None,
+            served_connections: None,
+            reset_surplus: false,
             idle_max: None,
             faults: Faults::default(),
             seed: 0,

@@ -47,6 +47,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     let cap = shared.connection_bandwidth;
     let socket = Socket::new(transport, cap, shared.tally.clone(), control.clone());
 
+    let _place = match shared.places.clone() {
+        Some(places) if shared.reset_surplus => match places.try_acquire_owned() {
+            Ok(place) => Some(place),
+            // The socket's end is the reset.
+            Err(_) => return control.kill(),
+        },
+        // Nobody closes the semaphore.
+        Some(places) => places.acquire_owned().await.ok(),
+        None => None,
+    };
     let Some(acceptor) = shared.acceptor.clone() else {
         return speak_h1(shared, socket, control).await;
     };

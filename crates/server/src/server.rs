@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::counters::{Counters, Tally};
@@ -87,6 +88,11 @@ impl Server {
             link: Link::new(path, config.seed),
             rtt: config.rtt,
             connection_bandwidth: config.connection_bandwidth,
+            places: config.served_connections.map(|most| {
+                // More than a system has descriptors for.
+                Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
+            }),
+            reset_surplus: config.reset_surplus,
             idle_max: config.idle_max,
             acceptor,
             streams_max: config.max_streams,

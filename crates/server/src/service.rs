@@ -10,6 +10,7 @@ use http::{HeaderValue, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use s3s::StdError;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::body::{Coming, Held, RequestBody, ResponseBody, UnderWay};
@@ -43,6 +44,9 @@ pub(crate) struct Shared {
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
     pub(crate) connection_bandwidth: Option<u64>,
+    /// Where only so many connections are served at once, and whether others are reset.
+    pub(crate) places: Option<Arc<Semaphore>>,
+    pub(crate) reset_surplus: bool,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,

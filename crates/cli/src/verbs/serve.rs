@@ -88,6 +88,12 @@ pub(crate) struct Serve {
     /// in each direction by itself, and needs neither --rtt nor --bandwidth.
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     connection_bandwidth: Option<u64>,
+    /// Serve only so many connections at once; others are accepted, and wait for the end of one of these
+    #[arg(long, value_name = "N", help_heading = "Imitation")]
+    served_connections: Option<usize>,
+    /// Reset connections beyond --served-connections instead
+    #[arg(long, requires = "served_connections", help_heading = "Imitation")]
+    reset_surplus: bool,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]
     faults: Vec<FaultRule>,
@@ -182,6 +188,8 @@ impl Serve {
             queue: self.queue,
             loss: self.loss.unwrap_or_default(),
             connection_bandwidth: self.connection_bandwidth,
+            served_connections: self.served_connections,
+            reset_surplus: self.reset_surplus,
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
             versions: self.versions,

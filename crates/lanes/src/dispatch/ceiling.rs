@@ -31,6 +31,9 @@ impl Dispatcher {
         };
         let missing = state.may_dial(now, missing.max(for_hedges));
         for _ in 0..missing {
+            if self.has_all_served(now, origin) {
+                return;
+            }
             // For what is only announced no other origin loses a lane: two of them would take it from each other for ever.
             if self.lanes.len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;

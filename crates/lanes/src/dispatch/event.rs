@@ -160,6 +160,16 @@ pub(crate) enum Event {
         /// The lane.
         lane: LaneId,
     },
+    /// The server has begun its first answer on this lane.
+    Answered {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// The lane's first request was reset, or is silent beside others that are answered. [`Event::Finished`] comes besides.
+    Unserved {
+        /// The lane.
+        lane: LaneId,
+    },
     /// The server had closed the lane before a request was sent on it, or about to be. [`Event::Finished`] and
     /// [`Event::Closed`] come besides.
     Stale {

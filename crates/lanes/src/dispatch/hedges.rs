@@ -41,7 +41,9 @@ impl Dispatcher {
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
             let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else { continue };
-            let Some(lane) = self.pick(origin, role, weight, None, self.lane_of_first(id)) else { continue };
+            let Some(lane) = self.pick(now, origin, role, weight, None, self.lane_of_first(id)) else {
+                continue;
+            };
             self.origin(origin).hedges.retain(|hedge| *hedge != id);
             self.put_on(now, id, lane, role);
             self.actions.push_back(Action::Send { attempt: id, lane, role });

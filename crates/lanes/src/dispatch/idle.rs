@@ -114,7 +114,7 @@ impl Dispatcher {
         state.idle.usable(due, state.rtt()).map(|usable| oldest + usable)
     }
 
-    fn give_up_idle(&mut self, origin: OriginId, which: impl Fn(&Lane) -> bool) {
+    pub(super) fn give_up_idle(&mut self, origin: OriginId, which: impl Fn(&Lane) -> bool) {
         let of_origin = self.origins[origin.0].lanes.iter();
         let is_given_up = |id: &&LaneId| self.lanes.get(id).is_some_and(|lane| lane.is_idle() && which(lane));
         let given_up: Vec<_> = of_origin.filter(is_given_up).copied().collect();

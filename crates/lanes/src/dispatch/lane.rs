@@ -32,6 +32,10 @@ pub(super) struct Lane {
     pub(super) idle_since: Instant,
     /// How long nothing had been on it before what is on it now, or was last.
     pub(super) rested: Duration,
+    /// When it was given the first of what is on it now, or was last.
+    pub(super) asked: Instant,
+    /// Whether its server has answered on it.
+    pub(super) has_answered: bool,
     /// Where it leads.
     pub(super) address: Option<SocketAddr>,
     streams_max: usize,
@@ -58,6 +62,8 @@ impl Lane {
             uploads: 0,
             idle_since: now,
             rested: Duration::ZERO,
+            asked: now,
+            has_answered: false,
             address: None,
             streams_max: STREAMS_MAX,
         }
@@ -110,6 +116,7 @@ impl Lane {
     pub(super) fn take(&mut self, now: Instant, weight: u64) {
         if self.in_flight == 0 {
             self.rested = now.saturating_duration_since(self.idle_since);
+            self.asked = now;
         }
         self.in_flight += 1;
         self.weight += weight;

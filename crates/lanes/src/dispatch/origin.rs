@@ -9,6 +9,7 @@ use super::freight_lanes::{FreightLanes, covering};
 use super::idle::IdleLimit;
 use super::in_flight::InFlight;
 use super::queue::{Queues, TURN};
+use super::served::Served;
 use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
 use crate::Protocol;
 
@@ -43,6 +44,7 @@ pub(super) struct OriginState {
     pub(super) anticipated: usize,
     pub(super) in_flight: InFlight,
     pub(super) idle: IdleLimit,
+    pub(super) served: Served,
     /// How large openers were of late that turned out small, in bytes.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,

@@ -23,7 +23,7 @@ impl Dispatcher {
                 self.origins[origin.0].queues.pop_of(role, direction);
                 continue;
             };
-            let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
+            let Some(lane) = self.pick(now, origin, role, weight, share, None) else { return };
             self.origins[origin.0].queues.pop_of(role, direction);
             self.put_on(now, id, lane, role);
             self.actions.push_back(Action::Send { attempt: id, lane, role });
@@ -51,17 +51,18 @@ impl Dispatcher {
     /// The least loaded lane that may take an attempt of this weight, leaving one out and those at its address to the last.
     pub(super) fn pick(
         &self,
+        now: Instant,
         origin: OriginId,
         role: Role,
         weight: u64,
         share: Option<u64>,
         but: Option<LaneId>,
     ) -> Option<LaneId> {
-        let may_borrow = self.lanes.len() >= self.ceiling(role)
+        let may_borrow = (self.lanes.len() >= self.ceiling(role) || self.has_all_served(now, origin))
             && (role == Role::Express || self.has_lanes_for_bulk(origin));
         let lanes = self.origins[origin.0].lanes.iter();
         let avoided = but.and_then(|lane| self.lanes.get(&lane)).and_then(|lane| lane.address);
-        let mut best: Option<((bool, bool, u64), LaneId)> = None;
+        let mut best: Option<((bool, bool, u64, bool), LaneId)> = None;
         for id in lanes.filter(|id| Some(**id) != but) {
             let Some(lane) = self.lanes.get(id) else { continue };
             let own = lane.role == role;
@@ -69,7 +70,7 @@ impl Dispatcher {
             if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
-            let key = (avoided.is_some() && lane.address == avoided, !own, lane.weight);
+            let key = (avoided.is_some() && lane.address == avoided, !own, lane.weight, !lane.has_answered);
             if best.is_none_or(|(least, _)| key < least) {
                 best = Some((key, *id));
             }
@@ -107,6 +108,7 @@ impl Dispatcher {
         let since =
             self.attempts.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
         let waited = since.map(|since| now.saturating_duration_since(since));
-        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= TURN)
+        let is_full = self.lanes.len() >= self.ceiling(Role::Freight) || self.has_all_served(now, origin);
+        is_full && waited.is_some_and(|w| w >= TURN)
     }
 }

@@ -93,7 +93,9 @@ impl Waiter {
             true => Reusable::No,
             false => Reusable::after_h1(&error, connection.rested()),
         };
-        let is_stale = matches!(reusable, Reusable::Stale);
+        // What was given up at its first request goes elsewhere: no fault of the request.
+        let is_unserved = connection.progress().is_given_up() && connection.is_first();
+        let is_stale = matches!(reusable, Reusable::Stale) || is_unserved;
         let error = if is_stale { error.stale() } else { error };
         self.end(Err(error), reusable);
     }
@@ -145,6 +147,9 @@ impl Exchange {
             Ok(pending) => pending,
             Err(e) => return waiter.end_broken(e, &connection),
         };
+        if connection.is_first() {
+            self.control.tell(Command::Answered { lane: self.lane });
+        }
         self.sized(&waiter, &incoming, is_opener);
         if let Some(limit) = pending.keeps_idle {
             self.control.tell(Command::KeepsIdle { lane: self.lane, limit });
@@ -205,6 +210,9 @@ impl Exchange {
                 return waiter.end(outcome, reusable);
             }
         };
+        if before.1 == 0 {
+            self.control.tell(Command::Answered { lane: self.lane });
+        }
         self.sized(&waiter, &incoming, is_opener);
         let moves = pending.route == Route::Freight && !self.freight;
         let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);

@@ -4,11 +4,12 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::{Instant, SystemTime};
 
+use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Command, Driver, Lane};
-use crate::dispatch::{Event, LaneId};
-use crate::standstill::GRACE;
+use crate::dispatch::{Event, LaneId, SILENT_MAX};
+use crate::standstill::{GRACE, LOOK_EVERY};
 use crate::stream::Progress;
 
 /// Tells the driver that something has come on a connection that nobody uses. The connection is left where it is: a task of
@@ -51,6 +52,28 @@ impl Driver {
         self.carry_out();
         let suspects: Vec<_> = self.lane_progress.values().map(Arc::downgrade).collect();
         self.control.express.spawn(give_up_the_silent(suspects));
+    }
+
+    /// Gives up connections that are silent under their first request while others to the same origin answer. What the server
+    /// acknowledges bit by bit is on its way yet.
+    pub(super) fn look_for_the_unserved(&mut self, now: Instant) {
+        if self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
+            return;
+        }
+        self.unserved.0 = Some(now);
+        let silent = self.dispatcher.silent(now).filter_map(|lane| {
+            let progress = self.lane_progress.get(&lane)?;
+            (progress.idle(now) >= SILENT_MAX).then(|| (lane, progress.unacknowledged()))
+        });
+        let silent: FxHashMap<_, _> = silent.collect();
+        for (lane, unacknowledged) in &silent {
+            if self.unserved.1.get(lane) == Some(unacknowledged) {
+                tracing::info!(lane = lane.0, "given up: it is silent while others are answered");
+                self.dispatcher.handle(now, Event::Unserved { lane: *lane });
+                self.lane_progress[lane].give_up();
+            }
+        }
+        self.unserved.1 = silent;
     }
 }
 

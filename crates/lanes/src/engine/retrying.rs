@@ -55,7 +55,7 @@ impl Lanes {
         let failed = Instant::now();
         let (cause, origin) = (Cause(tried.outcome), tried.origin);
         if tried.outage.is_to_be_reported(failed) {
-            let retry_for_ms = self.retry_for.as_millis() as u64;
+            let retry_for_ms = self.bounds(tried.outage).retry_for.as_millis() as u64;
             tracing::warn!(target: ORIGIN, %origin, is_away = true, retry_for_ms, cause = %cause, "away");
         }
         let Some(pause) = pause else { return false };
@@ -93,8 +93,8 @@ impl Lanes {
         outage
     }
 
-    fn bounds<'a>(&self, outage: &'a Outage) -> Bounds<'a> {
-        Bounds { outage, retry_for: self.retry_for }
+    pub(super) fn bounds<'a>(&self, outage: &'a Outage) -> Bounds<'a> {
+        Bounds { outage, retry_for: outage.is_tried_for(self.retry_for, self.retry_unanswered_for) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use super::{Backoff, Bounds, Budget, Failure, Turn};
+use crate::config::DIAL_MAX;
 use crate::outage::Outage;
 
 const RETRY_FOR: Duration = Duration::from_secs(120);
@@ -17,7 +18,12 @@ enum Does {
     Fail,
     /// It says nothing until it is given up, or speaks again.
     Hush,
+    /// The network drops every packet: requests on connections are silent, and then dials are, until it is back.
+    Drop,
 }
+
+/// How long after the network is back a dial is answered that was begun before.
+const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// What became of the calls.
 #[derive(Debug, Default)]
@@ -28,6 +34,9 @@ struct Found {
     last: Duration,
 }
 
+/// When an attempt began and, if it fails, for how long it was silent.
+type Attempt = (Instant, Option<Duration>);
+
 /// `calls` begin at once, at a server that does `away` until `back` and then serves.
 fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
     let start = Instant::now();
@@ -35,15 +44,15 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
     let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
     let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
-    // When which call goes on, and when its attempt began where one ends.
-    let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Instant>)>> =
+    // When which call goes on, and with which attempt where one ends.
+    let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Attempt>)>> =
         (0..calls).map(|call| Reverse((start, call, None))).collect();
     let (mut found, mut draw) = (Found::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {
         // Spread, and the same in every run.
         draw = (draw * 7919 + 17) % 1000;
         let random = f64::from(draw) / 1000.0;
-        let Some(began) = began else {
+        let Some((began, silent)) = began else {
             if let Some(failed) = failed_at[call] {
                 match budget.turn(failed, now, bounds, random) {
                     Turn::Go => {}
@@ -58,21 +67,26 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
                 }
             }
             found.attempts += 1;
-            let ends = match away {
-                Does::Hush if now < start + back => now + timeout,
-                _ => now + Duration::from_millis(50),
+            let left = (start + back).saturating_duration_since(now);
+            let soon = Duration::from_millis(50);
+            let (takes, silent) = match if left.is_zero() { Does::Serve } else { away } {
+                Does::Serve => (soon, None),
+                Does::Fail => (soon, Some(Duration::ZERO)),
+                Does::Drop if failed_at[call].is_some() && left + NEXT_SYN_ANSWERED <= DIAL_MAX => {
+                    (left + NEXT_SYN_ANSWERED, None)
+                }
+                Does::Drop if failed_at[call].is_some() => (DIAL_MAX, Some(DIAL_MAX)),
+                Does::Hush | Does::Drop => (timeout, Some(timeout)),
             };
-            steps.push(Reverse((ends, call, Some(now))));
+            steps.push(Reverse((now + takes, call, Some((now, silent)))));
             continue;
         };
-        let does = if began < start + back { away } else { Does::Serve };
-        let silent = if does == Does::Hush { timeout } else { Duration::ZERO };
-        if does == Does::Serve {
+        let Some(silent) = silent else {
             outage.heard(now);
             budget.succeed();
             (found.served, found.last) = (found.served + 1, now - start);
             continue;
-        }
+        };
         failed_at[call] = Some(now);
         match attempts[call].next(Failure::Transient { silent }, began, now, bounds, random) {
             Some(pause) => steps.push(Reverse((now + pause, call, None))),
@@ -107,8 +121,18 @@ fn a_path_that_is_silent_for_45_seconds_fails_nobody() {
 }
 
 #[test]
+fn a_network_that_is_cut_for_less_than_is_tried_again_fails_nobody() {
+    for calls in [1, 16, 300] {
+        for cut in 1..=117 {
+            let found = run(calls, Does::Drop, secs(cut), secs(30));
+            assert_eq!((found.served, found.failed), (calls, 0), "cut for {cut} s: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_does_not_come_back_is_given_up_by_all_when_its_time_is_over() {
-    for does in [Does::Fail, Does::Hush] {
+    for does in [Does::Fail, Does::Hush, Does::Drop] {
         for calls in [1, 5000] {
             let found = run(calls, does, secs(100_000), secs(30));
             assert_eq!((found.served, found.failed), (0, calls), "{found:?}");

@@ -89,6 +89,14 @@ async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
     assert_eq!((ended.outcome.unwrap_err().kind(), ended.attempts), (Kind::Connect, 1));
 }
 
+#[tokio::test]
+async fn a_server_that_has_never_answered_is_given_up_sooner() {
+    let retry_unanswered_for = Duration::from_millis(300);
+    let lanes = Lanes::start(Config { retry_unanswered_for, ..Config::default() }).unwrap();
+    let ended = lanes.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    assert!(ended.is_origin_away && ended.attempts >= 2, "{ended:?}");
+}
+
 /// As under an executor that isn't tokio's, or one whose runtime ends while its calls pause.
 #[test]
 fn a_call_is_tried_again_by_the_engines_clock_where_its_caller_has_none() {

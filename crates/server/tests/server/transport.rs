@@ -125,6 +125,37 @@ fn a_cap_holds_up_what_exceeds_it_on_a_connection_and_no_other_connection() {
 }
 
 #[test]
+fn connections_beyond_those_served_wait_or_are_reset_until_one_ends() {
+    for reset_surplus in [false, true] {
+        let rig = Rig::with(Protocol::PlainH1, |config| {
+            (config.served_connections, config.reset_surplus) = (Some(1), reset_surplus);
+        });
+        rig.block_on(async {
+            let ask = async |connection: &mut _| {
+                exchange(&rig.server, connection, "GET", "/demo/k", &[], "".into()).await
+            };
+            let mut first = connect(&rig.server, Protocol::PlainH1).await;
+            assert_eq!(ask(&mut first).await.unwrap().status, 404);
+            let mut second = connect(&rig.server, Protocol::PlainH1).await;
+            if reset_surplus {
+                assert!(ask(&mut second).await.is_err());
+                return assert_eq!(ask(&mut first).await.unwrap().status, 404);
+            }
+            let waiting = pin!(ask(&mut second));
+            let waiting = match select(waiting, pin!(ask(&mut first))).await {
+                Either::Left((answer, _)) => panic!("it did not wait: {answer:?}"),
+                Either::Right((answer, waiting)) => {
+                    assert_eq!(answer.unwrap().status, 404);
+                    waiting
+                }
+            };
+            drop(first);
+            assert_eq!(waiting.await.unwrap().status, 404);
+        });
+    }
+}
+
+#[test]
 fn a_head_that_is_too_large_is_refused() {
     let rig = Rig::new();
     let large = "x".repeat(2 << 20);

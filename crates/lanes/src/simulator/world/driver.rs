@@ -268,8 +268,12 @@ impl World {
         let is_h1 = self.is_h1(lane);
         let connection = self.connections.get_mut(&lane).unwrap();
         connection.answers += 1;
+        let is_first = connection.answers == 1;
         let is_last = drains || connection.answers >= answers_max;
         connection.is_last |= is_last;
+        if is_first {
+            self.tell(Event::Answered { lane });
+        }
         if !want.known {
             self.tell(Event::Sized { attempt, bytes: want.down });
         }

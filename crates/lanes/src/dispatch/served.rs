@@ -1,0 +1,300 @@
+//! How many connections an origin serves at once, where it limits that: it resets others, or accepts them and lets them wait.
+//!
+//! Such a connection never answers, while others do. A few of them in a row tell the limit; it is forgotten by degrees, as soon as
+//! one connection more is served.
+
+use std::time::{Duration, Instant};
+
+use super::lane::Lane;
+use super::queue::TURN;
+use super::{Action, Dispatcher, LaneId, OriginId};
+
+/// How long a first request is silent on a connection, while others are answered, until it counts. The driver looks again a second later, and
+/// gives the connection up by then: no path to a store takes 3 s, and no packet that is sent again once does.
+pub(crate) const SILENT_MAX: Duration = Duration::from_secs(2);
+
+/// So many connections in a row have to remain unserved: with one request of ten reset at random, three do once in a thousand.
+const IN_A_ROW: u32 = 3;
+
+/// How long no further connection is tried: a server's limit seldom changes, and one that was restarting is back by then.
+const LEARNED_FOR: Duration = Duration::from_secs(60);
+
+/// What is known of the connections that an origin serves.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// Connections in a row that remained unserved, and when the last of them had opened.
+    unserved: u32,
+    opened: Option<Instant>,
+    /// How many are served, and until when no more are tried.
+    most: Option<(usize, Instant)>,
+    /// When one that had answered before answered within [`TURN`].
+    pub(super) quick: Option<Instant>,
+}
+
+impl Served {
+    /// A connection that `opened` then has answered for the first time; so many have now.
+    fn answered(&mut self, now: Instant, opened: Instant, served: usize) {
+        if self.opened.is_none_or(|last| opened > last) {
+            self.unserved = 0;
+        }
+        match self.most {
+            Some((most, until)) if served > most => self.most = (now < until).then_some((served, until)),
+            Some(_) => {}
+            None => self.learn(now, served),
+        }
+    }
+
+    /// One that `opened` then has ended, or is silent, without any answer, while so many have answered.
+    fn unserved(&mut self, now: Instant, opened: Instant, served: usize) {
+        self.unserved += 1;
+        self.opened = Some(self.opened.map_or(opened, |last| last.max(opened)));
+        self.learn(now, served);
+    }
+
+    fn learn(&mut self, now: Instant, served: usize) {
+        if self.unserved >= IN_A_ROW && served > 0 {
+            self.most = Some((served, now + LEARNED_FOR));
+        }
+    }
+
+    /// How many connections there may be: one more than are served, when that has been so for long.
+    pub(super) fn most(&self, now: Instant) -> usize {
+        self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
+    }
+}
+
+impl Dispatcher {
+    /// The first answer of a lane has begun.
+    pub(super) fn answered(&mut self, now: Instant, id: LaneId) {
+        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| !lane.has_answered) else { return };
+        lane.has_answered = true;
+        let (origin, opened) = (lane.origin, lane.since);
+        let served = self.served(origin);
+        self.origin(origin).served.answered(now, opened, served);
+    }
+
+    /// A lane that has never answered is gone or given up. Others of its kind are not asked once the limit is known.
+    pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
+        let Some((origin, opened)) =
+            self.lanes.get(&id).filter(|lane| !lane.has_answered).map(|lane| (lane.origin, lane.since))
+        else {
+            return;
+        };
+        let served = self.served(origin);
+        self.origin(origin).served.unserved(now, opened, served);
+        if self.origins[origin.0].served.most(now) <= self.origins[origin.0].lanes.len() {
+            self.give_up_idle(origin, |lane| !lane.has_answered);
+        }
+    }
+
+    /// Closes a lane that has just opened, where it is one beside as many as its origin serves.
+    pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
+        if self.served(origin) >= self.origins[origin.0].served.most(now) {
+            self.forget(id);
+            self.actions.push_back(Action::Close { lane: id });
+        }
+    }
+
+    /// Whether the origin has as many connections as it serves.
+    pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
+        let origin = &self.origins[origin.0];
+        origin.lanes.len() >= origin.served.most(now)
+    }
+
+    /// The lanes that have been silent under their first request for [`SILENT_MAX`], while others of their origin answered.
+    pub(crate) fn silent(&self, now: Instant) -> impl Iterator<Item = LaneId> {
+        let is_silent = move |lane: &Lane| {
+            let quick = self.origins[lane.origin.0].served.quick;
+            !lane.has_answered
+                && lane.is_open()
+                && lane.in_flight > 0
+                && now.saturating_duration_since(lane.asked) >= SILENT_MAX
+                && quick.is_some_and(|at| at > lane.asked)
+        };
+        self.lanes.iter().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| *id)
+    }
+
+    /// Takes note of how soon a lane has answered that had before.
+    pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
+        let is_quick = |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < TURN;
+        if let Some(origin) = self.lanes.get(&id).filter(is_quick).map(|lane| lane.origin) {
+            self.origin(origin).served.quick = Some(now);
+        }
+    }
+
+    /// The lanes of an origin that have answered.
+    fn served(&self, origin: OriginId) -> usize {
+        let lanes = self.origins[origin.0].lanes.iter().filter_map(|id| self.lanes.get(id));
+        lanes.filter(|lane| lane.has_answered).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Protocol;
+    use crate::dispatch::{AttemptId, CONNECTIONS_MAX, Event, Role, Size};
+
+    const ORIGIN: OriginId = OriginId(0);
+
+    /// A server that serves four connections at once, and what the dispatcher does about it.
+    struct Limited {
+        dispatcher: Dispatcher,
+        now: Instant,
+        /// Those that it serves, of how many, and those that wait for it, or are reset at their first request.
+        served: Vec<LaneId>,
+        most: usize,
+        waiting: Vec<LaneId>,
+        resets: bool,
+        dials: usize,
+        asked: u64,
+        sent: Vec<(AttemptId, LaneId)>,
+    }
+
+    impl Limited {
+        /// One that has been asked for so much.
+        fn asked(resets: bool, attempts: usize) -> Self {
+            let mut server = Self {
+                dispatcher: Dispatcher::new(CONNECTIONS_MAX),
+                now: Instant::now(),
+                served: Vec::new(),
+                most: 4,
+                waiting: Vec::new(),
+                resets,
+                dials: 0,
+                asked: 0,
+                sent: Vec::new(),
+            };
+            server.tell(Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+            server.dials_for(attempts);
+            server
+        }
+
+        fn tell(&mut self, event: Event) {
+            self.dispatcher.handle(self.now, event);
+        }
+
+        fn submit(&mut self) {
+            let (attempt, size) = (AttemptId(self.asked), Size::new(0, Some(1000), false));
+            self.asked += 1;
+            self.tell(Event::Submitted { attempt, origin: ORIGIN, size });
+        }
+
+        /// Carries out all that is to be done. Answers take a millisecond.
+        fn run(&mut self) {
+            let mut is_moving = true;
+            loop {
+                let actions: Vec<_> = std::iter::from_fn(|| self.dispatcher.poll()).collect();
+                if actions.is_empty() && !std::mem::take(&mut is_moving) {
+                    return;
+                }
+                for action in actions {
+                    match action {
+                        Action::Dial { lane, .. } => self.open(lane),
+                        Action::Send { attempt, lane, .. } => self.sent.push((attempt, lane)),
+                        Action::Close { lane } => self.close(lane),
+                        _ => {}
+                    }
+                }
+                self.now += Duration::from_millis(1);
+                for (attempt, lane) in std::mem::take(&mut self.sent) {
+                    let is_served = self.served.contains(&lane);
+                    is_moving |= is_served || self.resets;
+                    match is_served {
+                        true => {
+                            self.tell(Event::Answered { lane });
+                            self.tell(Event::Finished { attempt, reusable: true });
+                        }
+                        false if self.resets => self.give_up(attempt, lane),
+                        false => self.sent.push((attempt, lane)),
+                    }
+                }
+                self.tell(Event::Tick);
+            }
+        }
+
+        fn open(&mut self, lane: LaneId) {
+            self.dials += 1;
+            let place = if self.served.len() < self.most { &mut self.served } else { &mut self.waiting };
+            place.push(lane);
+            self.tell(Event::Opened { lane, protocol: Protocol::H1, rtt: Duration::from_millis(1) });
+        }
+
+        fn close(&mut self, lane: LaneId) {
+            self.served.retain(|l| *l != lane);
+            self.waiting.retain(|l| *l != lane);
+        }
+
+        /// Sends a request again whose connection was not served.
+        fn give_up(&mut self, attempt: AttemptId, lane: LaneId) {
+            self.tell(Event::Unserved { lane });
+            self.tell(Event::Finished { attempt, reusable: false });
+            self.submit();
+        }
+
+        /// Asks for so much more, and returns how many connections were opened for it.
+        fn dials_for(&mut self, attempts: usize) -> usize {
+            let before = self.dials;
+            (0..attempts).for_each(|_| self.submit());
+            self.run();
+            self.dials - before
+        }
+    }
+
+    #[test]
+    fn requests_on_connections_that_are_not_served_go_elsewhere_after_seconds() {
+        let mut server = Limited::asked(false, 500);
+        assert_eq!(server.dispatcher.silent(server.now).count(), 0, "no sooner");
+        assert!(!server.sent.is_empty() && server.sent.len() == server.dispatcher.attempts());
+        let dials = server.dials;
+        server.now += SILENT_MAX;
+        let silent: Vec<_> = server.dispatcher.silent(server.now).collect();
+        for (attempt, lane) in std::mem::take(&mut server.sent) {
+            assert!(silent.contains(&lane));
+            server.give_up(attempt, lane);
+        }
+        server.run();
+        assert_eq!((server.dispatcher.attempts(), server.served.len(), server.waiting.len()), (0, 4, 0));
+        assert_eq!(server.dials, dials, "no more than are served");
+    }
+
+    #[test]
+    fn a_server_that_resets_surplus_connections_is_not_dialled_again_and_again() {
+        let server = Limited::asked(true, 2000);
+        assert_eq!((server.dispatcher.attempts(), server.served.len()), (0, 4));
+        assert!(server.dials <= CONNECTIONS_MAX / 2, "{} dials", server.dials);
+    }
+
+    #[test]
+    fn a_limit_is_tried_by_one_connection_after_a_minute_and_forgotten_once_that_is_served() {
+        let mut server = Limited::asked(true, 2000);
+        assert_eq!(server.dials_for(200), 0);
+        server.now += LEARNED_FOR;
+        assert_eq!(server.dials_for(200), 1);
+        assert_eq!(server.dials_for(200), 0);
+        server.now += LEARNED_FOR;
+        server.most = CONNECTIONS_MAX;
+        assert!(server.dials_for(200) > 4);
+    }
+
+    #[test]
+    fn a_reset_now_and_then_is_no_limit() {
+        let (mut served, now) = (Served::default(), Instant::now());
+        for second in 0..100 {
+            let opened = now + Duration::from_secs(second);
+            served.unserved(opened, opened, 8);
+            served.answered(opened, opened + Duration::from_millis(1), 8);
+        }
+        assert_eq!(served.most(now), usize::MAX);
+    }
+
+    #[test]
+    fn bulk_uses_the_connections_that_there_are_where_no_more_are_served() {
+        let mut server = Limited::asked(true, 500);
+        let size = Size::new(0, Some(64 << 20), false);
+        server.tell(Event::Submitted { attempt: AttemptId(server.asked), origin: ORIGIN, size });
+        let actions: Vec<_> = std::iter::from_fn(|| server.dispatcher.poll()).collect();
+        let is_sent = |action: &Action| matches!(action, Action::Send { role: Role::Freight, .. });
+        assert!(actions.iter().any(is_sent), "{actions:?}");
+    }
+}

@@ -28,7 +28,7 @@ use crate::retry::{Backoff, Budget, Failure, RETRY_AFTER_MAX};
 use crate::shared::{Counts, Shared};
 use crate::submission::Submission;
 use crate::tally::{self, Count};
-use crate::throttle::{Admission, Gate, Place, Throttles};
+use crate::throttle::{Admission, Pass, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
@@ -192,13 +192,13 @@ impl Lanes {
         let mut backoff = Backoff::default();
         let (mut attempts, mut stale) = (0, 0);
         loop {
-            let gate = self.admitted(call.throttle_key()).await;
+            let pass = self.admitted(call).await;
             let admitted = Instant::now();
             let mut request = call.request(attempts + 1).await?;
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
             let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
-            (request.gate, request.outage) = (Some(Arc::clone(&gate)), Some(Arc::clone(&outage)));
+            (request.pass, request.outage) = (Some(pass.clone()), Some(Arc::clone(&outage)));
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -232,12 +232,11 @@ impl Lanes {
                 _ if unprocessed => Some(Failure::Unprocessed),
                 Verdict::Done => None,
                 Verdict::Retry => Some(transient),
-                Verdict::Unavailable if !gate.is_shut() => Some(transient),
+                Verdict::Unavailable if !pass.is_throttled() => Some(transient),
                 Verdict::Again => Some(Failure::Learned),
                 Verdict::Throttled { .. } | Verdict::Unavailable => {
                     let after = verdict.asked_pause();
-                    self.count(Count::Throttle);
-                    self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
+                    self.throttled(call, admitted, after);
                     Some(Failure::Throttled(after))
                 }
             };
@@ -250,7 +249,8 @@ impl Lanes {
             }
             self.report_if_back(&origin, &outage);
             if failure.is_none() && outcome.is_ok() {
-                self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
+                let (key, object) = (call.throttle_key(), call.throttle_object());
+                self.throttles(|t| t.succeeded(key, object, Instant::now()));
                 self.budget(Budget::succeed);
             }
             let broke_off = outcome.as_ref().is_err_and(Error::is_transient) && failure.is_none();
@@ -313,15 +313,29 @@ impl Lanes {
         self.inner.shared.counts.times()
     }
 
-    /// Waits until a request of the key may be sent.
-    async fn admitted(&self, key: &str) -> Arc<Gate> {
+    /// Waits until a request of the call may be sent.
+    async fn admitted<C: Call>(&self, call: &C) -> Pass {
+        let (key, object) = (call.throttle_key(), call.throttle_object());
+        if let Some(object) = object {
+            let mut place = Place::default();
+            while let Some(wait) = self.throttles(|t| t.wait_alone(object, &mut place, Instant::now())) {
+                self.pause(wait).await;
+            }
+        }
         let mut place = Place::default();
         loop {
             match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
-                Admission::Go(gate) => return gate,
+                Admission::Go(gate) => return Pass::new(gate, object),
                 Admission::Wait(wait) => self.pause(wait).await,
             }
         }
+    }
+
+    /// Takes note of an answer that asked to slow down.
+    fn throttled<C: Call>(&self, call: &C, admitted: Instant, after: Option<Duration>) {
+        self.count(Count::Throttle);
+        let (key, object) = (call.throttle_key(), call.throttle_object());
+        self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
 
     /// Waits on the engine's clock: the caller's runtime may have none.

@@ -14,7 +14,7 @@ use crate::hedge::Tracker;
 use crate::outage::{Outage, is_sign_of_life};
 use crate::stream::Progress;
 use crate::tally::Tally;
-use crate::throttle::Gate;
+use crate::throttle::Pass;
 use crate::{Head, Protocol, Response, Route, Sink};
 
 /// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
@@ -32,7 +32,7 @@ pub(crate) struct Incoming {
     /// What the body rides as.
     role: Role,
     tracker: Option<Arc<Tracker>>,
-    gate: Option<Arc<Gate>>,
+    pass: Option<Pass>,
     outage: Option<Arc<Outage>>,
     tally: Option<Tally>,
     credential: u64,
@@ -59,7 +59,7 @@ impl Incoming {
             sunk: 0,
             role: Role::Express,
             tracker,
-            gate: None,
+            pass: None,
             outage: None,
             tally: None,
             credential: 0,
@@ -75,10 +75,10 @@ impl Incoming {
         self
     }
 
-    /// Shuts what the request came through when the server answers that it is asked too much. Who judges the answer may be
+    /// Tells what the request came through when the server answers that it is asked too much. Who judges the answer may be
     /// behind with it, and hundreds more would go out meanwhile.
-    pub(crate) fn through(mut self, gate: Option<Arc<Gate>>) -> Self {
-        self.gate = gate;
+    pub(crate) fn through(mut self, pass: Option<Pass>) -> Self {
+        self.pass = pass;
         self
     }
 
@@ -125,9 +125,9 @@ impl Incoming {
         if let Some(tracker) = &self.tracker {
             tracker.head(now);
         }
-        match (&self.gate, head.status) {
-            (Some(gate), StatusCode::TOO_MANY_REQUESTS) => gate.shut(),
-            (Some(gate), StatusCode::SERVICE_UNAVAILABLE) => gate.unavailable(now),
+        match (&self.pass, head.status) {
+            (Some(pass), StatusCode::TOO_MANY_REQUESTS) => pass.refused(now),
+            (Some(pass), StatusCode::SERVICE_UNAVAILABLE) => pass.unavailable(now),
             _ => {}
         }
         let mut route = Route::Stay;

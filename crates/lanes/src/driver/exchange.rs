@@ -239,7 +239,7 @@ impl Exchange {
         let is_opener = request.is_opener();
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
-            .through(request.gate.take())
+            .through(request.pass.take())
             .heard_by(request.outage.take())
             .tallied(request.tally.clone())
             .signed_by(request.credential);

@@ -47,10 +47,6 @@ const STALE_MAX: u32 = 3;
 /// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
 
-/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
-/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
-pub const ORIGIN: &str = "laneway::origin";
-
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
 /// It runs on threads of its own, one for express lanes and decisions and a few for freight, so that a host program's
@@ -169,7 +165,7 @@ impl Lanes {
         hedge_of: Option<AttemptId>,
     ) -> Result<Response, Error> {
         request.headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
-        request.tally = tally::current();
+        request.tally = request.tally.take().or_else(tally::current);
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
@@ -197,6 +193,10 @@ impl Lanes {
             let mut request = call.request(attempts + 1).await?;
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
+            let _asking = outage.asked();
+            // Counted apart, because an attempt that fails takes its bytes back.
+            let sent = tally::current().filter(|_| !request.body.is_empty()).map(|all| all.part());
+            request.tally.clone_from(&sent);
             let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
             (request.pass, request.outage) = (Some(pass.clone()), Some(Arc::clone(&outage)));
             let (outcome, verdict) = match call.hedged_among() {
@@ -240,6 +240,10 @@ impl Lanes {
                     Some(Failure::Throttled(after))
                 }
             };
+            if failure.is_some() || outcome.is_err() {
+                let lost = sent.map_or(0, |sent| sent.bytes_sent());
+                self.inner.shared.counts.add(tally::current().as_ref(), Count::ByteLost, lost);
+            }
             let goes_on = match failure {
                 Some(failure) => self.waits(&mut backoff, failure, &tried).await,
                 None => false,
@@ -247,7 +251,6 @@ impl Lanes {
             if goes_on {
                 continue;
             }
-            self.report_if_back(&origin, &outage);
             if failure.is_none() && outcome.is_ok() {
                 let (key, object) = (call.throttle_key(), call.throttle_object());
                 self.throttles(|t| t.succeeded(key, object, Instant::now()));
@@ -296,6 +299,13 @@ impl Lanes {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(Command::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| watch::channel(0).1)
+    }
+
+    /// Returns the origin that calls wait for, and of those the one that has said nothing for longest.
+    pub fn waits_for(&self) -> Option<Origin> {
+        let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
+        awaited.min_by_key(|(since, _)| *since).map(|(_, origin)| origin.clone())
     }
 
     /// The budget of buffers in flight.

@@ -11,11 +11,11 @@ use http::header::CONTENT_LENGTH;
 use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
-use crate::outage::{Outage, is_sign_of_life};
+use crate::outage::{ORIGIN, Outage, is_sign_of_life};
 use crate::stream::Progress;
 use crate::tally::Tally;
 use crate::throttle::Pass;
-use crate::{Head, Protocol, Response, Route, Sink};
+use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
 /// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
 /// longer gets more as it comes: a head may say anything.
@@ -33,7 +33,7 @@ pub(crate) struct Incoming {
     role: Role,
     tracker: Option<Arc<Tracker>>,
     pass: Option<Pass>,
-    outage: Option<Arc<Outage>>,
+    outage: Option<(Arc<Outage>, Origin)>,
     tally: Option<Tally>,
     credential: u64,
     pub(crate) queued: Duration,
@@ -82,8 +82,8 @@ impl Incoming {
         self
     }
 
-    /// Notes the answer's signs of life there.
-    pub(crate) fn heard_by(mut self, outage: Option<Arc<Outage>>) -> Self {
+    /// Notes the answer's signs of life there, and logs that the origin is back if it was away.
+    pub(crate) fn heard_by(mut self, outage: Option<(Arc<Outage>, Origin)>) -> Self {
         self.outage = outage;
         self
     }
@@ -119,8 +119,12 @@ impl Incoming {
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
-        if let Some(outage) = self.outage.as_ref().filter(|_| is_sign_of_life(head.status)) {
+        if let Some((outage, origin)) = self.outage.as_ref().filter(|_| is_sign_of_life(head.status)) {
             outage.heard(now);
+            if let Some(away) = outage.is_over(now) {
+                let after_ms = away.as_millis() as u64;
+                tracing::warn!(target: ORIGIN, %origin, is_away = false, after_ms, "back");
+            }
         }
         if let Some(tracker) = &self.tracker {
             tracker.head(now);
@@ -166,7 +170,7 @@ impl Incoming {
             return Ok(Route::Stay);
         }
         let is_good = self.head.as_ref().is_some_and(|head| head.status.is_success());
-        if let Some(outage) = self.outage.as_ref().filter(|_| is_good) {
+        if let Some((outage, _)) = self.outage.as_ref().filter(|_| is_good) {
             outage.heard(Instant::now());
         }
         if let Some(tracker) = &self.tracker {

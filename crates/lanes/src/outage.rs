@@ -10,6 +10,10 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
+/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
+/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
+pub const ORIGIN: &str = "laneway::origin";
+
 /// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
 /// and the usual timeout with a silent server together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -28,7 +32,19 @@ pub(crate) struct Outage {
     born: Instant,
     /// The last sign of life: microseconds after `born` and one more; 0 is none.
     heard: AtomicU64,
+    /// Calls that wait for an answer, or to ask again.
+    asking: AtomicU64,
     state: Mutex<State>,
+}
+
+/// A call that waits for an origin.
+#[derive(Debug)]
+pub(crate) struct Asking<'a>(&'a Outage);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +56,18 @@ struct State {
 
 impl Outage {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { born: now, heard: AtomicU64::new(0), state: Mutex::default() }
+        Self { born: now, heard: AtomicU64::new(0), asking: AtomicU64::new(0), state: Mutex::default() }
+    }
+
+    /// Counts a call as waiting for the origin for as long as what is returned lives.
+    pub(crate) fn asked(&self) -> Asking<'_> {
+        self.asking.fetch_add(1, Relaxed);
+        Asking(self)
+    }
+
+    /// Returns the last sign of life, if calls wait for another: `Some(None)` where there was none yet.
+    pub(crate) fn awaited_since(&self) -> Option<Option<Instant>> {
+        (self.asking.load(Relaxed) > 0).then(|| self.last_heard())
     }
 
     /// Takes note of a sign of life.
@@ -162,6 +189,20 @@ mod tests {
         let outage = Outage::new(now);
         outage.failed(now, Duration::ZERO);
         assert_eq!(outage.failed(now + secs(3600), Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_origin_is_awaited_while_calls_ask_it() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert_eq!(outage.awaited_since(), None);
+        let (first, second) = (outage.asked(), outage.asked());
+        assert_eq!(outage.awaited_since(), Some(None));
+        outage.heard(now + secs(1));
+        drop(first);
+        assert_eq!(outage.awaited_since(), Some(Some(now + secs(1))));
+        drop(second);
+        assert_eq!(outage.awaited_since(), None);
     }
 
     #[test]

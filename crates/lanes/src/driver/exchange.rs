@@ -240,7 +240,7 @@ impl Exchange {
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.pass.take())
-            .heard_by(request.outage.take())
+            .heard_by(request.outage.take().map(|outage| (outage, request.origin.clone())))
             .tallied(request.tally.clone())
             .signed_by(request.credential);
         if let Some(sent) = &request.sent {

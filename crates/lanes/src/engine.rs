@@ -168,6 +168,10 @@ impl Lanes {
         request.tally = request.tally.take().or_else(tally::current);
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
+        let _share = match (&self.inner.shared.pace, request.body.len()) {
+            (Some(pace), len) if len > 0 => pace.share(len).await,
+            _ => None,
+        };
         let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
         self.inner.control.tell(Command::Submit(Box::new(submission)));
         let cancel = CancelOnDrop { control: &self.inner.control, attempt: Some(attempt) };

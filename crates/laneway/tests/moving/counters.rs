@@ -105,7 +105,7 @@ fn bytes_that_an_upload_sent_in_vain_count_as_lost_and_not_as_done() {
     for kind in DIALECTS {
         let stage = Stage::with_faults(kind, &["put:1 status 503", "put:2 reset"]);
         let size = 200 << 10;
-        let file = stage.file("f", &noise(size, 1));
+        let file = stage.file("f", noise(size, 1));
         let whole = Tally::default();
         let client = stage.client.counted(&whole);
         let report = Report::of(client.copy(CopyRequest::new(vec![file.as_path().into()], stage.url("k"))));

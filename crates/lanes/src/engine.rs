@@ -214,6 +214,10 @@ impl Lanes {
             if outcome.as_ref().is_err_and(Error::is_held) {
                 continue;
             }
+            if verdict != Verdict::Done || outcome.is_err() {
+                let lost = sent.map_or(0, |sent| sent.bytes_sent());
+                self.inner.shared.counts.add(tally::current().as_ref(), Count::ByteLost, lost);
+            }
             // The connection was gone before the request came: nobody's failure, so long as new ones are better.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
             if is_stale && stale < STALE_MAX {
@@ -244,10 +248,6 @@ impl Lanes {
                     Some(Failure::Throttled(after))
                 }
             };
-            if failure.is_some() || outcome.is_err() {
-                let lost = sent.map_or(0, |sent| sent.bytes_sent());
-                self.inner.shared.counts.add(tally::current().as_ref(), Count::ByteLost, lost);
-            }
             let goes_on = match failure {
                 Some(failure) => self.waits(&mut backoff, failure, &tried).await,
                 None => false,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Each body that is being sent moves once in so many seconds. Servers time out bodies that stand still, the strictest ones seen after 5 s.
+/// Each body that is being sent moves once in so many seconds, and in one more at most where one large chunk is ahead. Servers time out bodies that stand still, the strictest ones seen after 5 s.
 const TURN_SECS: u64 = 2;
 
 /// So many bodies at least go in a turn side by side, because the server answers one while others move.

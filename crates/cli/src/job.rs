@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway::{Client, Event, Item, Job, Op, Outcome, Summary, Verified, Warning};
 
@@ -53,7 +54,7 @@ pub(crate) fn run(
             unread = Some(error);
         }
     }
-    drop(alone);
+    let throttled = alone.map_or(Duration::ZERO, |alone| alone.ticker.end());
 
     if let Some(error) = unread {
         if !output::is_closed(&error) {
@@ -66,7 +67,7 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     let summary = summary.unwrap_or_default();
-    match print_end(context, &wording, &client, &summary, &seen) {
+    match print_end(context, &wording, &client, &summary, &seen, throttled) {
         // Who stopped reading doesn't change how the work ended.
         Err(error) if output::is_closed(&error) => {}
         printed => printed?,
@@ -83,7 +84,7 @@ pub(crate) fn run(
 
 /// What a job has that is the only one of the program.
 struct Alone {
-    _ticker: Ticker,
+    ticker: Ticker,
     _interrupt: Interrupt,
 }
 
@@ -96,13 +97,14 @@ impl Alone {
             context.shows_progress(),
             options.json.then(|| Arc::clone(&context.output)),
             (!options.quiet).then(|| client.clone()),
+            options.bandwidth_limit,
         );
         let canceller = job.canceller();
         let interrupt = Interrupt::listen(move || {
             canceller.cancel();
             complain("stopping in good order; press Ctrl-C again to stop at once");
         })?;
-        Ok(Self { _ticker: ticker, _interrupt: interrupt })
+        Ok(Self { ticker, _interrupt: interrupt })
     }
 }
 
@@ -178,6 +180,7 @@ fn print_end(
     client: &Client,
     summary: &Summary,
     seen: &Seen,
+    throttled: Duration,
 ) -> std::io::Result<()> {
     if context.together.is_some() {
         return Ok(());
@@ -190,7 +193,7 @@ fn print_end(
         context.output.flush()?;
         let last = match seen.planned {
             true => line::planned(wording, summary),
-            false => line::last(wording, summary, &seen.checksums),
+            false => line::last(wording, summary, &seen.checksums, throttled),
         };
         say(&last);
     }

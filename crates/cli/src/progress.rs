@@ -20,6 +20,16 @@ const QUIET_START: Duration = Duration::from_millis(300);
 const STEPS: u64 = 1000;
 /// A job that has no connection by then says so: a host that swallows every packet gives no error for half a minute.
 const UNCONNECTED: Duration = Duration::from_secs(2);
+/// A job in which nothing moves for so long stalls. The first pauses of a retry are over by then.
+const STALLED: Duration = Duration::from_secs(5);
+/// The time left is told for so long after the last byte: by then the smoothed speed is a quarter of what it was.
+const FORETOLD: Duration = Duration::from_secs(2);
+/// Throttles over so long a time are worth a word; fewer are over before it is read.
+const THROTTLED_FOR: Duration = Duration::from_secs(3);
+/// So long after the last throttle it is over: a throttled request waits no longer by itself.
+const THROTTLED_UNTIL: Duration = Duration::from_secs(20);
+/// The most bytes that a bandwidth limit lets pass at once, as it paces what a connection takes or brings at a time.
+const PACED_MAX: u64 = 256 << 10;
 
 /// What a job looks like at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -33,12 +43,24 @@ struct Snapshot {
     scan_complete: bool,
 }
 
+/// What holds a job up at a moment.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Held {
+    /// For how long nothing has moved.
+    still: Duration,
+    /// Whether that is a stall.
+    stalls: bool,
+    /// Whom it waits for then, if that is known.
+    host: Option<String>,
+    is_throttled: bool,
+}
+
 /// Draws and flushes while a job runs, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     bar: Option<ProgressBar>,
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Duration>>,
 }
 
 impl Ticker {
@@ -48,7 +70,8 @@ impl Ticker {
         progress: Arc<Progress>,
         draws: bool,
         output: Option<Arc<Output>>,
-        mut client: Option<Client>,
+        client: Option<Client>,
+        limit: Option<u64>,
     ) -> Self {
         if !draws && output.is_none() && client.is_none() {
             return Self { bar: None, stop: None, thread: None };
@@ -60,43 +83,136 @@ impl Ticker {
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
             let started = Instant::now();
             let mut speed = Speed::default();
+            let (mut stillness, mut throttling) = (Stillness::default(), Throttling::default());
+            let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
                     // A reader that has gone is noticed by whoever prints the next line.
                     let _ = output.flush();
                 }
-                if started.elapsed() >= UNCONNECTED
-                    && let Some(client) = client.take()
-                    && client.counters().connections == 0
+                let (elapsed, now) = (started.elapsed(), Snapshot::of(&progress));
+                let is_busy = now.items_found > now.items_done;
+                if elapsed >= UNCONNECTED
+                    && !std::mem::replace(&mut has_warned, true)
+                    && client.as_ref().is_some_and(|client| client.counters().connections == 0)
                     && !retrying::has_reported()
-                    && progress.items_found() > progress.items_done()
+                    && is_busy
                 {
-                    let waited = quantity::duration(started.elapsed());
+                    let waited = quantity::duration(elapsed);
                     stderr::line(&format!("no connection after {waited}; still trying"));
                 }
+                let is_throttled = throttling.update(progress.tally().throttles(), elapsed);
+                let still = stillness.update(&progress, elapsed);
+                let stalls = still >= stalled;
+                let host = client.as_ref().filter(|_| stalls).and_then(Client::waits_for);
+                let held = Held { still, stalls, host, is_throttled };
+                let stalls_anew = stalls && !std::mem::replace(&mut has_stalled, stalls);
                 if let Some(bar) = &shown {
-                    let now = Snapshot::of(&progress);
-                    let rate = speed.update(now.moved(), started.elapsed());
-                    if started.elapsed() >= QUIET_START {
-                        draw(bar, &now, rate);
+                    let rate = speed.update(now.moved(), elapsed);
+                    if elapsed >= QUIET_START {
+                        draw(bar, &now, rate, &held);
                     }
+                } else if stalls_anew && is_busy && client.is_some() && !retrying::has_reported() {
+                    stderr::line(&format!("stalled: {}", held.wait()));
                 }
             }
+            throttling.lasted()
         });
         // Without the thread the job runs all the same, unseen.
         Self { bar, stop: Some(stop), thread: thread.ok() }
+    }
+
+    /// Stops, and returns for how long the job was throttled where that is worth a word.
+    pub(crate) fn end(mut self) -> Duration {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Duration {
+        drop(self.stop.take());
+        let throttled = self.thread.take().and_then(|thread| thread.join().ok());
+        if let Some(bar) = self.bar.take() {
+            stderr::share_with(None);
+            bar.finish_and_clear();
+        }
+        throttled.unwrap_or_default()
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        self.stop();
+    }
+}
+
+/// How long nothing may move before that is a stall: under a `limit` in bytes a second the pauses are Laneway's own.
+fn stalled_after(limit: Option<u64>) -> Duration {
+    let pause = limit.map_or(0, |limit| PACED_MAX / limit.max(1));
+    STALLED + Duration::from_secs(pause)
+}
+
+/// Since when nothing has moved.
+#[derive(Default, Debug)]
+struct Stillness {
+    seen: [u64; 4],
+    since: Duration,
+}
+
+impl Stillness {
+    /// Returns for how long nothing has moved at a time since the job's beginning.
+    fn update(&mut self, progress: &Progress, at: Duration) -> Duration {
+        let tally = progress.tally();
+        let now = [tally.bytes_sent(), tally.bytes_received(), progress.items_found(), progress.items_done()];
+        if std::mem::replace(&mut self.seen, now) != now {
+            self.since = at;
         }
-        if let Some(bar) = &self.bar {
-            stderr::share_with(None);
-            bar.finish_and_clear();
+        at - self.since
+    }
+}
+
+/// For how long a job has been throttled.
+#[derive(Default, Debug)]
+struct Throttling {
+    seen: u64,
+    /// The first and the last throttle of those that belong together.
+    spell: Option<(Duration, Duration)>,
+    /// The spells before.
+    before: Duration,
+}
+
+impl Throttling {
+    /// Takes note of how many throttles have come by then. Returns whether the job is being throttled.
+    fn update(&mut self, throttles: u64, at: Duration) -> bool {
+        if let Some((_, last)) = self.spell
+            && at - last > THROTTLED_UNTIL
+        {
+            self.before = self.lasted();
+            self.spell = None;
+        }
+        if std::mem::replace(&mut self.seen, throttles) != throttles {
+            let first = self.spell.map_or(at, |(first, _)| first);
+            self.spell = Some((first, at));
+        }
+        self.spell.is_some_and(is_long)
+    }
+
+    /// Returns how long all spells that are worth a word have taken.
+    fn lasted(&self) -> Duration {
+        let spell = self.spell.filter(|spell| is_long(*spell));
+        self.before + spell.map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+}
+
+fn is_long((first, last): (Duration, Duration)) -> bool {
+    last - first >= THROTTLED_FOR
+}
+
+impl Held {
+    /// Returns what a stalled job says in place of its rate.
+    fn wait(&self) -> String {
+        let waited = time_shown(self.still.as_secs());
+        match &self.host {
+            Some(host) => format!("waiting for {host}, {waited}"),
+            None => format!("nothing has moved for {waited}"),
         }
     }
 }
@@ -153,25 +269,34 @@ impl Snapshot {
     }
 
     /// The text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
-    fn text(&self, rate: u64) -> String {
+    fn text(&self, rate: u64, held: &Held) -> String {
         let more = if self.scan_complete { "" } else { "+" };
         let mut text = format!("{} of {}{more}", self.items_done, self.items_found);
         if self.bytes_found > 0 {
             let (done, found) = (quantity::size(self.bytes_done), quantity::size(self.bytes_found));
             text += &format!("  {done} of {found}{more}");
+        }
+        if held.is_throttled {
+            text += "  throttled";
+        }
+        if held.stalls {
+            text += &format!("  {}", held.wait());
+        } else if self.bytes_found > 0 {
             if let Some(rate) = quantity::rate(rate, Duration::from_secs(1)).filter(|_| rate > 0) {
                 text += &format!("  {rate}");
             }
-            if self.scan_complete && rate > 0 {
-                let left = self.bytes_found.saturating_sub(self.bytes_done).div_ceil(rate);
-                text += &format!("  {} left", time_left(left));
+            let left = self.bytes_found.saturating_sub(self.bytes_done);
+            // The last bytes are on their way when all are sent: how long their answer takes is not known.
+            if self.scan_complete && rate > 0 && left > 0 && held.still < FORETOLD {
+                let left = left.div_ceil(rate);
+                text += &format!("  {} left", time_shown(left));
             }
         }
         text
     }
 }
 
-fn time_left(seconds: u64) -> String {
+fn time_shown(seconds: u64) -> String {
     if seconds < 120 { format!("{seconds} s") } else { quantity::duration(Duration::from_secs(seconds)) }
 }
 
@@ -183,12 +308,12 @@ fn hidden_bar() -> ProgressBar {
     bar
 }
 
-fn draw(bar: &ProgressBar, now: &Snapshot, rate: u64) {
+fn draw(bar: &ProgressBar, now: &Snapshot, rate: u64, held: &Held) {
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
     }
     bar.set_position(now.thousandths());
-    bar.set_message(now.text(rate));
+    bar.set_message(now.text(rate, held));
 }
 
 #[cfg(test)]
@@ -206,7 +331,52 @@ mod tests {
 
     #[test]
     fn the_text_says_how_far_how_fast_and_how_long() {
-        assert_eq!(HALF.text(1_000_000), "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left");
+        assert_eq!(
+            HALF.text(1_000_000, &Held::default()),
+            "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left"
+        );
+    }
+
+    fn after_secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn a_stall_says_whom_it_waits_for_and_foretells_no_end() {
+        let mut held = Held { still: FORETOLD, ..Held::default() };
+        assert_eq!(HALF.text(1_000, &held), "412 of 1000  1.81 MiB of 4.5 MiB  1000 B/s");
+        (held.still, held.stalls, held.host) = (after_secs(12), true, Some("h:9000".to_owned()));
+        assert_eq!(HALF.text(1, &held), "412 of 1000  1.81 MiB of 4.5 MiB  waiting for h:9000, 12 s");
+        held.host = None;
+        assert!(HALF.text(1, &held).ends_with("  nothing has moved for 12 s"));
+        let sent = Snapshot { bytes_done: HALF.bytes_found, ..HALF };
+        assert!(!sent.text(1_000_000, &Held::default()).contains("left"));
+    }
+
+    #[test]
+    fn a_stall_begins_after_five_seconds_or_what_a_limit_lets_pass_in_its_own_pauses() {
+        assert_eq!((stalled_after(None), stalled_after(Some(32 << 10))), (STALLED, STALLED + after_secs(8)));
+        let (progress, mut stillness) = (Progress::default(), Stillness::default());
+        assert_eq!(stillness.update(&progress, after_secs(5)), after_secs(5));
+    }
+
+    #[test]
+    fn throttles_are_told_after_seconds_of_them_and_for_as_long_as_they_go_on() {
+        let mut throttling = Throttling::default();
+        let mut update = |throttles, secs| throttling.update(throttles, after_secs(secs));
+        assert!(!update(0, 10) && !update(1, 11) && !update(1, 20), "one alone");
+        assert!(update(5, 22) && update(5, 42) && !update(5, 43));
+        assert!(!update(6, 50) && update(7, 53));
+        assert_eq!(throttling.lasted(), after_secs(11 + 3));
+    }
+
+    #[test]
+    fn a_throttled_job_says_so() {
+        let held = Held { is_throttled: true, ..Held::default() };
+        assert_eq!(
+            HALF.text(1_000_000, &held),
+            "412 of 1000  1.81 MiB of 4.5 MiB  throttled  977 KiB/s  3 s left"
+        );
     }
 
     #[test]
@@ -218,13 +388,16 @@ mod tests {
     #[test]
     fn while_the_walk_goes_on_totals_may_grow_and_no_end_is_foretold() {
         let walking = Snapshot { scan_complete: false, ..HALF };
-        assert_eq!(walking.text(1_000_000), "412 of 1000+  1.81 MiB of 4.5 MiB+  977 KiB/s");
+        assert_eq!(
+            walking.text(1_000_000, &Held::default()),
+            "412 of 1000+  1.81 MiB of 4.5 MiB+  977 KiB/s"
+        );
     }
 
     #[test]
     fn objects_without_bytes_are_counted_by_number() {
         let empty = Snapshot { items_done: 5, items_found: 10, scan_complete: true, ..Snapshot::default() };
-        assert_eq!((empty.thousandths(), empty.text(0).as_str()), (500, "5 of 10"));
+        assert_eq!((empty.thousandths(), empty.text(0, &Held::default()).as_str()), (500, "5 of 10"));
         assert_eq!(Snapshot::default().thousandths(), 0);
     }
 

@@ -36,6 +36,19 @@ fn a_server_that_was_away_is_told_of_when_it_is_and_when_it_is_back() {
 }
 
 #[test]
+fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    endpoint.server().store().put("bucket", "big", &random_bytes(1, MIB as usize)).expect("stored");
+    endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
+    let running = endpoint.program(LANEWAY).start(["cp", "--retry-for", "6s", "s3://bucket/big", "out"]);
+    assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
+    // From now on each answer begins, and none ends.
+    endpoint.server().set_faults(Faults::parse(["stall@64KiB"]).expect("a rule"));
+    let run = running.end().exits(1);
+    assert!(run.stderr.contains(" answers again, after "), "{}", run.stderr);
+}
+
+#[test]
 fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_goes_on_when_it_is() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);

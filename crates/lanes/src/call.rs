@@ -21,6 +21,12 @@ pub trait Call: Send + Sync {
     /// What is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
     fn throttle_key(&self) -> &str;
 
+    /// The object and the direction that a refusal slows down alone while no others of the key are refused; no other throttle
+    /// key may be equal. `None` where the request is about no single object.
+    fn throttle_object(&self) -> Option<&str> {
+        None
+    }
+
     /// How its answers have broken off after bytes that aren't asked for again, where the caller goes on with the rest by
     /// another call; and how many bytes came this time.
     fn breaks(&self) -> Option<(&Breaks, u64)> {
@@ -62,7 +68,7 @@ pub enum Verdict {
         after: Option<Duration>,
     },
     /// The server says that it is unavailable and no more (a bare 503). Alone that is a failure that passes; two of one
-    /// throttle key within a second are a throttle.
+    /// object within a second are a throttle.
     Unavailable,
     /// Ask again at once: the call has learned something (a bucket's region, say). At most ten times a call.
     Again,

@@ -36,6 +36,7 @@ use crate::standstill::Standstill;
 use crate::stream::{Moved, Progress, Traffic};
 use crate::submission::Submission;
 use crate::tally::Tally;
+use crate::throttle::Pass;
 use crate::trace::What;
 use crate::{Origin, Path, Protocol};
 
@@ -409,7 +410,7 @@ impl Driver {
         let Some(submission) = self.queued.remove(&attempt).filter(|j| !j.reply.is_closed()) else {
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         };
-        if submission.request.gate.as_ref().is_some_and(|gate| gate.is_shut()) {
+        if submission.request.pass.as_ref().is_some_and(Pass::is_shut) {
             let _ = submission.reply.send(Err(Error::held()));
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         }

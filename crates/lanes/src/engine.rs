@@ -30,7 +30,7 @@ use crate::shared::{Counts, Shared};
 use crate::spare::{Claim, Spare};
 use crate::submission::Submission;
 use crate::tally::{self, Count};
-use crate::throttle::{Admission, Gate, Place, Throttles};
+use crate::throttle::{Admission, Pass, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
@@ -48,10 +48,6 @@ const STALE_MAX: u32 = 3;
 /// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
 /// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
-
-/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
-/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
-pub const ORIGIN: &str = "laneway::origin";
 
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
@@ -178,9 +174,13 @@ impl Lanes {
         hedge_of: Option<AttemptId>,
     ) -> Result<Response, Error> {
         request.headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
-        request.tally = tally::current();
+        request.tally = request.tally.take().or_else(tally::current);
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
+        let _share = match (&self.inner.shared.pace, request.body.len()) {
+            (Some(pace), len) if len > 0 => pace.share(len).await,
+            _ => None,
+        };
         let claim = Claim::take();
         let submission =
             Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of, claim };
@@ -203,13 +203,17 @@ impl Lanes {
         let mut backoff = Backoff::default();
         let (mut attempts, mut stale) = (0, 0);
         loop {
-            let gate = self.admitted(call.throttle_key()).await;
+            let pass = self.admitted(call).await;
             let admitted = Instant::now();
             let mut request = call.request(attempts + 1).await?;
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
+            let _asking = outage.asked();
+            // Counted apart, because an attempt that fails takes its bytes back.
+            let sent = tally::current().filter(|_| !request.body.is_empty()).map(|all| all.part());
+            request.tally.clone_from(&sent);
             let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
-            (request.gate, request.outage) = (Some(Arc::clone(&gate)), Some(Arc::clone(&outage)));
+            (request.pass, request.outage) = (Some(pass.clone()), Some(Arc::clone(&outage)));
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -220,6 +224,10 @@ impl Lanes {
             };
             if outcome.as_ref().is_err_and(Error::is_held) {
                 continue;
+            }
+            if verdict != Verdict::Done || outcome.is_err() {
+                let lost = sent.map_or(0, |sent| sent.bytes_sent());
+                self.inner.shared.counts.add(tally::current().as_ref(), Count::ByteLost, lost);
             }
             // The connection was gone before the request came: nobody's failure, so long as new ones are better.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
@@ -243,12 +251,11 @@ impl Lanes {
                 _ if unprocessed => Some(Failure::Unprocessed),
                 Verdict::Done => None,
                 Verdict::Retry => Some(transient),
-                Verdict::Unavailable if !gate.is_shut() => Some(transient),
+                Verdict::Unavailable if !pass.is_throttled() => Some(transient),
                 Verdict::Again => Some(Failure::Learned),
                 Verdict::Throttled { .. } | Verdict::Unavailable => {
                     let after = verdict.asked_pause();
-                    self.count(Count::Throttle);
-                    self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
+                    self.throttled(call, admitted, after);
                     Some(Failure::Throttled(after))
                 }
             };
@@ -259,9 +266,9 @@ impl Lanes {
             if goes_on {
                 continue;
             }
-            self.report_if_back(&origin, &outage);
             if failure.is_none() && outcome.is_ok() {
-                self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
+                let (key, object) = (call.throttle_key(), call.throttle_object());
+                self.throttles(|t| t.succeeded(key, object, Instant::now()));
                 self.budget(Budget::succeed);
             }
             let broke_off = outcome.as_ref().is_err_and(Error::is_transient) && failure.is_none();
@@ -308,6 +315,13 @@ impl Lanes {
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
+    /// Returns the origin that calls wait for, and of those the one that has said nothing for longest.
+    pub fn waits_for(&self) -> Option<Origin> {
+        let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
+        awaited.min_by_key(|(since, _)| *since).map(|(_, origin)| origin.clone())
+    }
+
     /// The budget of buffers in flight.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
@@ -323,15 +337,29 @@ impl Lanes {
         self.inner.shared.counts.times()
     }
 
-    /// Waits until a request of the key may be sent.
-    async fn admitted(&self, key: &str) -> Arc<Gate> {
+    /// Waits until a request of the call may be sent.
+    async fn admitted<C: Call>(&self, call: &C) -> Pass {
+        let (key, object) = (call.throttle_key(), call.throttle_object());
+        if let Some(object) = object {
+            let mut place = Place::default();
+            while let Some(wait) = self.throttles(|t| t.wait_alone(object, &mut place, Instant::now())) {
+                self.pause(wait).await;
+            }
+        }
         let mut place = Place::default();
         loop {
             match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
-                Admission::Go(gate) => return gate,
+                Admission::Go(gate) => return Pass::new(gate, object),
                 Admission::Wait(wait) => self.pause(wait).await,
             }
         }
+    }
+
+    /// Takes note of an answer that asked to slow down.
+    fn throttled<C: Call>(&self, call: &C, admitted: Instant, after: Option<Duration>) {
+        self.count(Count::Throttle);
+        let (key, object) = (call.throttle_key(), call.throttle_object());
+        self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
 
     /// Waits on the engine's clock: the caller's runtime may have none.

@@ -34,7 +34,7 @@ use crate::stream::{Progress, Stream};
 use crate::{Head, Request, Route, Scheme};
 
 /// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
-const ONE_WRITE: u64 = 16 * 1024;
+const ONE_WRITE: usize = 16 * 1024;
 
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
@@ -243,7 +243,7 @@ impl H1 {
     ) -> Result<Option<head::Answer>, Error> {
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let mut out = head::encode(request, self.proxy.as_ref());
-        let inline = request.body.len() <= ONE_WRITE
+        let inline = request.body.len() <= shared.sending(request).at_once(ONE_WRITE) as u64
             && request.body.segments().iter().all(|s| matches!(s, Segment::Memory(_)));
         if inline {
             for segment in request.body.segments() {
@@ -305,7 +305,7 @@ impl H1 {
         timeout: Duration,
         sending: Sending<'_>,
     ) -> Result<Option<head::Answer>, Error> {
-        for chunk in bytes.chunks(COUNTED) {
+        for chunk in bytes.chunks(sending.at_once(COUNTED)) {
             sending.limit(&self.progress);
             if let Some(early) = self.write_all(chunk, heads, timeout).await? {
                 return Ok(Some(early));

@@ -48,7 +48,7 @@ const FREIGHT_FRAME: u32 = 256 * 1024;
 const HEAD_MAX: u32 = 64 * 1024;
 
 /// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
-const AT_ONCE: u64 = 64 * 1024;
+const AT_ONCE: usize = 64 * 1024;
 
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
@@ -143,7 +143,8 @@ impl H2 {
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let head = head(request)?;
         let body = &request.body;
-        let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
+        let at_once = shared.sending(request).at_once(AT_ONCE) as u64;
+        let small = if body.len() <= at_once { gathered(body.segments()) } else { None };
         if small.is_some() && !body.is_empty() {
             let late =
                 || Error::new(Kind::Timeout, format!("nothing could be sent for {timeout:?}")).unsent();
@@ -300,7 +301,7 @@ async fn send_bytes(
             return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
         };
         sending.limit(progress);
-        let part = bytes.split_to(granted.min(bytes.len()));
+        let part = bytes.split_to(granted.min(sending.at_once(bytes.len())));
         let len = part.len();
         out.send_data(part, false).map_err(|e| failed(doing, e))?;
         sending.sent(len).await;

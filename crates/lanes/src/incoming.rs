@@ -11,11 +11,11 @@ use http::header::CONTENT_LENGTH;
 use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
-use crate::outage::Outage;
+use crate::outage::{ORIGIN, Outage};
 use crate::stream::Progress;
 use crate::tally::Tally;
-use crate::throttle::Gate;
-use crate::{Head, Protocol, Response, Route, Sink};
+use crate::throttle::Pass;
+use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
 /// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
 /// longer gets more as it comes: a head may say anything.
@@ -32,8 +32,8 @@ pub(crate) struct Incoming {
     /// What the body rides as.
     role: Role,
     tracker: Option<Arc<Tracker>>,
-    gate: Option<Arc<Gate>>,
-    outage: Option<Arc<Outage>>,
+    pass: Option<Pass>,
+    outage: Option<(Arc<Outage>, Origin)>,
     tally: Option<Tally>,
     credential: u64,
     pub(crate) queued: Duration,
@@ -59,7 +59,7 @@ impl Incoming {
             sunk: 0,
             role: Role::Express,
             tracker,
-            gate: None,
+            pass: None,
             outage: None,
             tally: None,
             credential: 0,
@@ -75,17 +75,17 @@ impl Incoming {
         self
     }
 
-    /// Shuts what the request came through when the server answers that it is asked too much. Who judges the answer may be
+    /// Tells what the request came through when the server answers that it is asked too much. Who judges the answer may be
     /// behind with it, and hundreds more would go out meanwhile.
-    pub(crate) fn through(mut self, gate: Option<Arc<Gate>>) -> Self {
-        self.gate = gate;
+    pub(crate) fn through(mut self, pass: Option<Pass>) -> Self {
+        self.pass = pass;
         self
     }
 
-    /// Notes the answer's signs of life there.
-    pub(crate) fn heard_by(mut self, outage: Option<Arc<Outage>>) -> Self {
-        if let Some(outage) = &outage {
-            outage.asked(self.sent_at);
+    /// Notes the answer's signs of life there, and logs that the origin is back if it was away.
+    pub(crate) fn heard_by(mut self, outage: Option<(Arc<Outage>, Origin)>) -> Self {
+        if let Some((outage, _)) = &outage {
+            outage.sent(self.sent_at);
         }
         self.outage = outage;
         self
@@ -122,15 +122,19 @@ impl Incoming {
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
-        if let Some(outage) = &self.outage {
+        if let Some((outage, origin)) = &self.outage {
             outage.answered(now, head.status);
+            if let Some(away) = outage.is_over(now) {
+                let after_ms = away.as_millis() as u64;
+                tracing::warn!(target: ORIGIN, %origin, is_away = false, after_ms, "back");
+            }
         }
         if let Some(tracker) = &self.tracker {
             tracker.head(now);
         }
-        match (&self.gate, head.status) {
-            (Some(gate), StatusCode::TOO_MANY_REQUESTS) => gate.shut(),
-            (Some(gate), StatusCode::SERVICE_UNAVAILABLE) => gate.unavailable(now),
+        match (&self.pass, head.status) {
+            (Some(pass), StatusCode::TOO_MANY_REQUESTS) => pass.refused(now),
+            (Some(pass), StatusCode::SERVICE_UNAVAILABLE) => pass.unavailable(now),
             _ => {}
         }
         let mut route = Route::Stay;
@@ -169,7 +173,7 @@ impl Incoming {
             return Ok(Route::Stay);
         }
         let is_good = self.head.as_ref().is_some_and(|head| head.status.is_success());
-        if let Some(outage) = self.outage.as_ref().filter(|_| is_good) {
+        if let Some((outage, _)) = self.outage.as_ref().filter(|_| is_good) {
             outage.heard(Instant::now());
         }
         if let Some(tracker) = &self.tracker {

@@ -10,6 +10,10 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
+/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
+/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
+pub const ORIGIN: &str = "laneway::origin";
+
 /// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
 /// and the usual timeout with a silent server together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -28,10 +32,22 @@ pub(crate) struct Outage {
     /// The last sign of life: microseconds after `born` and one more; 0 is none.
     heard: AtomicU64,
     /// The same of the last request that was put on a connection.
-    asked: AtomicU64,
+    sent: AtomicU64,
     /// Whether there has been any answer.
     has_answered: AtomicBool,
+    /// Calls that wait for an answer, or to ask again.
+    asking: AtomicU64,
     state: Mutex<State>,
+}
+
+/// A call that waits for an origin.
+#[derive(Debug)]
+pub(crate) struct Asking<'a>(&'a Outage);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +62,8 @@ impl Outage {
         Self {
             born: now,
             heard: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            asking: AtomicU64::new(0),
             has_answered: AtomicBool::new(false),
             state: Mutex::default(),
         }
@@ -66,14 +83,25 @@ impl Outage {
         if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
 
+    /// Counts a call as waiting for the origin for as long as what is returned lives.
+    pub(crate) fn asked(&self) -> Asking<'_> {
+        self.asking.fetch_add(1, Relaxed);
+        Asking(self)
+    }
+
+    /// Returns the last sign of life, if calls wait for another: `Some(None)` where there was none yet.
+    pub(crate) fn awaited_since(&self) -> Option<Option<Instant>> {
+        (self.asking.load(Relaxed) > 0).then(|| self.last_heard())
+    }
+
     /// Takes note of a sign of life.
     pub(crate) fn heard(&self, now: Instant) {
         self.heard.fetch_max(self.micros(now), Relaxed);
     }
 
     /// Takes note of a request that is being put on a connection.
-    pub(crate) fn asked(&self, now: Instant) {
-        self.asked.fetch_max(self.micros(now), Relaxed);
+    pub(crate) fn sent(&self, now: Instant) {
+        self.sent.fetch_max(self.micros(now), Relaxed);
     }
 
     /// Whether there has been one since.
@@ -109,10 +137,10 @@ impl Outage {
     /// How much of the time is left for which is tried again.
     pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
         let lasts = self.lasts(now);
-        let asked = self.instant(&self.asked).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
+        let sent = self.instant(&self.sent).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
         // It is added once, however often an answer is waited for.
         let grace =
-            ANSWER_WITHIN.min(retry_for / 4).saturating_sub(asked.max(lasts.saturating_sub(retry_for)));
+            ANSWER_WITHIN.min(retry_for / 4).saturating_sub(sent.max(lasts.saturating_sub(retry_for)));
         retry_for.saturating_sub(lasts).max(grace)
     }
 
@@ -187,11 +215,11 @@ mod tests {
         let now = Instant::now();
         let outage = Outage::new(now);
         outage.failed(now, Duration::ZERO);
-        outage.asked(now + secs(119));
+        outage.sent(now + secs(119));
         assert!(!outage.is_given_up(now + secs(120), secs(120)));
         assert_eq!(outage.left(now + secs(120), secs(120)), secs(1));
         assert!(outage.is_given_up(now + secs(121), secs(120)));
-        outage.asked(now + secs(122));
+        outage.sent(now + secs(122));
         assert!(outage.is_given_up(now + secs(122), secs(120)), "not for ever");
     }
 
@@ -235,6 +263,20 @@ mod tests {
         let outage = Outage::new(now);
         outage.failed(now, Duration::ZERO);
         assert_eq!(failed(&outage, now + secs(3600), 0), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_origin_is_awaited_while_calls_ask_it() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert_eq!(outage.awaited_since(), None);
+        let (first, second) = (outage.asked(), outage.asked());
+        assert_eq!(outage.awaited_since(), Some(None));
+        outage.heard(now + secs(1));
+        drop(first);
+        assert_eq!(outage.awaited_since(), Some(Some(now + secs(1))));
+        drop(second);
+        assert_eq!(outage.awaited_since(), None);
     }
 
     #[test]

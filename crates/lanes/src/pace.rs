@@ -3,19 +3,75 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Each body that is being sent moves once in so many seconds, and in one more at most where one large chunk is ahead. Servers time out bodies that stand still, the strictest ones seen after 5 s.
+const TURN_SECS: u64 = 2;
+
+/// So many bodies at least go in a turn side by side, because the server answers one while others move.
+const BODIES_MIN: u64 = 4;
+
+/// The most bytes that one body takes in a turn, as lanes count bodies by so many, and all of them together: a semaphore's permits are 32 bits.
+const CHUNK_MAX: u64 = 64 << 10;
+const TURN_MAX: u64 = 1 << 30;
+
 /// A bound on bytes a second. Engines that hold clones of one keep to it together.
 #[derive(Clone, Debug)]
-pub struct Bandwidth(Arc<Mutex<Pace>>);
+pub struct Bandwidth(Arc<Limit>);
+
+#[derive(Debug)]
+struct Limit {
+    pace: Mutex<Pace>,
+    shares: Shares,
+    /// The bytes of a turn that no body has claimed.
+    unclaimed: Arc<Semaphore>,
+}
+
+/// How bodies that are sent side by side share a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shares {
+    /// What all of them may send in a turn.
+    turn: u64,
+    /// What one of them sends at a time.
+    chunk: u64,
+}
+
+impl Shares {
+    fn of(bytes_per_second: u64) -> Self {
+        let turn = bytes_per_second.saturating_mul(TURN_SECS).clamp(BODIES_MIN, TURN_MAX);
+        Self { turn, chunk: (turn / BODIES_MIN).min(CHUNK_MAX) }
+    }
+
+    /// Returns what a body of `len` bytes claims of a turn for as long as it is sent.
+    fn claim(self, len: u64) -> u32 {
+        // No chunk is that large.
+        u32::try_from(len.min(self.chunk)).unwrap_or(u32::MAX)
+    }
+}
 
 impl Bandwidth {
     /// At most `bytes` a second.
     pub fn limited_to(bytes: u64) -> Self {
-        Self(Arc::new(Mutex::new(Pace::new(bytes))))
+        let shares = Shares::of(bytes);
+        let unclaimed = Arc::new(Semaphore::new(shares.turn as usize));
+        Self(Arc::new(Limit { pace: Mutex::new(Pace::new(bytes)), shares, unclaimed }))
+    }
+
+    /// Waits until a body of `len` bytes may be begun, in the order of asking: until its share of the limit keeps it moving. It has the
+    /// share as long as what is returned lives.
+    pub(crate) async fn share(&self, len: u64) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.0.unclaimed).acquire_many_owned(self.0.shares.claim(len)).await.ok()
+    }
+
+    /// Returns what a body sends at a time.
+    pub(crate) fn chunk(&self) -> usize {
+        self.0.shares.chunk as usize
     }
 
     /// Takes note of `bytes` that move now: how long to pause so that the rate is kept.
     pub(crate) fn take(&self, now: Instant, bytes: usize) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now, bytes)
+        self.0.pace.lock().unwrap_or_else(PoisonError::into_inner).take(now, bytes)
     }
 }
 
@@ -42,7 +98,81 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+    use std::collections::{BinaryHeap, VecDeque};
+
+    use futures_util::FutureExt;
+
     use super::*;
+
+    /// The longest time for which a body of 1 MiB stood still while 200 small ones, each followed by another, were sent beside it.
+    fn standstill(limit: u64, small: u64, shares: Shares) -> Duration {
+        let (start, mut pace) = (Instant::now(), Pace::new(limit));
+        let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);
+        let mut waiting: VecDeque<u64> = (0..200).map(|_| small).chain([left]).collect();
+        // When each body under way may send, and what it has left.
+        let mut under_way = BinaryHeap::new();
+        let mut now = start;
+        while left > 0 {
+            while let Some(len) = waiting.front().copied()
+                && unclaimed >= u64::from(shares.claim(len))
+            {
+                unclaimed -= u64::from(shares.claim(len));
+                waiting.pop_front();
+                under_way.push(Reverse((now, len, len)));
+            }
+            let Reverse((at, len, rest)) = under_way.pop().unwrap();
+            now = now.max(at);
+            if rest == 0 {
+                unclaimed += u64::from(shares.claim(len));
+                waiting.push_back(small);
+                continue;
+            }
+            let chunk = rest.min(shares.chunk);
+            let pause = pace.take(now, chunk as usize);
+            if len > small {
+                left -= chunk;
+                longest = longest.max(pause);
+            }
+            under_way.push(Reverse((now + pause, len, rest - chunk)));
+        }
+        longest
+    }
+
+    #[test]
+    fn a_large_body_keeps_moving_beside_small_ones_whatever_the_limit() {
+        for limit in [4 << 10, 32 << 10, 1 << 20, 100 << 20] {
+            for small in [100, 10_000, 300_000] {
+                let still = standstill(limit, small, Shares::of(limit));
+                assert!(still <= Duration::from_secs(TURN_SECS + 1), "{limit} B/s, {small} B: {still:?}");
+            }
+        }
+        let unshared = Shares { turn: u64::MAX, chunk: CHUNK_MAX };
+        assert!(standstill(32 << 10, 10_000, unshared) > Duration::from_secs(30), "what shares are for");
+    }
+
+    #[test]
+    fn shares_of_any_limit_let_four_bodies_go() {
+        for limit in [0, 1, 10, 32 << 10, 1 << 30, u64::MAX] {
+            let shares = Shares::of(limit);
+            assert!(
+                shares.chunk > 0 && u64::from(shares.claim(u64::MAX)) * BODIES_MIN <= shares.turn,
+                "{limit}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_begins_when_another_has_given_its_share_back() {
+        let bandwidth = Bandwidth::limited_to(32 << 10);
+        let mut shares = Vec::new();
+        for _ in 0..BODIES_MIN {
+            shares.push(bandwidth.share(1 << 20).await.unwrap());
+        }
+        assert!(bandwidth.share(1).now_or_never().is_none());
+        shares.pop();
+        assert!(bandwidth.share(1 << 20).now_or_never().is_some());
+    }
 
     #[test]
     fn bytes_pass_at_the_rate_whatever_their_chunks() {

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Uri};
 
 use crate::outage::Outage;
 use crate::tally::Tally;
-use crate::throttle::Gate;
+use crate::throttle::Pass;
 use crate::{Body, Origin, Sink};
 
 /// Signs a request again whose signature is old. It is called on the engine's threads, and waits for nothing.
@@ -42,7 +42,7 @@ pub struct Request {
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) pass: Option<Pass>,
     /// Where its answer's signs of life are noted.
     pub(crate) outage: Option<Arc<Outage>>,
     /// Where it counts besides.
@@ -64,7 +64,7 @@ impl Request {
             credential: 0,
             renew: None,
             sent: None,
-            gate: None,
+            pass: None,
             outage: None,
             tally: None,
         }
@@ -84,7 +84,7 @@ impl Request {
             credential: self.credential,
             renew: self.renew.clone(),
             sent: self.sent.clone(),
-            gate: self.gate.clone(),
+            pass: self.pass.clone(),
             outage: self.outage.clone(),
             tally: self.tally.clone(),
         }

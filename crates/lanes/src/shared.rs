@@ -136,6 +136,11 @@ impl Sending<'_> {
         progress.sends(self.is_bulk);
     }
 
+    /// Returns how much of it goes at a time, `most` at the most.
+    pub(crate) fn at_once(&self, most: usize) -> usize {
+        self.shared.pace.as_ref().map_or(most, |pace| pace.chunk().min(most))
+    }
+
     /// Counts bytes that are out and keeps the caller's rate; bulk also yields to small requests.
     pub(crate) async fn sent(&self, bytes: usize) {
         self.shared.counts.add(self.tally, Count::ByteSent, bytes as u64);

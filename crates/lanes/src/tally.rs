@@ -36,6 +36,7 @@ pub(crate) enum Count {
     Throttle,
     Hedge,
     ByteSent,
+    ByteLost,
     ByteReceived,
 }
 
@@ -98,6 +99,11 @@ impl Tally {
     /// Body bytes sent.
     pub fn bytes_sent(&self) -> u64 {
         self.read(Count::ByteSent)
+    }
+
+    /// Body bytes that were sent by attempts which failed, as far as is known: they have to be sent again.
+    pub fn bytes_lost(&self) -> u64 {
+        self.read(Count::ByteLost)
     }
 
     /// Body bytes received.

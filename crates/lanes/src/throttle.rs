@@ -2,12 +2,16 @@
 //!
 //! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go one after another at a
 //! rate that [`Rate`] decides, in the order in which they asked; the limit is dropped when it no longer binds.
+//!
+//! A request may also name its object and direction. The server's refusal then limits that object alone, in that direction,
+//! until [`SEVERAL`] objects of the key are refused together.
 
 mod rate;
 #[cfg(test)]
 mod scenario;
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,8 +22,12 @@ use rate::Rate;
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Two bare 503s of a key within this time are a throttle: alone it is a server that failed, as S3's do now and then.
+/// Two bare 503s of an object within this time are a throttle: alone it is a server that failed, as S3's do now and then.
 const TOGETHER: Duration = Duration::from_secs(1);
+
+/// So many objects of a key that are refused within [`TOGETHER`] limit the whole key. A store that bounds what one object takes (GCS: one
+/// write a second) refuses one, or two by chance; a store that bounds a folder refuses whatever comes.
+const SEVERAL: usize = 3;
 
 /// A limit that nobody has asked for in so long is forgotten: what the server bears now is another matter.
 const LIMIT_LASTS: Duration = Duration::from_secs(120);
@@ -55,7 +63,12 @@ struct Key {
     limit: Option<Limit>,
     seen: Seen,
     gate: Arc<Gate>,
+    /// The object that was refused last.
+    refused_last: Option<ObjectId>,
 }
+
+/// An object and a direction, as a hash: equal ones slow each other down and do no other harm.
+type ObjectId = u64;
 
 /// What has passed without a limit.
 #[derive(Debug)]
@@ -89,8 +102,15 @@ struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
-    /// When the key's last bare 503 came.
-    unavailable: Mutex<Option<Instant>>,
+    /// What was refused last, and when: no more than [`TOGETHER`] before the newest.
+    refusals: Mutex<Vec<(Option<ObjectId>, Instant)>>,
+}
+
+/// A request's leave to be sent: its key's gate, and the object that it is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    gate: Arc<Gate>,
+    object: Option<ObjectId>,
 }
 
 /// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
@@ -113,6 +133,11 @@ pub(crate) enum Admission {
 }
 
 impl Throttles {
+    /// Returns how long a request about the object has to wait with asking again; `None` is not at all.
+    pub(crate) fn wait_alone(&mut self, object: &str, place: &mut Place, now: Instant) -> Option<Duration> {
+        self.keys.get_mut(object)?.limit.as_mut()?.wait(place, now)
+    }
+
     /// Admits a request at `now`, or says how long to wait with asking again.
     pub(crate) fn admit(&mut self, key: &str, place: &mut Place, now: Instant) -> Admission {
         let key = self.key(key, now);
@@ -132,21 +157,31 @@ impl Throttles {
     }
 
     /// Takes note of a throttle that answers what was admitted at `admitted`, and of how long the server wants to be
-    /// left alone.
-    pub(crate) fn throttled(&mut self, key: &str, admitted: Instant, now: Instant, after: Option<Duration>) {
-        let limit = self.key(key, now).cut(admitted, now);
+    /// left alone. It limits the object where one is named and others of the key aren't refused, else the key.
+    pub(crate) fn throttled(
+        &mut self,
+        key: &str,
+        object: Option<&str>,
+        admitted: Instant,
+        now: Instant,
+        after: Option<Duration>,
+    ) {
+        let is_limited = |object| self.keys.get(object).is_some_and(|own| own.limit.is_some());
+        let has_limit = object.is_some_and(is_limited);
+        let whole = self.key(key, now);
+        let limited = object.filter(|object| whole.bears_with(id(object), has_limit, now));
+        let limit = self.key(limited.unwrap_or(key), now).cut(admitted, now);
         if let Some(after) = after.filter(|after| *after <= RETRY_AFTER_MAX) {
             limit.pause(now, after);
         }
     }
 
     /// Takes note of a good answer.
-    pub(crate) fn succeeded(&mut self, key: &str, now: Instant) {
-        let Some(key) = self.keys.get_mut(key) else { return };
-        let Some(limit) = &mut key.limit else { return key.seen.count(now, 0, 1) };
-        limit.reckon(now);
-        if limit.rate.succeeded(now) && limit.line().waiting.is_empty() {
-            key.limit = None;
+    pub(crate) fn succeeded(&mut self, key: &str, object: Option<&str>, now: Instant) {
+        for key in [Some(key), object].into_iter().flatten() {
+            if let Some(key) = self.keys.get_mut(key) {
+                key.succeeded(now);
+            }
         }
     }
 
@@ -157,7 +192,7 @@ impl Throttles {
             self.keys.retain(|_, key| key.tells_something(now));
             self.full_at = self.keys.len() * 2;
         }
-        let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default() };
+        let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default(), refused_last: None };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
     }
 }
@@ -169,6 +204,25 @@ impl Key {
             // While requests are under way their 503s are counted together.
             None => now < self.seen.window_began + WINDOW || Arc::strong_count(&self.gate) > 1,
         }
+    }
+
+    fn succeeded(&mut self, now: Instant) {
+        let Some(limit) = &mut self.limit else { return self.seen.count(now, 0, 1) };
+        limit.reckon(now);
+        if limit.rate.succeeded(now) && limit.line().waiting.is_empty() {
+            self.limit = None;
+        }
+    }
+
+    /// Takes note of an object that was refused. Returns whether that is a matter of the object alone.
+    fn bears_with(&mut self, object: ObjectId, has_limit: bool, now: Instant) -> bool {
+        let was_last = self.refused_last.replace(object) == Some(object);
+        if self.limit.is_some() {
+            // At the rate that the key bears, one that is refused again and again is refused for itself.
+            return was_last || has_limit;
+        }
+        self.gate.refused(Some(object), false, now);
+        !self.gate.is_shut()
     }
 
     /// Takes note of a throttle of what was admitted at `admitted`.
@@ -261,23 +315,63 @@ impl Drop for Waiting {
 
 impl Gate {
     /// Lets nothing more through.
-    pub(crate) fn shut(&self) {
+    fn shut(&self) {
         self.is_shut.store(true, Relaxed);
     }
 
-    /// Takes note of a 503, of which nothing is known yet but that it came at `now`.
-    pub(crate) fn unavailable(&self, now: Instant) {
-        let mut last = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| now.saturating_duration_since(last) < TOGETHER) {
+    /// Takes note of a refusal that came at `now`; of one that is `bare` nothing is known yet but its status, 503.
+    fn refused(&self, object: Option<ObjectId>, bare: bool, now: Instant) {
+        let mut refusals = self.refusals();
+        refusals.retain(|(_, at)| now.saturating_duration_since(*at) < TOGETHER);
+        refusals.push((object, now));
+        let of_it = refusals.iter().filter(|(refused, _)| *refused == object).count();
+        let objects: BTreeSet<_> = refusals.iter().filter_map(|(object, _)| *object).collect();
+        if objects.len() >= SEVERAL || object.is_none() && (!bare || of_it > 1) {
             self.shut();
         }
-        *last = Some(now);
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Vec<(Option<ObjectId>, Instant)>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether what came through has to ask again.
-    pub(crate) fn is_shut(&self) -> bool {
+    fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
     }
+}
+
+impl Pass {
+    pub(crate) fn new(gate: Arc<Gate>, object: Option<&str>) -> Self {
+        Self { gate, object: object.map(id) }
+    }
+
+    /// Takes note of a 429.
+    pub(crate) fn refused(&self, now: Instant) {
+        self.gate.refused(self.object, false, now);
+    }
+
+    /// Takes note of a 503.
+    pub(crate) fn unavailable(&self, now: Instant) {
+        self.gate.refused(self.object, true, now);
+    }
+
+    /// Whether the request has to ask again.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.gate.is_shut()
+    }
+
+    /// Whether a bare 503 is a throttle: others came with it.
+    pub(crate) fn is_throttled(&self) -> bool {
+        let of_it = |(object, _): &&(Option<ObjectId>, Instant)| *object == self.object;
+        self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1
+    }
+}
+
+fn id(object: &str) -> ObjectId {
+    let mut hasher = DefaultHasher::new();
+    object.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Seen {
@@ -321,7 +415,7 @@ mod tests {
     fn a_throttle_makes_a_line_and_leaves_other_keys_alone() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         assert!(goes(&mut throttles, "b", now));
-        throttles.throttled("b", now, now, None);
+        throttles.throttled("b", None, now, now, None);
         let (mut first, mut second) = (Place::default(), Place::default());
         let mut ask =
             |place: &mut Place, ms| match throttles.admit("b", place, now + Duration::from_millis(ms)) {
@@ -339,7 +433,7 @@ mod tests {
     #[test]
     fn a_place_that_is_given_up_keeps_nobody_waiting() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        throttles.throttled("b", now, now, None);
+        throttles.throttled("b", None, now, now, None);
         let mut places: Vec<Place> = (0..1000).map(|_| Place::default()).collect();
         places.iter_mut().for_each(|place| drop(throttles.admit("b", place, now)));
         let mut last = places.pop().unwrap();
@@ -353,7 +447,7 @@ mod tests {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
         assert!(!gate.is_shut());
-        throttles.throttled("b", now, now, None);
+        throttles.throttled("b", None, now, now, None);
         assert!(gate.is_shut());
     }
 
@@ -362,14 +456,69 @@ mod tests {
         for (apart_ms, is_throttle) in [(0, true), (999, true), (1000, false), (60_000, false)] {
             let (mut throttles, now) = (Throttles::default(), Instant::now());
             let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
-            gate.unavailable(now);
+            gate.refused(None, true, now);
             assert!(!gate.is_shut() && goes(&mut throttles, "b", now));
             let then = now + Duration::from_millis(apart_ms);
-            gate.unavailable(then);
+            gate.refused(None, true, then);
             assert_eq!(gate.is_shut(), is_throttle, "{apart_ms} ms");
             assert_eq!(goes(&mut throttles, "b", then), !is_throttle, "{apart_ms} ms");
             assert!(goes(&mut throttles, "c", then), "another key");
         }
+    }
+
+    #[test]
+    fn a_refused_object_waits_alone_in_its_direction() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        throttles.throttled("b", Some("b/hot write"), now, now, Some(Duration::from_secs(2)));
+        let mut wait = |object| throttles.wait_alone(object, &mut Place::default(), now);
+        assert!(wait("b/hot write").is_some());
+        assert_eq!((wait("b/hot read"), wait("b/cold write")), (None, None));
+        assert!(goes(&mut throttles, "b", now));
+    }
+
+    #[test]
+    fn three_objects_refused_within_a_second_slow_their_folder() {
+        for (objects, apart_ms, is_folder) in [
+            (["x", "x", "x"], 0, false),
+            (["x", "y", "x"], 0, false),
+            (["x", "y", "z"], 0, true),
+            (["x", "y", "z"], 600, false),
+        ] {
+            let (mut throttles, start) = (Throttles::default(), Instant::now());
+            let mut now = start;
+            for object in objects {
+                throttles.throttled("b", Some(object), now, now, None);
+                now += Duration::from_millis(apart_ms);
+            }
+            assert_eq!(goes(&mut throttles, "b", now), !is_folder, "{objects:?}, {apart_ms} ms");
+        }
+    }
+
+    #[test]
+    fn lanes_shut_the_gate_at_the_third_refused_object() {
+        let gate = Arc::new(Gate::default());
+        let now = Instant::now();
+        let pass = |object| Pass::new(Arc::clone(&gate), Some(object));
+        (0..10).for_each(|_| pass("x").refused(now));
+        pass("y").unavailable(now);
+        assert!(!pass("y").is_throttled() && pass("x").is_throttled() && !pass("z").is_shut());
+        pass("y").unavailable(now);
+        assert!(pass("y").is_throttled() && !pass("z").is_shut());
+        pass("z").unavailable(now);
+        assert!(pass("x").is_shut());
+    }
+
+    #[test]
+    fn an_object_that_is_refused_again_leaves_its_folders_limit_alone() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        throttles.throttled("b", None, now, now, None);
+        let mut rate = |object| {
+            let later = now + Duration::from_millis(1);
+            throttles.throttled("b", Some(object), later, later, None);
+            throttles.keys["b"].limit.as_ref().unwrap().rate.now()
+        };
+        let first = rate("hot");
+        assert_eq!((rate("hot"), rate("hot")), (first, first));
     }
 
     #[test]
@@ -380,7 +529,7 @@ mod tests {
             let key = n.to_string();
             assert!(goes(&mut throttles, &key, now));
             if n % 100 == 0 {
-                throttles.throttled(&key, now, now, None);
+                throttles.throttled(&key, None, now, now, None);
             }
         }
         // 50 keys a second, and of each hundred one that stays limited for two minutes.
@@ -395,7 +544,7 @@ mod tests {
         let later = now + Duration::from_millis(1);
         assert!(!goes(&mut throttles, "b", later));
         let rate = throttles.keys["b"].limit.as_ref().unwrap().rate.now();
-        throttles.throttled("b", now, later, None);
+        throttles.throttled("b", None, now, later, None);
         assert_eq!(throttles.keys["b"].limit.as_ref().unwrap().rate.now(), rate);
         assert!(!throttles.keys["b"].gate.is_shut());
     }
@@ -403,8 +552,8 @@ mod tests {
     #[test]
     fn retry_after_holds_everybody_back_unless_it_is_absurd() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        throttles.throttled("b", now, now, Some(Duration::from_secs(2)));
-        throttles.throttled("c", now, now, Some(Duration::from_secs(u64::MAX)));
+        throttles.throttled("b", None, now, now, Some(Duration::from_secs(2)));
+        throttles.throttled("c", None, now, now, Some(Duration::from_secs(u64::MAX)));
         let (mut b, mut c) = (Place::default(), Place::default());
         for (key, place) in [("b", &mut b), ("c", &mut c)] {
             assert!(matches!(throttles.admit(key, place, now), Admission::Wait(_)));

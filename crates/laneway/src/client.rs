@@ -305,6 +305,12 @@ impl Client {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
+    /// Returns the host, with its port where that isn't the scheme's own, that the engine's calls wait for. Of several it is the one that has said
+    /// nothing for longest.
+    pub fn waits_for(&self) -> Option<String> {
+        self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
+    }
+
     /// How long the engine's requests had to wait so far.
     pub fn times(&self) -> Times {
         self.state().map(|state| state.lanes.times()).unwrap_or_default()

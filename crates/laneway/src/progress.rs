@@ -46,13 +46,15 @@ impl Progress {
     }
 
     /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way
-    /// this is what the job has sent, and a little too much where something had to be sent again.
+    /// this is what the job has sent, without what failed attempts have sent in vain.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         if !self.counts_sent.load(Ordering::Relaxed) {
             return done;
         }
-        let sent = self.tally().bytes_sent() + self.bytes_there();
+        // The lost ones are counted after they were sent, and so are read before.
+        let lost = self.tally().bytes_lost();
+        let sent = self.tally().bytes_sent().saturating_sub(lost) + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
     }
 

@@ -186,11 +186,9 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             asks: AtomicBool::new(false),
             delivery,
             sinks,
-            throttle_key: throttle_key(
-                D::PROVIDER,
-                &self.dialect.endpoint(),
-                self.bucket,
-                first_folder(self.prefix),
+            throttle: Throttle::of(
+                throttle_key(D::PROVIDER, &self.dialect.endpoint(), self.bucket, first_folder(self.prefix)),
+                self.key.map(|key| (key, is_read(&outgoing.method))),
             ),
             lessons: AtomicU32::new(0),
             uncertain: AtomicBool::new(false),
@@ -334,6 +332,23 @@ fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) 
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())
 }
 
+/// What is slowed down: a throttle key, and behind it the object and direction, where there is one.
+struct Throttle {
+    names: String,
+    key_len: usize,
+}
+
+impl Throttle {
+    fn of(mut key: String, object: Option<(&str, bool)>) -> Self {
+        let key_len = key.len();
+        if let Some((object, is_read)) = object {
+            // No folder's name holds a slash, so no throttle key is equal.
+            key.extend([if is_read { "/read " } else { "/write " }, object]);
+        }
+        Self { names: key, key_len }
+    }
+}
+
 /// The first folder of a key; empty for a key that is in none.
 fn first_folder(key: &str) -> &str {
     key.split_once('/').map_or("", |(folder, _)| folder)
@@ -368,7 +383,7 @@ struct Attempts<'a, D> {
     asks: AtomicBool,
     delivery: Option<&'a Delivery<'a>>,
     sinks: Option<&'a Sinks<'a>>,
-    throttle_key: String,
+    throttle: Throttle,
     lessons: AtomicU32,
     uncertain: AtomicBool,
     /// What the latest attempt shows.
@@ -421,7 +436,12 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     }
 
     fn throttle_key(&self) -> &str {
-        &self.throttle_key
+        &self.throttle.names[..self.throttle.key_len]
+    }
+
+    fn throttle_object(&self) -> Option<&str> {
+        let Throttle { names, key_len } = &self.throttle;
+        (names.len() > *key_len).then_some(names)
     }
 
     /// Reads only: what writes would write twice, and what the second one finds is another state.
@@ -486,6 +506,18 @@ impl<D: Dialect> Attempts<'_, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_throttled_alone_by_direction_and_no_folder_is_named_like_it() {
+        let folder = throttle_key(Provider::S3, "https://h", "b", "logs");
+        let of = |key, is_read| Throttle::of(folder.clone(), Some((key, is_read))).names;
+        let names = [of("logs/a", true), of("logs/a", false), of("logs/b", true)];
+        assert!(names.iter().all(|name| name.starts_with(&folder)));
+        let folders =
+            names.each_ref().map(|name| throttle_key(Provider::S3, "https://h", "b", &name[folder.len()..]));
+        let distinct: std::collections::BTreeSet<_> = names.iter().chain(&folders).chain([&folder]).collect();
+        assert_eq!(distinct.len(), 7);
+    }
 
     #[test]
     fn what_is_throttled_together_is_one_folder_of_one_bucket_of_one_endpoint() {

@@ -23,7 +23,13 @@ pub(crate) struct Wording {
 
 /// The final line: files, bytes, seconds, rate, connections opened, requests, retries, verified or not. `checksums` are
 /// the names of those that were compared.
-pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<String>) -> String {
+/// `throttled` is for how long the store asked to slow down, where that is worth a word.
+pub(crate) fn last(
+    wording: &Wording,
+    summary: &Summary,
+    checksums: &BTreeSet<String>,
+    throttled: Duration,
+) -> String {
     let time = Duration::try_from_secs_f64(summary.seconds).unwrap_or_default();
     let mut line = format!("{}{}", count(wording, summary.files), wording.done);
     if summary.removed > 0 {
@@ -54,6 +60,9 @@ pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<St
         quantity::count(summary.requests, "request", "requests"),
         quantity::count(summary.retries, "retry", "retries"),
     );
+    if !throttled.is_zero() {
+        line += &format!(", throttled for {}", quantity::duration(throttled));
+    }
     if wording.moves_bytes && summary.files > 0 {
         line += &format!(", {}", verdict(summary, checksums));
     }
@@ -160,9 +169,15 @@ mod tests {
     #[test]
     fn the_final_line_has_everything_in_its_place() {
         assert_eq!(
-            last(&COPY, &summary(), &sums(&["crc32c"])),
+            last(&COPY, &summary(), &sums(&["crc32c"]), Duration::ZERO),
             "1000 files, 4.5 MiB in 0.45 s (10.0 MiB/s), 16 connections, 1000 requests, 0 retries, crc32c verified"
         );
+    }
+
+    #[test]
+    fn the_final_line_says_for_how_long_the_store_asked_to_slow_down() {
+        let line = last(&COPY, &summary(), &sums(&["crc32c"]), Duration::from_secs(41));
+        assert!(line.ends_with(", 0 retries, throttled for 41.0 s, crc32c verified"), "{line}");
     }
 
     #[test]
@@ -171,7 +186,7 @@ mod tests {
         (summary.files, summary.failed, summary.skipped, summary.bytes) = (1, 2, 3, 0);
         (summary.connections, summary.requests, summary.retries) = (1, 1, 1);
         assert_eq!(
-            last(&COPY, &summary, &sums(&["crc32c"])),
+            last(&COPY, &summary, &sums(&["crc32c"]), Duration::ZERO),
             "1 file, 2 failed, 3 skipped, 0 B in 0.45 s, 1 connection, 1 request, 1 retry, crc32c verified"
         );
     }
@@ -181,7 +196,7 @@ mod tests {
         let mut summary = summary();
         (summary.bytes, summary.resumed_bytes) = (10 << 20, 9 << 20);
         (summary.seconds, summary.files) = (0.5, 1);
-        let line = last(&COPY, &summary, &sums(&["crc32c"]));
+        let line = last(&COPY, &summary, &sums(&["crc32c"]), Duration::ZERO);
         assert!(
             line.starts_with("1 file, 10.0 MiB (9.0 MiB of it by an earlier run) in 0.50 s (2.0 MiB/s), "),
             "{line}"
@@ -194,7 +209,7 @@ mod tests {
             let mut summary = summary();
             (summary.files, summary.bytes, summary.failed) = (0, 0, 1);
             (summary.stopped, summary.not_done, summary.search_cut) = (true, not_done, search_cut);
-            last(&COPY, &summary, &sums(&[]))
+            last(&COPY, &summary, &sums(&[]), Duration::ZERO)
         };
         assert!(stopped(0, true).starts_with("0 files, 1 failed, the rest not tried, 0 B in "));
         assert!(stopped(3999, false).starts_with("0 files, 1 failed, 3999 not done, 0 B in "));
@@ -221,7 +236,11 @@ mod tests {
             let mut summary = summary();
             (summary.files, summary.unverified) = (5, unverified);
             let wording = Wording { noun: ("name", "names"), done: " equal", ..REMOVE };
-            last(&wording, &summary, &sums(names)).split(" in ").next().unwrap_or_default().to_owned()
+            last(&wording, &summary, &sums(names), Duration::ZERO)
+                .split(" in ")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
         };
         assert_eq!(last(0, &["crc32c", "md5"]), "5 names equal by crc32c and md5");
         assert_eq!(last(2, &["md5"]), "5 names equal (3 by md5, 2 by size alone)");
@@ -233,7 +252,7 @@ mod tests {
         let mut summary = summary();
         (summary.files, summary.bytes, summary.requests) = (5000, 0, 5);
         assert_eq!(
-            last(&REMOVE, &summary, &sums(&[])),
+            last(&REMOVE, &summary, &sums(&[]), Duration::ZERO),
             "5000 objects removed in 0.45 s, 16 connections, 5 requests, 0 retries"
         );
     }

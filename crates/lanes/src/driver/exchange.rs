@@ -247,8 +247,8 @@ impl Exchange {
         let is_opener = request.is_opener();
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
-            .through(request.gate.take())
-            .heard_by(request.outage.take())
+            .through(request.pass.take())
+            .heard_by(request.outage.take().map(|outage| (outage, request.origin.clone())))
             .tallied(request.tally.clone())
             .signed_by(request.credential);
         if let Some(sent) = &request.sent {

@@ -10,7 +10,6 @@ use super::Lanes;
 use crate::dispatch::AttemptId;
 use crate::error::Error;
 use crate::hedge::Tracker;
-use crate::tally::Count;
 use crate::{Alike, Call, Hedge, Request, Response, Verdict};
 
 type Outcome = Result<Response, Error>;
@@ -47,10 +46,10 @@ impl Lanes {
     ) -> (Outcome, Verdict) {
         let silent = tracker.snapshot().map_or(Duration::ZERO, |seen| seen.moved.elapsed());
         let hedge = pin!(async {
-            let gate = self.admitted(call.throttle_key()).await;
+            let pass = self.admitted(call).await;
             let admitted = Instant::now();
             let Hedge::Send(mut request) = call.hedge().await else { return None };
-            request.gate = Some(gate);
+            request.pass = Some(pass);
             request.outage = Some(self.outage(&request.origin));
             // What is collected twice takes its room twice.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
@@ -90,9 +89,8 @@ impl Lanes {
     /// other is of no use either.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
-        self.count(Count::Throttle);
-        self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
-        // Its key is slowed down already, and only once.
+        self.throttled(call, admitted, after);
+        // It is slowed down already, and only once.
         Verdict::Retry
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Lanes, ORIGIN, RETRY};
+use super::{Lanes, RETRY};
 use crate::error::{Error, Kind};
-use crate::outage::Outage;
+use crate::outage::{ORIGIN, Outage};
 use crate::retry::{Backoff, Bounds, Breaks, Failure, Turn};
 use crate::tally::Count;
 use crate::{Origin, Response};
@@ -39,7 +39,7 @@ impl Lanes {
     pub(super) async fn waits(&self, backoff: &mut Backoff, failure: Failure, tried: &Tried<'_>) -> bool {
         let pause =
             backoff.next(failure, tried.began, Instant::now(), self.bounds(tried.outage), rand::random());
-        self.waits_for(pause, matches!(failure, Failure::Throttled(_)), tried).await
+        self.makes_pause(pause, matches!(failure, Failure::Throttled(_)), tried).await
     }
 
     /// Waits before the rest of a body is asked for that broke off after `came` bytes. False when that shall not be.
@@ -48,10 +48,10 @@ impl Lanes {
         let failure = tried.transient(now);
         let pause =
             breaks.after(came).next(failure, tried.began, now, self.bounds(tried.outage), rand::random());
-        self.waits_for(pause, false, tried).await
+        self.makes_pause(pause, false, tried).await
     }
 
-    async fn waits_for(&self, pause: Option<Duration>, throttled: bool, tried: &Tried<'_>) -> bool {
+    async fn makes_pause(&self, pause: Option<Duration>, throttled: bool, tried: &Tried<'_>) -> bool {
         let failed = Instant::now();
         let (cause, origin) = (Cause(tried.outcome), tried.origin);
         if tried.outage.is_to_be_reported(failed) {
@@ -72,14 +72,6 @@ impl Lanes {
         }
         self.count(Count::Retry);
         true
-    }
-
-    /// Logs that an origin that was away is back.
-    pub(super) fn report_if_back(&self, origin: &Origin, outage: &Outage) {
-        if let Some(away) = outage.is_over(Instant::now()) {
-            let after_ms = away.as_millis() as u64;
-            tracing::warn!(target: ORIGIN, %origin, is_away = false, after_ms, "back");
-        }
     }
 
     /// What is known of an origin.

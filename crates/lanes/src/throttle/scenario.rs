@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Admission, Gate, Place, Throttles};
+use super::{Admission, Pass, Place, Throttles};
 
 /// A server that bears so many requests a second from a moment on.
 struct Server {
@@ -27,6 +26,7 @@ impl Server {
 }
 
 struct Found {
+    /// When the last good answer came.
     seconds: f64,
     refused: usize,
     /// Good answers in each second.
@@ -40,17 +40,34 @@ enum Step {
     Ask,
 }
 
-/// `requests` of which at most `under_way` are asked for at once; while nothing is limited, `at_once` are on the wire.
+/// Refusals after which a hot object is given up.
+const GIVEN_UP: usize = 20;
+
 fn run(
     limits: &[(f64, f64)],
     burst: f64,
     rtt: Duration,
     (requests, under_way, at_once): (usize, usize, usize),
 ) -> Found {
+    run_with(limits, burst, rtt, (requests, under_way, at_once), 0)
+}
+
+/// `requests` of which at most `under_way` are asked for at once; while nothing is limited, `at_once` are on the wire. Each is about
+/// an object of its own; the first `hot` are refused whenever they come.
+fn run_with(
+    limits: &[(f64, f64)],
+    burst: f64,
+    rtt: Duration,
+    (requests, under_way, at_once): (usize, usize, usize),
+    hot: usize,
+) -> Found {
+    let names: Vec<String> = (0..requests).map(|n| n.to_string()).collect();
+    let mut refusals = vec![0; hot];
     let mut server = Server { limits: limits.to_vec(), burst, tokens: burst, last_s: 0.0 };
     let start = Instant::now();
     let mut throttles = Throttles::default();
     let mut places: Vec<Place> = (0..requests).map(|_| Place::default()).collect();
+    let mut own_places: Vec<Option<Place>> = (0..requests).map(|_| Some(Place::default())).collect();
     let mut admitted = vec![start; requests];
     let mut gates = vec![None; requests];
     let mut unsent = VecDeque::new();
@@ -65,38 +82,52 @@ fn run(
     while let Some(Reverse((now, _, step, n))) = steps.pop() {
         let since = now.duration_since(start).as_secs_f64();
         match step {
-            Step::Ask => match throttles.admit("b", &mut places[n], now) {
-                Admission::Wait(wait) => plan(&mut steps, now + wait, Step::Ask, n),
-                Admission::Go(gate) => {
-                    (admitted[n], gates[n]) = (now, Some(gate));
-                    unsent.push_back(n);
+            Step::Ask => {
+                let alone =
+                    own_places[n].as_mut().and_then(|place| throttles.wait_alone(&names[n], place, now));
+                if let Some(wait) = alone {
+                    plan(&mut steps, now + wait, Step::Ask, n);
+                    continue;
                 }
-            },
+                own_places[n] = None;
+                match throttles.admit("b", &mut places[n], now) {
+                    Admission::Wait(wait) => plan(&mut steps, now + wait, Step::Ask, n),
+                    Admission::Go(gate) => {
+                        (admitted[n], gates[n]) = (now, Some(Pass::new(gate, Some(&names[n]))));
+                        unsent.push_back(n);
+                    }
+                }
+            }
             Step::Arrive => {
-                let takes = server.takes(since);
+                let takes = n >= hot && server.takes(since);
                 plan(&mut steps, now + rtt / 2, Step::Answer(takes), n);
             }
             Step::Answer(true) => {
-                throttles.succeeded("b", now);
+                throttles.succeeded("b", Some(&names[n]), now);
                 (on_wire, done) = (on_wire - 1, done + 1);
                 found.good.resize(since as usize + 1, 0);
                 found.good[since as usize] += 1;
+                found.seconds = since;
                 if next < requests {
                     plan(&mut steps, now, Step::Ask, next);
                     next += 1;
                 }
             }
             Step::Answer(false) => {
-                throttles.throttled("b", admitted[n], now, None);
+                throttles.throttled("b", Some(&names[n]), admitted[n], now, None);
                 (on_wire, found.refused) = (on_wire - 1, found.refused + 1);
-                plan(&mut steps, now + Duration::from_millis(200), Step::Ask, n);
+                own_places[n] = Some(Place::default());
+                refusals.get_mut(n).into_iter().for_each(|refusals| *refusals += 1);
+                if refusals.get(n).is_none_or(|refusals| *refusals < GIVEN_UP) {
+                    plan(&mut steps, now + Duration::from_millis(200), Step::Ask, n);
+                }
             }
         }
         // As on the wire: what has become limited while it waited for a lane is asked to come again.
         while on_wire < at_once
             && let Some(n) = unsent.pop_front()
         {
-            if gates[n].as_ref().is_some_and(|gate: &Arc<Gate>| gate.is_shut()) {
+            if gates[n].as_ref().is_some_and(Pass::is_shut) {
                 plan(&mut steps, now, Step::Ask, n);
                 continue;
             }
@@ -104,9 +135,8 @@ fn run(
             // The server takes a tenth of a millisecond for each.
             plan(&mut steps, now + rtt / 2 + Duration::from_micros(100) * (on_wire as u32), Step::Arrive, n);
         }
-        found.seconds = since;
     }
-    assert_eq!(done, requests);
+    assert_eq!(done, requests - hot);
     found
 }
 
@@ -148,4 +178,28 @@ fn a_server_that_throttles_for_a_moment_only_is_soon_used_as_before() {
     let Found { seconds, refused, good } = run(&moment, 50.0, RTTS[1], (40_000, 1800, 64));
     assert!(refused > 0 && refused <= 200, "{refused}");
     assert!(seconds <= 21.0, "{seconds} s, {good:?}");
+}
+
+#[test]
+fn one_hot_object_or_two_delay_no_other() {
+    for rtt in RTTS {
+        let alone = run(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64)).seconds;
+        for hot in [1, 2] {
+            let beside = run_with(&[(0.0, 1e6)], 1e6, rtt, (4000, 1800, 64), hot);
+            // A place on the wire is theirs now and then.
+            assert!(
+                beside.seconds <= alone * 1.05,
+                "{hot} hot, {rtt:?}: {} s, {alone} s alone",
+                beside.seconds
+            );
+        }
+    }
+}
+
+#[test]
+fn a_hot_object_in_a_throttled_folder_costs_the_folder_little() {
+    let limits = [(0.0, 200.0)];
+    let alone = run(&limits, 20.0, RTTS[1], (4000, 1800, 64)).seconds;
+    let beside = run_with(&limits, 20.0, RTTS[1], (4000, 1800, 64), 1).seconds;
+    assert!(beside <= alone * 1.2, "{beside} s, {alone} s alone");
 }

@@ -101,6 +101,24 @@ fn a_call_that_is_tried_again_counts_both_attempts_and_another_call_does_not() {
 }
 
 #[test]
+fn bytes_that_an_upload_sent_in_vain_count_as_lost_and_not_as_done() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["put:1 status 503", "put:2 reset"]);
+        let size = 200 << 10;
+        let file = stage.file("f", noise(size, 1));
+        let whole = Tally::default();
+        let client = stage.client.counted(&whole);
+        let report = Report::of(client.copy(CopyRequest::new(vec![file.as_path().into()], stage.url("k"))));
+        // A reset of a connection that had been idle takes no retry.
+        assert!(report.summary.files == 1 && report.summary.retries >= 1, "{kind:?}");
+        assert!(whole.bytes_lost() > 0, "{kind:?}");
+        // GCS wants what describes the object in the same body.
+        let moved = (whole.bytes_sent() - whole.bytes_lost()) as usize;
+        assert!((size..size + 1024).contains(&moved), "{kind:?}: {moved}");
+    }
+}
+
+#[test]
 fn a_call_that_is_dropped_counts_what_was_sent_for_it() {
     for kind in KINDS {
         let stage = Stage::with_faults(kind, &["head delay 60m"]);

@@ -24,8 +24,9 @@ use crate::together::Together;
 /// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
 const AT_ONCE: usize = 256;
 
-/// A thread that only waits for a job needs little: verbs parse, and print.
-const STACK: usize = 1 << 20;
+/// A thread only waits for its job, once it has read its line: without optimisation, the parser of all options takes more than a mebibyte for that.
+/// What isn't used is no memory.
+const STACK: usize = 4 << 20;
 
 /// Carry out many commands, a line each, side by side
 ///

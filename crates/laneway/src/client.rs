@@ -332,11 +332,11 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use crate::{Event, Outcome};
+    use crate::{Engine, Event, Outcome};
 
     #[test]
     fn a_job_that_panics_ends_as_one_that_failed() {
-        let client = Client::builder().anonymous(true).build().unwrap();
+        let client = Client::builder().anonymous(true).engine(Engine::builder().build()).build().unwrap();
         let job = (Purpose::Plain, Common::default());
         let mut job = client.begin(Op::Copy, job, |_| async { panic!("torn") });
         let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is told first") };

@@ -26,8 +26,10 @@ const STALLED: Duration = Duration::from_secs(5);
 const FORETOLD: Duration = Duration::from_secs(2);
 /// Throttles over so long a time are worth a word; fewer are over before it is read.
 const THROTTLED_FOR: Duration = Duration::from_secs(3);
-/// So long after the last throttle it is over: a throttled request waits no longer by itself.
-const THROTTLED_UNTIL: Duration = Duration::from_secs(20);
+/// So long after the last throttle the line no longer says it.
+const THROTTLED_SHOWN: Duration = Duration::from_secs(20);
+/// Throttles further apart don't belong together: no longer `Retry-After` is waited for by default.
+const THROTTLED_UNTIL: Duration = Duration::from_secs(120);
 /// The most bytes that a bandwidth limit lets pass at once, as it paces what a connection takes or brings at a time.
 const PACED_MAX: u64 = 256 << 10;
 
@@ -144,7 +146,7 @@ impl Drop for Ticker {
     }
 }
 
-/// How long nothing may move before that is a stall: under a `limit` in bytes a second the pauses are Laneway's own.
+/// Returns how long nothing may move before that is a stall. Under a `limit` in bytes a second the pauses are Laneway's own.
 fn stalled_after(limit: Option<u64>) -> Duration {
     let pause = limit.map_or(0, |limit| PACED_MAX / limit.max(1));
     STALLED + Duration::from_secs(pause)
@@ -153,7 +155,7 @@ fn stalled_after(limit: Option<u64>) -> Duration {
 /// Since when nothing has moved.
 #[derive(Default, Debug)]
 struct Stillness {
-    seen: [u64; 4],
+    seen: [u64; 5],
     since: Duration,
 }
 
@@ -161,7 +163,9 @@ impl Stillness {
     /// Returns for how long nothing has moved at a time since the job's beginning.
     fn update(&mut self, progress: &Progress, at: Duration) -> Duration {
         let tally = progress.tally();
-        let now = [tally.bytes_sent(), tally.bytes_received(), progress.items_found(), progress.items_done()];
+        let (found, done) = (progress.items_found(), progress.items_done());
+        // Local files are read without a request.
+        let now = [tally.bytes_sent(), tally.bytes_received(), found, done, progress.bytes_done()];
         if std::mem::replace(&mut self.seen, now) != now {
             self.since = at;
         }
@@ -192,7 +196,7 @@ impl Throttling {
             let first = self.spell.map_or(at, |(first, _)| first);
             self.spell = Some((first, at));
         }
-        self.spell.is_some_and(is_long)
+        self.spell.is_some_and(|spell| is_long(spell) && at - spell.1 <= THROTTLED_SHOWN)
     }
 
     /// Returns how long all spells that are worth a word have taken.

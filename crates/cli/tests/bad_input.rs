@@ -38,6 +38,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("sync s3://bucket/none tree --delete", 1, "s3://bucket/none: does not exist"),
     ("sync none gs://bucket/q", 1, "none: "),
     ("serve --loss 90%", 2, "at most 50%"),
+    ("serve --served-connections 0", 2, "--served-connections"),
     ("cp f gs://bucket/{long}", 1, "1024"),
     ("cp f s3://bucket/{long}", 1, "KeyTooLong"),
     ("mb gs://UPPER", 1, "UPPER"),

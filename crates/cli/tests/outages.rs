@@ -120,7 +120,7 @@ fn connections_that_a_server_lets_wait_are_given_up_after_seconds() {
 }
 
 #[test]
-fn a_server_that_resets_surplus_connections_is_dialled_no_more_than_it_serves() {
+fn a_server_that_resets_surplus_connections_is_not_dialled_for_each_request() {
     let (endpoint, _) = copy_by_four(true);
     let connections = endpoint.server().counters().connections;
     // 600 requests were made. Each run dials as many as pay at first, up to 128, and learns from them.

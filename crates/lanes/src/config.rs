@@ -14,7 +14,7 @@ use crate::{Bandwidth, MemoryBudget};
 pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
 
-/// The longest that a dial takes, TLS included. A SYN of each socket has gone four times by then, and the next dial asks the resolver again.
+/// The longest that a dial takes, TLS included. Seven SYNs from new sockets have gone by then, and the next dial asks the resolver again.
 pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.

@@ -206,8 +206,11 @@ impl Driver {
                 self.tick(now);
             }
             self.carry_out();
-            // Whose requests are counted in what was said of the lanes to spare.
-            self.claims.clear();
+            if !self.claims.is_empty() {
+                // Their requests are counted in what was said of the lanes to spare.
+                self.claims.clear();
+                self.origins.iter().for_each(|entry| entry.spare.set_again());
+            }
             self.look_for_stragglers(now);
         }
     }
@@ -413,6 +416,11 @@ impl Driver {
         if submission.request.pass.as_ref().is_some_and(Pass::is_shut) {
             let _ = submission.reply.send(Err(Error::held()));
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
+        }
+        if submission.request.no_progress.is_some_and(|own| own > self.control.shared.no_progress)
+            && let Some(progress) = self.lane_progress.get(&lane)
+        {
+            progress.allow_silence();
         }
         self.control.note(|| sent(&submission, lane, role));
         let freight = role == Role::Freight;

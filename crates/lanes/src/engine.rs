@@ -41,6 +41,10 @@ use retrying::Tried;
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
 
+/// A body of no more bytes goes without a share of the limit of bandwidth: it fits into a packet, and a request for a token mustn't wait for
+/// the end of uploads.
+const SHARELESS_MAX: u64 = 1400;
+
 /// How many connections in a row may have been gone before the request came without that being an attempt. After the first
 /// one a new one is dialled, or one that was just used.
 const STALE_MAX: u32 = 3;
@@ -178,7 +182,7 @@ impl Lanes {
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let _share = match (&self.inner.shared.pace, request.body.len()) {
-            (Some(pace), len) if len > 0 => pace.share(len).await,
+            (Some(pace), len) if len > SHARELESS_MAX => pace.share(len).await,
             _ => None,
         };
         let claim = Claim::take();

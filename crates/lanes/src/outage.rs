@@ -33,7 +33,7 @@ pub(crate) struct Outage {
     heard: AtomicU64,
     /// The same of the last request that was put on a connection.
     sent: AtomicU64,
-    /// Whether there has been any answer.
+    /// True once there has been any answer.
     has_answered: AtomicBool,
     /// Calls that wait for an answer, or to ask again.
     asking: AtomicU64,
@@ -134,7 +134,7 @@ impl Outage {
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
-    /// How much of the time is left for which is tried again.
+    /// Returns how much time is left for further attempts.
     pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
         let lasts = self.lasts(now);
         let sent = self.instant(&self.sent).map_or(Duration::MAX, |at| now.saturating_duration_since(at));

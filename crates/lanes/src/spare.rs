@@ -23,13 +23,20 @@ impl SpareLanes {
         self.lanes.send_replace(lanes);
     }
 
+    /// Tells once more what there is: claims have ended, and others may have looked in vain.
+    pub(crate) fn set_again(&self) {
+        if *self.lanes.borrow() > 0 {
+            self.lanes.send_modify(|_| ());
+        }
+    }
+
     pub(crate) fn subscribe(&self) -> Spare {
         Spare { lanes: self.lanes.subscribe(), claimed: Arc::clone(&self.claimed) }
     }
 }
 
-/// The number of requests for bulk from an origin that would each get a lane that pays, beside those that there are. Who brings one large
-/// object claims such lanes, and asks for it in so many more ranges.
+/// The number of requests for bulk from an origin that would each get a lane that pays, beside those that there are. A large download
+/// claims such lanes and asks for its object in as many more ranges.
 #[derive(Debug)]
 pub struct Spare {
     lanes: watch::Receiver<usize>,
@@ -58,7 +65,7 @@ impl Claim {
 }
 
 impl Spare {
-    /// None, for who has no dispatcher.
+    /// Returns a `Spare` that never has a lane, for a store without an origin.
     pub fn none() -> Self {
         SpareLanes::new().subscribe()
     }
@@ -76,7 +83,7 @@ impl Spare {
         Some(Claim(Arc::clone(&self.claimed)))
     }
 
-    /// Returns when there are more or fewer lanes; never once the engine has ended.
+    /// Returns when a lane may have become free, or when there are fewer; never once the engine has ended.
     pub async fn changed(&mut self) {
         if self.lanes.changed().await.is_err() {
             std::future::pending().await
@@ -92,6 +99,8 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -106,8 +115,12 @@ mod tests {
         lanes.set(1);
         drop(first);
         assert_eq!((one.lanes(), one.claim().is_none()), (0, true), "the second is on its way");
+        let mut waiting = other;
+        waiting.changed().now_or_never();
         drop(second);
-        assert_eq!(other.lanes(), 1);
+        lanes.set_again();
+        assert!(waiting.changed().now_or_never().is_some(), "it is told");
+        assert_eq!(waiting.lanes(), 1);
     }
 
     #[tokio::test]

@@ -321,6 +321,9 @@ impl Gate {
 
     /// Takes note of a refusal that came at `now`; of one that is `bare` nothing is known yet but its status, 503.
     fn refused(&self, object: Option<ObjectId>, bare: bool, now: Instant) {
+        if self.is_shut() {
+            return;
+        }
         let mut refusals = self.refusals();
         refusals.retain(|(_, at)| now.saturating_duration_since(*at) < TOGETHER);
         refusals.push((object, now));
@@ -335,7 +338,7 @@ impl Gate {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what came through has to ask again.
+    /// Returns whether what came through has to ask again.
     fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
     }
@@ -356,12 +359,12 @@ impl Pass {
         self.gate.refused(self.object, true, now);
     }
 
-    /// Whether the request has to ask again.
+    /// Returns whether the request has to ask again.
     pub(crate) fn is_shut(&self) -> bool {
         self.gate.is_shut()
     }
 
-    /// Whether a bare 503 is a throttle: others came with it.
+    /// Returns whether a bare 503 is a throttle: others came with it.
     pub(crate) fn is_throttled(&self) -> bool {
         let of_it = |(object, _): &&(Option<ObjectId>, Instant)| *object == self.object;
         self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1

@@ -157,8 +157,8 @@ impl Error {
         self
     }
 
-    /// Whether what has come is as it should be, so that the same request may go on with it later: the network or the store
-    /// failed, credentials have run out, or the disk is full.
+    /// Returns whether what has come is good, so that the same request may go on with it later: the network or the store failed,
+    /// credentials have run out, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),

@@ -24,8 +24,8 @@ use crate::together::Together;
 /// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
 const AT_ONCE: usize = 256;
 
-/// A thread only waits for its job, once it has read its line: without optimisation, the parser of all options takes more than a mebibyte for that.
-/// What isn't used is no memory.
+/// A thread waits for its job after it has parsed its line. An unoptimised build needs more than 1 MiB for the parser of all options. Pages of
+/// the stack that stay unused take no memory.
 const STACK: usize = 4 << 20;
 
 /// Carry out many commands, a line each, side by side

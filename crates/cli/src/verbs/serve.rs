@@ -1,6 +1,7 @@
 //! `laneway serve`: a small object store for demos and tests.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -90,8 +91,8 @@ pub(crate) struct Serve {
     connection_bandwidth: Option<u64>,
     /// Serve only so many connections at once; others are accepted, and wait for the end of one of these
     #[arg(long, value_name = "N", help_heading = "Imitation")]
-    served_connections: Option<usize>,
-    /// Reset connections beyond --served-connections instead
+    served_connections: Option<NonZeroUsize>,
+    /// Reset connections beyond --served-connections in place of letting them wait
     #[arg(long, requires = "served_connections", help_heading = "Imitation")]
     reset_surplus: bool,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
@@ -188,7 +189,7 @@ impl Serve {
             queue: self.queue,
             loss: self.loss.unwrap_or_default(),
             connection_bandwidth: self.connection_bandwidth,
-            served_connections: self.served_connections,
+            served_connections: self.served_connections.map(NonZeroUsize::get),
             reset_surplus: self.reset_surplus,
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },

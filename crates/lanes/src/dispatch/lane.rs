@@ -34,8 +34,10 @@ pub(super) struct Lane {
     pub(super) rested: Duration,
     /// When it was given the first of what is on it now, or was last.
     pub(super) asked: Instant,
-    /// Whether its server has answered on it.
+    /// True once its server has answered on it.
     pub(super) has_answered: bool,
+    /// True once it counts as one that its server doesn't serve.
+    pub(super) is_unserved: bool,
     /// Where it leads.
     pub(super) address: Option<SocketAddr>,
     streams_max: usize,
@@ -64,6 +66,7 @@ impl Lane {
             rested: Duration::ZERO,
             asked: now,
             has_answered: false,
+            is_unserved: false,
             address: None,
             streams_max: STREAMS_MAX,
         }

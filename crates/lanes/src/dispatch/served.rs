@@ -1,4 +1,4 @@
-//! How many connections an origin serves at once, where it limits that: it resets others, or accepts them and lets them wait.
+//! The number of connections that an origin serves at once. Beyond it a server resets connections, or accepts them and lets them wait.
 //!
 //! Such a connection never answers, while others do. A few of them in a row tell the limit; it is forgotten by degrees, as soon as
 //! one connection more is served.
@@ -9,25 +9,25 @@ use super::lane::Lane;
 use super::queue::TURN;
 use super::{Action, Dispatcher, LaneId, OriginId};
 
-/// How long a first request is silent on a connection, while others are answered, until it counts. The driver looks again a second later, and
+/// A first request that is silent for so long, while others are answered, counts as not served. The driver looks again a second later, and
 /// gives the connection up by then: no path to a store takes 3 s, and no packet that is sent again once does.
 pub(crate) const SILENT_MAX: Duration = Duration::from_secs(2);
 
 /// So many connections in a row have to remain unserved: with one request of ten reset at random, three do once in a thousand.
 const IN_A_ROW: u32 = 3;
 
-/// How long no further connection is tried: a server's limit seldom changes, and one that was restarting is back by then.
+/// No further connection is tried for so long: a server's limit seldom changes, and one that was restarting is back by then.
 const LEARNED_FOR: Duration = Duration::from_secs(60);
 
-/// What is known of the connections that an origin serves.
+/// An origin's limit of connections, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// Connections in a row that remained unserved, and when the last of them had opened.
     unserved: u32,
     opened: Option<Instant>,
-    /// How many are served, and until when no more are tried.
+    /// The number of connections served, and until when no more are tried.
     most: Option<(usize, Instant)>,
-    /// When one that had answered before answered within [`TURN`].
+    /// The last time a lane answered within [`TURN`] of being asked.
     pub(super) quick: Option<Instant>,
 }
 
@@ -53,11 +53,14 @@ impl Served {
 
     fn learn(&mut self, now: Instant, served: usize) {
         if self.unserved >= IN_A_ROW && served > 0 {
-            self.most = Some((served, now + LEARNED_FOR));
+            // Lanes end for other reasons too: a limit that holds isn't lowered by that.
+            let holds = self.most.filter(|(_, until)| now < *until);
+            let most = holds.map_or(served, |(most, _)| most.max(served));
+            self.most = Some((most, now + LEARNED_FOR));
         }
     }
 
-    /// How many connections there may be: one more than are served, when that has been so for long.
+    /// Returns how many connections there may be: one more than are served, when that has been so for long.
     pub(super) fn most(&self, now: Instant) -> usize {
         self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
     }
@@ -73,13 +76,17 @@ impl Dispatcher {
         self.origin(origin).served.answered(now, opened, served);
     }
 
-    /// A lane that has never answered is gone or given up. Others of its kind are not asked once the limit is known.
+    /// A lane that has never answered is gone or given up, which counts once. Others of its kind are not asked once the limit is known.
     pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
-        let Some((origin, opened)) =
-            self.lanes.get(&id).filter(|lane| !lane.has_answered).map(|lane| (lane.origin, lane.since))
-        else {
+        let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
+        let Some(lane) = self.lanes.get_mut(&id).filter(is_first) else { return };
+        lane.is_unserved = true;
+        let (origin, opened) = (lane.origin, lane.since);
+        // While nothing else is answered the origin is away, which says nothing of a limit.
+        let is_quick = |at| now.saturating_duration_since(at) < TURN + SILENT_MAX;
+        if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
             return;
-        };
+        }
         let served = self.served(origin);
         self.origin(origin).served.unserved(now, opened, served);
         if self.origins[origin.0].served.most(now) <= self.origins[origin.0].lanes.len() {
@@ -95,7 +102,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the origin has as many connections as it serves.
+    /// Returns whether the origin has as many connections as it serves.
     pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
         let origin = &self.origins[origin.0];
         origin.lanes.len() >= origin.served.most(now)
@@ -114,7 +121,7 @@ impl Dispatcher {
         self.lanes.iter().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| *id)
     }
 
-    /// Takes note of how soon a lane has answered that had before.
+    /// Takes note of how soon a lane has answered.
     pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
         let is_quick = |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < TURN;
         if let Some(origin) = self.lanes.get(&id).filter(is_quick).map(|lane| lane.origin) {
@@ -152,7 +159,7 @@ mod tests {
     }
 
     impl Limited {
-        /// One that has been asked for so much.
+        /// A server that has been asked `attempts` times.
         fn asked(resets: bool, attempts: usize) -> Self {
             let mut server = Self {
                 dispatcher: Dispatcher::new(CONNECTIONS_MAX),
@@ -275,6 +282,28 @@ mod tests {
         server.now += LEARNED_FOR;
         server.most = CONNECTIONS_MAX;
         assert!(server.dials_for(200) > 4);
+    }
+
+    #[test]
+    fn a_network_that_is_cut_says_nothing_of_a_limit() {
+        let mut server = Limited::asked(false, 500);
+        let waiting = std::mem::take(&mut server.sent);
+        assert!(waiting.len() > 3);
+        server.now += Duration::from_secs(15);
+        for (attempt, lane) in waiting {
+            server.tell(Event::Unserved { lane });
+            server.tell(Event::Finished { attempt, reusable: false });
+        }
+        assert_eq!(server.dispatcher.origins[ORIGIN.0].served.most(server.now), usize::MAX);
+    }
+
+    #[test]
+    fn a_limit_that_holds_is_not_lowered_by_connections_that_end() {
+        let (mut served, now) = (Served::default(), Instant::now());
+        for left in [8, 8, 8, 5, 1] {
+            served.unserved(now, now, left);
+        }
+        assert_eq!(served.most(now), 8);
     }
 
     #[test]

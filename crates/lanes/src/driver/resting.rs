@@ -57,13 +57,16 @@ impl Driver {
     /// Gives up connections that are silent under their first request while others to the same origin answer. What the server
     /// acknowledges bit by bit is on its way yet.
     pub(super) fn look_for_the_unserved(&mut self, now: Instant) {
-        if self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
+        // Under a limit of bandwidth the pauses are Laneway's own.
+        let is_paced = self.control.shared.pace.is_some();
+        if is_paced || self.unserved.0.is_some_and(|last| now < last + LOOK_EVERY) {
             return;
         }
         self.unserved.0 = Some(now);
         let silent = self.dispatcher.silent(now).filter_map(|lane| {
             let progress = self.lane_progress.get(&lane)?;
-            (progress.idle(now) >= SILENT_MAX).then(|| (lane, progress.unacknowledged()))
+            (!progress.may_be_silent() && progress.idle(now) >= SILENT_MAX)
+                .then(|| (lane, progress.unacknowledged()))
         });
         let silent: FxHashMap<_, _> = silent.collect();
         for (lane, unacknowledged) in &silent {

@@ -37,6 +37,8 @@ pub(crate) struct Progress {
     socket: Mutex<Option<Socket>>,
     is_given_up: AtomicBool,
     given_up: Notify,
+    /// Set for a request whose answer may take minutes.
+    may_be_silent: AtomicBool,
 }
 
 impl Progress {
@@ -51,7 +53,17 @@ impl Progress {
             socket: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             given_up: Notify::new(),
+            may_be_silent: AtomicBool::new(false),
         }
+    }
+
+    /// Takes note of a request on it whose answer may take minutes, such as a large copy's.
+    pub(crate) fn allow_silence(&self) {
+        self.may_be_silent.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_be_silent(&self) -> bool {
+        self.may_be_silent.load(Ordering::Relaxed)
     }
 
     /// Ends everything that waits on the connection.

@@ -21,7 +21,7 @@ use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
 use crate::location::url;
 use crate::plan::resume::missing;
-use crate::plan::slices::{Slices, first_split, is_sliced, is_worth_help};
+use crate::plan::slices::{HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
 use crate::platform::boot;
 use crate::running::{Made, Moved, Running};
 use crate::{CopyRequest, Error};
@@ -285,9 +285,7 @@ impl Split {
         more: usize,
     ) -> Option<Range<u64>> {
         let now = Instant::now();
-        let helps = |left: u64, brought: u64, began: Instant| {
-            is_worth_help(left, brought, now.saturating_duration_since(began), self.round_trip)
-        };
+        let since = |then: Instant| now.saturating_duration_since(then);
         let mut slices = large.slices();
         let before = slices.before_opener();
         let mut all = before;
@@ -299,6 +297,15 @@ impl Split {
                 longest = Some((end - at, at - stream.start, stream));
             }
         }
+        // Of a stream that has only begun nothing is known: there the pace of the whole counts, whose end may be near.
+        let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
+        let came = large.meta.size.saturating_sub(all + done);
+        let helps = |left: u64, brought: u64, began: Instant| match since(began) {
+            new if new < self.round_trip * HELP_PAYS => {
+                is_worth_help(all, came, since(self.opened), self.round_trip)
+            }
+            old => is_worth_help(left, brought, old, self.round_trip),
+        };
         let streams = under_way.len() + usize::from(before > 0) + more;
         let most = (all / streams.max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
         let end = match longest {

@@ -29,7 +29,7 @@ pub(crate) fn first_split(round_trip: Duration) -> u64 {
 
 /// Round trips that a stream has to go on for until help pays: a new connection takes three of them to its first byte, and
 /// on HTTP/1.1 the stream that was helped ends with its own connection. With 8 a path of 200 ms stood half empty at the end.
-const HELP_PAYS: u32 = 4;
+pub(crate) const HELP_PAYS: u32 = 4;
 
 /// Returns whether help comes in time for a stream that has brought so many bytes in `since` and has `left` before it.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, round_trip: Duration) -> bool {

@@ -165,7 +165,8 @@ fn connections_that_wait_are_served_when_the_limit_goes() {
         let mut first = connect(&rig.server, Protocol::PlainH1).await;
         assert_eq!(ask(&mut first).await.unwrap().status, 404);
         let mut second = connect(&rig.server, Protocol::PlainH1).await;
-        let waiting = match select(pin!(ask(&mut second)), pin!(ask(&mut first))).await {
+        let waiting = pin!(ask(&mut second));
+        let waiting = match select(waiting, pin!(ask(&mut first))).await {
             Either::Left((answer, _)) => panic!("it did not wait: {answer:?}"),
             Either::Right((answer, waiting)) => {
                 assert_eq!(answer.unwrap().status, 404);

@@ -26,7 +26,7 @@ jvm: ## build the JVM's modules with the library as it is shipped, and test them
 consumers: ## test the crates under DataFusion, the JVM's modules under Spark, Hudi and Iceberg, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch
 	.ci/consumers
 
-soak: ## run the dispatcher against 100000 random networks, kill transfers at 200 moments each, resume downloads of a GiB, jobs of minutes, and two hours of mixed work
+soak: ## run the dispatcher against 100000 random networks, kill transfers at 200 moments each, resume downloads of a GiB, jobs of minutes, and three hours of mixed work
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 	LANEWAY_SOAK_DOWNLOAD_MIB=1024 CARGO_PROFILE_RELEASE_LTO=off \

@@ -312,6 +312,12 @@ impl Lanes {
         RETRY_AFTER_MAX.max(self.retry_for)
     }
 
+    /// Returns how long a server may be silent: `most`, and half of the time for which is tried again, so that another
+    /// connection is tried before that is over.
+    pub fn silence_max(&self, most: Duration) -> Duration {
+        if self.retry_for.is_zero() { most } else { most.min(self.retry_for / 2) }
+    }
+
     /// Returns the lanes that would pay for more requests for bulk from an origin.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();

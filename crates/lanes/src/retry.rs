@@ -67,9 +67,18 @@ pub(crate) struct Backoff {
     failed: u32,
     throttled: u32,
     free: u32,
-    /// Failures while the origin served others, and when the first was.
-    lone: Option<(Instant, u32)>,
+    /// Failures while the origin served others.
+    lone: Option<Lone>,
     last_failed: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Lone {
+    /// When the first was.
+    since: Instant,
+    count: u32,
+    /// How long the call has paused or heard nothing since then. While it waited for its lane or moved, it didn't fail.
+    lost: Duration,
 }
 
 impl Backoff {
@@ -99,7 +108,12 @@ impl Backoff {
             Failure::Transient { silent } => silent,
             Failure::Throttled(_) => Duration::ZERO,
         };
-        let is_lone = outage.heard_since(self.last_failed.replace(now).unwrap_or(began));
+        let since = self.last_failed.replace(now).unwrap_or(began);
+        // Before a silence the origin may have served others, and then been away.
+        let is_lone = match silent.is_zero() {
+            true => outage.heard_since(since),
+            false => outage.heard_since(now.checked_sub(silent).map_or(since, |began| since.max(began))),
+        };
         outage.failed(now, silent);
         let left = outage.left(now, retry_for);
         if left.is_zero() {
@@ -115,22 +129,36 @@ impl Backoff {
         // A silence was pause enough, and while we pause we don't notice that it is over.
         let pause = pause(self.failed, PAUSE_MAX, random).saturating_sub(silent);
         if is_lone {
-            return self.next_alone(now, pause, retry_for);
+            return self.next_alone(now, silent, pause, retry_for);
         }
         // Not later than the time is over, and then for the last time.
         Some(pause.min(left))
     }
 
     /// The same for a failure while the origin served others.
-    fn next_alone(&mut self, now: Instant, pause: Duration, retry_for: Duration) -> Option<Duration> {
-        let (since, count) = self.lone.get_or_insert((now, 0));
-        *count += 1;
-        let (took, least) = (now.saturating_duration_since(*since), LONE_FOR.min(retry_for));
-        if *count >= LONE_MAX && took >= least || took >= retry_for.max(LONE_FOR) {
+    fn next_alone(
+        &mut self,
+        now: Instant,
+        silent: Duration,
+        pause: Duration,
+        retry_for: Duration,
+    ) -> Option<Duration> {
+        let lone = match &mut self.lone {
+            Some(lone) => {
+                lone.lost += silent;
+                lone
+            }
+            None => self.lone.insert(Lone { since: now, count: 0, lost: Duration::ZERO }),
+        };
+        lone.count += 1;
+        let (took, least) = (now.saturating_duration_since(lone.since), LONE_FOR.min(retry_for));
+        if lone.count >= LONE_MAX && took >= least || lone.lost >= retry_for.max(LONE_FOR) {
             return None;
         }
-        let is_last = *count + 1 >= LONE_MAX;
-        Some(if is_last { pause.max(least.saturating_sub(took)) } else { pause })
+        let is_last = lone.count + 1 >= LONE_MAX;
+        let pause = if is_last { pause.max(least.saturating_sub(took)) } else { pause };
+        lone.lost += pause;
+        Some(pause)
     }
 }
 
@@ -265,6 +293,37 @@ mod tests {
             assert_eq!(made, LONE_MAX);
             assert!(now - start >= LONE_FOR && now - start < LONE_FOR * 2, "{:?}", now - start);
         }
+    }
+
+    /// It is sent for minutes each time, over a slow path, and broken by two short outages.
+    #[test]
+    fn a_call_that_two_outages_break_far_apart_is_tried_again() {
+        let start = Instant::now();
+        let (outage, mut attempts) = (Outage::new(start), Backoff::default());
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        for minute in [5, 10, 15, 20, 25] {
+            let failed = start + Duration::from_secs(60 * minute);
+            outage.heard(failed - Duration::from_secs(1));
+            let began = failed - Duration::from_secs(240);
+            assert!(attempts.next(BROKEN, began, failed, bounds, 0.5).is_some(), "minute {minute}");
+        }
+    }
+
+    #[test]
+    fn a_silence_that_nobody_was_served_in_is_no_lone_failure() {
+        let start = Instant::now();
+        let (silent, mut attempts) = (Duration::from_secs(30), Backoff::default());
+        let outage = Outage::new(start);
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let mut fails = |heard: f64, at_second: f64| {
+            outage.heard(at(start, heard));
+            let failed = at(start, at_second);
+            attempts.next(Failure::Transient { silent }, start, failed, bounds, 0.5);
+            attempts.lone.as_ref().map_or(0, |lone| lone.count)
+        };
+        assert_eq!(fails(5.0, 40.0), 0);
+        assert_eq!(fails(60.0, 100.0), 0);
+        assert_eq!(fails(120.0, 140.0), 1, "others were served meanwhile");
     }
 
     #[test]

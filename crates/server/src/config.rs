@@ -121,7 +121,8 @@ pub enum Tls {
 /// What only the S3 dialect asks for.
 #[derive(Debug, Clone)]
 pub struct S3Config {
-    /// The access key whose signatures are verified. Unsigned requests are served as well.
+    /// The access key whose signatures are verified. Unsigned requests are served as well. A session token of the form
+    /// `until-20261124T154500Z` is refused as expired from then on.
     pub access_key: String,
     /// Its secret.
     pub secret_key: String,

@@ -3,8 +3,8 @@
 //! Heads are bounded in size and time, JSON and XML bodies in size where they are read. Objects are not bounded, and a
 //! body may take as long as it likes: whoever tests slow clients needs that.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -47,13 +47,14 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     let cap = shared.connection_bandwidth;
     let socket = Socket::new(transport, cap, shared.tally.clone(), control.clone());
 
-    let _place = match shared.places.clone() {
+    let places = shared.places.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let _place = match places {
         Some(places) if shared.reset_surplus => match places.try_acquire_owned() {
             Ok(place) => Some(place),
             // The socket's end is the reset.
             Err(_) => return control.kill(),
         },
-        // Nobody closes the semaphore.
+        // A closed semaphore is a limit that has gone: all that wait are served.
         Some(places) => places.acquire_owned().await.ok(),
         None => None,
     };

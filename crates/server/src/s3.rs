@@ -125,7 +125,9 @@ pub(crate) async fn answer(
     key: &str,
 ) -> Response<ResponseBody> {
     let anonymous = unmarked::is(request.uri(), request.headers());
-    if let Some(mut refusal) = clock::refusal(&state.config, request.uri(), request.headers()) {
+    let refusal = clock::refusal(&state.config, request.uri(), request.headers())
+        .or_else(|| clock::expired(&state.config, request.headers()));
+    if let Some(mut refusal) = refusal {
         clock::show(&state.config, refusal.headers_mut());
         return refusal;
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -88,10 +88,7 @@ impl Server {
             link: Link::new(path, config.seed),
             rtt: config.rtt,
             connection_bandwidth: config.connection_bandwidth,
-            places: config.served_connections.map(|most| {
-                // More than a system has descriptors for.
-                Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
-            }),
+            places: RwLock::new(config.served_connections.map(places)),
             reset_surplus: config.reset_surplus,
             idle_max: config.idle_max,
             acceptor,
@@ -164,6 +161,15 @@ impl Server {
         self.shared.draws.replace(faults);
     }
 
+    /// Replaces how many connections are served at once, of those that come from now on; `None` is all. Connections that are
+    /// served go on and don't count, and those that wait are served.
+    pub fn set_served_connections(&self, most: Option<usize>) {
+        let mut held = self.shared.places.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *held, most.map(places)) {
+            before.close();
+        }
+    }
+
     /// The store itself, for a look behind the protocols.
     pub fn store(&self) -> &Objects {
         &self.shared.gcs.objects
@@ -193,6 +199,12 @@ fn can_be_opened() -> std::io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);
     Ok(())
+}
+
+/// A place for each connection that is served at once.
+fn places(most: usize) -> Arc<Semaphore> {
+    // More than a system has descriptors for.
+    Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }
 
 fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> {

@@ -1,8 +1,8 @@
 //! The road of one request: where it goes, which faults hit it, who answers it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) rtt: Duration,
     pub(crate) connection_bandwidth: Option<u64>,
     /// Where only so many connections are served at once, and whether others are reset.
-    pub(crate) places: Option<Arc<Semaphore>>,
+    pub(crate) places: RwLock<Option<Arc<Semaphore>>>,
     pub(crate) reset_surplus: bool,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,

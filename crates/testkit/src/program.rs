@@ -15,6 +15,7 @@ pub struct Program {
     variables: Vec<(String, OsString)>,
     folder: Option<PathBuf>,
     memory_max: Option<u64>,
+    time_max: Duration,
 }
 
 /// How a run ended.
@@ -38,6 +39,7 @@ impl Program {
             variables: Vec::new(),
             folder: None,
             memory_max: None,
+            time_max: Running::TIME_MAX,
         }
     }
 
@@ -72,6 +74,13 @@ impl Program {
         self
     }
 
+    /// Killed after this time instead of [`Running::TIME_MAX`].
+    #[must_use]
+    pub fn with_time_max(mut self, time: Duration) -> Self {
+        self.time_max = time;
+        self
+    }
+
     /// The home that it sees.
     pub fn home(&self) -> &Path {
         &self.home
@@ -83,7 +92,7 @@ impl Program {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
-        Running::spawn(self.command(arguments))
+        Running::spawn(self.command(arguments), self.time_max)
     }
 
     /// Runs it to its end without anything on standard input.
@@ -103,7 +112,7 @@ impl Program {
     {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped());
-        let mut running = Running::spawn(command);
+        let mut running = Running::spawn(command, self.time_max);
         let mut pipe = running.child.stdin.take().expect("stdin is a pipe");
         std::thread::scope(|scope| {
             // A program that ends early closes the pipe; how it ended is what the test looks at.
@@ -152,12 +161,12 @@ impl Running {
     /// Longer than any test takes on a slow machine: beyond it a program hangs, and its test fails instead of hanging too.
     pub const TIME_MAX: Duration = Duration::from_secs(180);
 
-    fn spawn(mut command: Command) -> Self {
+    fn spawn(mut command: Command, time_max: Duration) -> Self {
         let child = command.spawn().expect("the program starts");
         let (watched, over) = mpsc::channel();
         let pid = child.id();
         std::thread::spawn(move || {
-            if over.recv_timeout(Self::TIME_MAX) == Err(RecvTimeoutError::Timeout) {
+            if over.recv_timeout(time_max) == Err(RecvTimeoutError::Timeout) {
                 send("-KILL", pid);
             }
         });

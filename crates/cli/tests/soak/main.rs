@@ -10,6 +10,7 @@
 
 mod actor;
 mod clients;
+mod day;
 mod deck;
 mod model;
 mod network;

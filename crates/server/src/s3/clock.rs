@@ -12,6 +12,9 @@ use crate::config::S3Config;
 use crate::iso8601::basic;
 use crate::query::Query;
 
+/// Opens a session token that says until when it counts.
+const UNTIL: &str = "until-";
+
 /// How far a signature's time may be off, as at S3.
 const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
 
@@ -39,6 +42,14 @@ pub(super) fn refusal(config: &S3Config, uri: &Uri, headers: &HeaderMap) -> Opti
     (off_by > SKEW_MAX).then(|| error_document(StatusCode::FORBIDDEN, "RequestTimeTooSkewed", message))
 }
 
+/// 400 for a session token `until-20261124T154500Z` that has ended. Any other token counts for ever.
+pub(super) fn expired(config: &S3Config, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+    let token = headers.get("x-amz-security-token")?.to_str().ok()?;
+    let ends = basic(token.strip_prefix(UNTIL)?)?;
+    let message = "The provided token has expired.";
+    (ends <= now(config)).then(|| error_document(StatusCode::BAD_REQUEST, "ExpiredToken", message))
+}
+
 /// Says what time it is.
 pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
     if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(now(config))) {
@@ -49,6 +60,21 @@ pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_token_is_refused_when_its_time_is_over() {
+        let status = |token: &'static str| {
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static("x-amz-security-token"),
+                HeaderValue::from_static(token),
+            )]);
+            expired(&S3Config::default(), &headers).map(|answer| answer.status().as_u16())
+        };
+        assert_eq!(status("until-20130524T000000Z"), Some(400));
+        for token in ["until-20990524T000000Z", "until-tomorrow", "a token"] {
+            assert_eq!(status(token), None, "{token}");
+        }
+    }
 
     #[test]
     fn a_signature_of_another_quarter_of_an_hour_is_refused() {

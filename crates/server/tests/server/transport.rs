@@ -156,6 +156,30 @@ fn connections_beyond_those_served_wait_or_are_reset_until_one_ends() {
 }
 
 #[test]
+fn connections_that_wait_are_served_when_the_limit_goes() {
+    let rig = Rig::with(Protocol::PlainH1, |config| config.served_connections = Some(1));
+    rig.block_on(async {
+        let ask = async |connection: &mut _| {
+            exchange(&rig.server, connection, "GET", "/demo/k", &[], "".into()).await
+        };
+        let mut first = connect(&rig.server, Protocol::PlainH1).await;
+        assert_eq!(ask(&mut first).await.unwrap().status, 404);
+        let mut second = connect(&rig.server, Protocol::PlainH1).await;
+        let waiting = pin!(ask(&mut second));
+        let waiting = match select(waiting, pin!(ask(&mut first))).await {
+            Either::Left((answer, _)) => panic!("it did not wait: {answer:?}"),
+            Either::Right((answer, waiting)) => {
+                assert_eq!(answer.unwrap().status, 404);
+                waiting
+            }
+        };
+        rig.server.set_served_connections(None);
+        assert_eq!(waiting.await.unwrap().status, 404);
+        assert_eq!(ask(&mut first).await.unwrap().status, 404);
+    });
+}
+
+#[test]
 fn a_head_that_is_too_large_is_refused() {
     let rig = Rig::new();
     let large = "x".repeat(2 << 20);

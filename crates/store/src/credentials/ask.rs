@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use crate::judge::retry_after;
 use crate::secrets::{LEFT_OUT, Secrets};
 
-/// How long a server may be silent before it is asked again.
+/// How long a server may be silent before it is asked again, where `--retry-for` leaves the time.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// Fields of forms and documents that are secrets.
@@ -35,6 +35,7 @@ pub(super) struct Ask {
     target: Uri,
     headers: HeaderMap,
     body: Bytes,
+    no_progress: Duration,
 }
 
 /// An answer, whatever its status.
@@ -58,7 +59,8 @@ impl Ask {
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let target = format!("{}{query}", if uri.path().is_empty() { "/" } else { uri.path() });
         let target = target.parse().map_err(|_| format!("{:?} is no URL", named()))?;
-        Ok(Self { origin, method, target, headers: HeaderMap::new(), body: Bytes::new() })
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        Ok(Self { origin, method, target, headers, body, no_progress: NO_PROGRESS })
     }
 
     pub(super) fn get(url: &str) -> Result<Self, String> {
@@ -139,7 +141,8 @@ impl Ask {
     /// # Errors
     /// Why there is no answer.
     pub(super) async fn send(&self, lanes: &Lanes) -> Result<Answer, String> {
-        let Ok(ended) = lanes.run(self).await;
+        let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
+        let Ok(ended) = lanes.run(&ask).await;
         let response = ended.outcome.map_err(|e| {
             let times = if ended.attempts == 1 { "" } else { &format!(", {} attempts", ended.attempts) };
             format!("{}: {e}{times}", self.place())
@@ -177,7 +180,7 @@ impl Call for Ask {
         let mut request = Request::new(self.origin.clone(), self.method.clone(), self.target.clone());
         request.headers = self.headers.clone();
         request.body = Body::from(self.body.clone());
-        request.no_progress = Some(NO_PROGRESS);
+        request.no_progress = Some(self.no_progress);
         Ok(request)
     }
 
@@ -243,6 +246,11 @@ pub(super) fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use laneway_lanes::Config;
+    use laneway_testkit::{Scripted, answer};
+
     use super::*;
 
     #[test]
@@ -281,6 +289,22 @@ mod tests {
                 assert!(!ask.as_ref().expect("a question").is_repeated(text.as_bytes()), "{text}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_once_is_asked_again_within_the_time() {
+        let asked = AtomicU32::new(0);
+        let hangs = Scripted::serve(move |_| {
+            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                // Until the client has given up.
+                std::thread::sleep(Duration::from_secs(4));
+            }
+            answer(200, &[], "here")
+        });
+        let retry_for = Duration::from_secs(3);
+        let lanes = Lanes::start(Config { retry_for, ..Config::default() }).expect("lanes");
+        let answered = Ask::get(&hangs.url()).expect("a question").send(&lanes).await;
+        assert_eq!(answered.expect("an answer").text(), "here");
     }
 
     #[test]

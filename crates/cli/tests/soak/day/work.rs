@@ -1,0 +1,311 @@
+//! Those who work: each with the program, on keys of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use laneway_testkit::{Endpoint, Program, Running, differences};
+
+use super::store::Store;
+use super::tokens::Tokens;
+use super::{TICK, Times};
+use crate::LANEWAY;
+use crate::model::Content;
+
+const TREE_FILES: usize = 24;
+const SYNCED_FILES: usize = 12;
+/// Above what goes in one request, and in slices.
+const LARGE_BYTES: usize = 17 << 20;
+const SMALL_BYTES: usize = 30_000;
+const SLOW_BYTES: usize = 64 << 10;
+/// Those who read the hot object at once. Of three or four one could be the third to ask for credentials twice.
+const READERS: usize = 2;
+
+/// Its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Trees up, down, moved and removed.
+    Trees,
+    /// A folder, the store and another folder in step.
+    Sync,
+    /// Large objects up, down, moved and removed.
+    Large,
+    /// One object, written in one dialect and read in the other by several at once.
+    Hot,
+    /// One tree up and down that takes longer than credentials last.
+    Slow,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 5] = [Self::Trees, Self::Sync, Self::Large, Self::Hot, Self::Slow];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Trees => "trees",
+            Self::Sync => "sync",
+            Self::Large => "large",
+            Self::Hot => "hot",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// What a key was given.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// `None` is a removal.
+    pub(super) content: Option<Content>,
+    /// Whether the write was on condition that nothing is there, so that even one that is sent again happens once.
+    pub(super) once: bool,
+}
+
+pub(super) struct Worker {
+    kind: Kind,
+    program: Program,
+    /// Its own: of one that hangs each third time a command shall not meet two.
+    tokens: Tokens,
+    folder: PathBuf,
+    retry_for: &'static str,
+    /// What each key was given, in order.
+    writes: BTreeMap<String, Vec<Write>>,
+    /// How many contents it has made. Each has another size, by which its version is known.
+    made: usize,
+    rounds: usize,
+    commands: usize,
+    longest: Duration,
+}
+
+impl Worker {
+    pub(super) fn new(kind: Kind, times: &Times, store: &Store, port: u16) -> Self {
+        let (url, tokens) = (format!("http://127.0.0.1:{port}"), Tokens::serve());
+        let program = Program::new(LANEWAY, store.folder(&format!("home-{}", kind.name())))
+            .with("STORAGE_EMULATOR_HOST", &url)
+            .with("AWS_ENDPOINT_URL_S3", &url)
+            .with("AWS_REGION", laneway_server::S3Config::default().region)
+            .with("AWS_CONTAINER_CREDENTIALS_FULL_URI", tokens.url())
+            .with_time_max(times.command);
+        Self {
+            kind,
+            program,
+            tokens,
+            folder: store.folder(kind.name()),
+            retry_for: times.retry_for,
+            writes: BTreeMap::new(),
+            made: 0,
+            rounds: 0,
+            commands: 0,
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// Works until the day is over, for it or for all.
+    pub(super) fn work(mut self, times: &Times, began: Instant, over: &AtomicBool) -> Self {
+        let until = began + times.lasts;
+        while Instant::now() < until && !over.load(Relaxed) {
+            let next = (Instant::now() + times.round).min(until);
+            match self.kind {
+                Kind::Trees => self.trees(),
+                Kind::Sync => self.sync(),
+                Kind::Large => self.large(),
+                Kind::Hot => self.hot(),
+                Kind::Slow if self.rounds == 0 => self.slow(times),
+                Kind::Slow => {}
+            }
+            self.rounds += 1;
+            while Instant::now() < next && !over.load(Relaxed) {
+                thread::sleep(TICK);
+            }
+        }
+        self
+    }
+
+    /// How often its server of credentials has hung.
+    pub(super) fn hung(&self) -> usize {
+        self.tokens.hung()
+    }
+
+    /// What its keys were given.
+    pub(super) fn writes(&self) -> impl Iterator<Item = (&String, &Vec<Write>)> {
+        self.writes.iter()
+    }
+
+    fn trees(&mut self) {
+        let (round, up, down) = (self.rounds, self.folder.join("up"), self.folder.join("down"));
+        let tree = self.tree(&up, TREE_FILES, SMALL_BYTES);
+        let (there, moved) = (format!("trees/{round}/"), format!("moved/{round}/"));
+        self.run(&["cp", "-r", "-n", &contents(&up), &s3(&there)]);
+        self.wrote(&there, &tree, true);
+        self.download(&there, &down);
+        same(&up, &down);
+        // With a slash at its end the destination would hold the tree's own folder.
+        self.run(&["mv", "-r", &s3(&there), s3(&moved).trim_end_matches('/')]);
+        self.wrote(&moved, &tree, false);
+        self.removed(&there, tree.keys());
+        if round.is_multiple_of(2) {
+            self.run(&["rm", "-r", "--yes", &s3(&moved)]);
+            self.removed(&moved, tree.keys());
+        }
+        remove([&up, &down]);
+    }
+
+    /// A third of the files is new each time, and one is missing.
+    fn sync(&mut self) {
+        let (round, up, down) = (self.rounds, self.folder.join("up"), self.folder.join("down"));
+        for name in (0..SYNCED_FILES).filter(|n| (n + round).is_multiple_of(3)) {
+            let content = self.file(&up.join(name.to_string()), SMALL_BYTES);
+            self.wrote("sync/", &[(name.to_string(), content)].into(), false);
+        }
+        // None of those that are new.
+        let gone = ((2 * round + 1) % SYNCED_FILES).to_string();
+        if fs::remove_file(up.join(&gone)).is_ok() {
+            self.removed("sync/", [&gone]);
+        }
+        fs::create_dir_all(&down).expect("made");
+        self.run(&["sync", "--delete", text(&up), &s3("sync/")]);
+        self.run(&["sync", "--delete", &s3("sync/"), text(&down)]);
+        same(&up, &down);
+    }
+
+    fn large(&mut self) {
+        let (round, up, down) = (self.rounds, self.folder.join("up"), self.folder.join("down"));
+        let file = BTreeMap::from([(round.to_string(), self.file(&up.join("file"), LARGE_BYTES))]);
+        let (there, moved) = (format!("large/{round}"), format!("moved-large/{round}"));
+        self.run(&["cp", "-n", text(&up.join("file")), &s3(&there)]);
+        self.wrote("large/", &file, true);
+        fs::create_dir_all(&down).expect("a folder is made");
+        self.run(&["cp", &s3(&there), text(&down.join("file"))]);
+        same(&up, &down);
+        self.run(&["mv", &s3(&there), &s3(&moved)]);
+        self.wrote("moved-large/", &file, false);
+        self.removed("large/", file.keys());
+        if round.is_multiple_of(2) {
+            self.run(&["rm", &s3(&moved)]);
+            self.removed("moved-large/", file.keys());
+        }
+        remove([&up, &down]);
+    }
+
+    fn hot(&mut self) {
+        let file = self.folder.join("file");
+        let content = self.file(&file, SMALL_BYTES);
+        self.run(&["cp", text(&file), &format!("gs://{}/hot/object", Endpoint::BUCKET)]);
+        self.wrote("hot/", &[("object".to_owned(), content)].into(), false);
+        let readers = [(); READERS].map(|()| self.start(&["cat", &s3("hot/object")]));
+        for reader in readers {
+            assert!(content.is(&self.ended("cat", reader)), "the hot object has other bytes");
+        }
+    }
+
+    fn slow(&mut self, times: &Times) {
+        let (up, down) = (self.folder.join("up"), self.folder.join("down"));
+        let tree = self.tree(&up, times.slow_files, SLOW_BYTES);
+        let rate = (times.slow_files * SLOW_BYTES) as u64 / (times.lasts / 3).as_secs();
+        let limit = format!("{rate}B/s");
+        self.run(&["cp", "-r", "-n", "--bandwidth-limit", &limit, &contents(&up), &s3("slow/")]);
+        self.wrote("slow/", &tree, true);
+        self.run(&["cp", "-r", "--bandwidth-limit", &limit, &s3("slow/"), text(&down)]);
+        same(&up, &down);
+    }
+
+    fn download(&mut self, prefix: &str, folder: &Path) {
+        self.run(&["cp", "-r", &s3(prefix), text(folder)]);
+    }
+
+    fn start(&self, arguments: &[&str]) -> (Instant, Running) {
+        let running = self.program.start(arguments.iter().chain(&["--retry-for", self.retry_for]));
+        (Instant::now(), running)
+    }
+
+    /// Its standard output.
+    ///
+    /// # Panics
+    /// Unless it has succeeded.
+    #[track_caller]
+    fn ended(&mut self, what: &str, (began, running): (Instant, Running)) -> Vec<u8> {
+        let run = running.end();
+        let took = began.elapsed();
+        assert!(
+            run.status == Some(0),
+            "{} {what} ended with {:?} after {took:?}: {}",
+            self.kind.name(),
+            run.status,
+            run.stderr
+        );
+        self.commands += 1;
+        self.longest = self.longest.max(took);
+        run.stdout
+    }
+
+    #[track_caller]
+    fn run(&mut self, arguments: &[&str]) {
+        let running = self.start(arguments);
+        self.ended(&arguments.join(" "), running);
+    }
+
+    /// A file with a content of its own.
+    fn file(&mut self, path: &Path, bytes: usize) -> Content {
+        self.made += 1;
+        let content = Content::new((self.kind as u64) << 48 | self.made as u64, bytes + self.made);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content.bytes()).expect("written");
+        content
+    }
+
+    /// The names and contents of a tree in folders.
+    fn tree(&mut self, folder: &Path, files: usize, bytes: usize) -> BTreeMap<String, Content> {
+        let names = (0..files).map(|n| format!("{}/é {n}", n % 5));
+        names.map(|name| (name.clone(), self.file(&folder.join(name), bytes))).collect()
+    }
+
+    fn wrote(&mut self, prefix: &str, tree: &BTreeMap<String, Content>, once: bool) {
+        for (name, content) in tree {
+            self.note(format!("{prefix}{name}"), Write { content: Some(*content), once });
+        }
+    }
+
+    fn removed<'n>(&mut self, prefix: &str, names: impl IntoIterator<Item = &'n String>) {
+        for name in names {
+            self.note(format!("{prefix}{name}"), Write { content: None, once: false });
+        }
+    }
+
+    fn note(&mut self, key: String, write: Write) {
+        self.writes.entry(key).or_default().push(write);
+    }
+}
+
+impl fmt::Display for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, tokens, rounds, commands, longest, .. } = self;
+        let name = kind.name();
+        write!(f, "{name}: {rounds} rounds, {commands} commands, the longest took {longest:.1?}; {tokens}")
+    }
+}
+
+fn s3(key: &str) -> String {
+    format!("s3://{}/{key}", Endpoint::BUCKET)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of letters")
+}
+
+/// A file's folder as a place for what lies in it.
+fn contents(folder: &Path) -> String {
+    format!("{}/.", text(folder))
+}
+
+#[track_caller]
+fn same(expected: &Path, found: &Path) {
+    assert_eq!(differences(expected, found), Vec::<String>::new());
+}
+
+fn remove(folders: [&Path; 2]) {
+    for folder in folders {
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

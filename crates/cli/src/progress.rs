@@ -370,8 +370,9 @@ mod tests {
         let mut update = |throttles, secs| throttling.update(throttles, after_secs(secs));
         assert!(!update(0, 10) && !update(1, 11) && !update(1, 20), "one alone");
         assert!(update(5, 22) && update(5, 42) && !update(5, 43));
-        assert!(!update(6, 50) && update(7, 53));
-        assert_eq!(throttling.lasted(), after_secs(11 + 3));
+        assert!(update(6, 72), "as a server's pause of half a minute belongs to it");
+        assert!(!update(6, 200) && !update(7, 210) && update(8, 213));
+        assert_eq!(throttling.lasted(), after_secs(61 + 3));
     }
 
     #[test]

@@ -44,7 +44,11 @@ fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
     // From now on each answer begins, and none ends.
     endpoint.server().set_faults(Faults::parse(["stall@64KiB"]).expect("a rule"));
-    let run = running.end().exits(1);
+    let asked = endpoint.server().counters().requests;
+    // The first such answer has been given up by then.
+    assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= asked + 2));
+    running.signal("-KILL");
+    let run = running.end();
     assert!(run.stderr.contains(" answers again, after "), "{}", run.stderr);
 }
 

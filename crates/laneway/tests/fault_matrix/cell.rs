@@ -160,12 +160,13 @@ impl Cell {
         }
     }
 
-    /// The fault, and what makes sure that it is met: the first stream of a large object is slow where the fault is for the one that helps it.
+    /// The fault, and what makes sure that it is met: the first stream of a large object breaks where the fault is for the request that goes on.
     fn rules(&self) -> Vec<String> {
-        let is_helped = matches!(self.strike.operation, Operation::GetLargeFile | Operation::CopyLargeAcross);
-        let slow = (is_helped && self.strike.about == About::Slice && self.strike.nth > 1)
-            .then(|| "get:1 slow 16MiB/s".to_owned());
-        slow.into_iter().chain([self.rule()]).collect()
+        let is_continued =
+            matches!(self.strike.operation, Operation::GetLargeFile | Operation::CopyLargeAcross);
+        let broken = (is_continued && self.strike.about == About::Slice && self.strike.nth > 1)
+            .then(|| "get:1 reset@3MiB".to_owned());
+        broken.into_iter().chain([self.rule()]).collect()
     }
 
     /// Runs the cell. Says how it ended, or what is wrong about it.

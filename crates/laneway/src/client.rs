@@ -90,7 +90,8 @@ impl Client {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
                 let running = Running::new(Arc::clone(&state), ends, purpose, common);
-                let work = AssertUnwindSafe(run(Arc::clone(&running))).catch_unwind();
+                // On the heap at once: a caller's thread may have a small stack, and a job's future is large.
+                let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
                 Worker { state, tally: Some(tally) }.spawn(async move {
                     // A job whose task is gone would end without a word, which is what an empty one's success looks like.
                     if let Err(panic) = work.await {

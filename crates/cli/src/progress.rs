@@ -45,12 +45,12 @@ struct Snapshot {
     scan_complete: bool,
 }
 
-/// What holds a job up at a moment.
+/// The reasons why a job is held up at a moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Held {
     /// For how long nothing has moved.
     still: Duration,
-    /// Whether that is a stall.
+    /// True in a stall.
     stalls: bool,
     /// Whom it waits for then, if that is known.
     host: Option<String>,

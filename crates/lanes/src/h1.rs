@@ -105,7 +105,7 @@ impl H1 {
         self.asked == 0
     }
 
-    /// Whether its first request is under way, or was the last.
+    /// Returns whether its first request is under way, or was the last.
     pub(crate) fn is_first(&self) -> bool {
         self.asked == 1
     }

@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
+/// The target of log events for an origin that has brought nothing for a second though it was asked, and for its return. Fields: `origin`,
 /// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
 pub const ORIGIN: &str = "laneway::origin";
 

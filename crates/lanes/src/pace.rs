@@ -27,12 +27,12 @@ struct Limit {
     unclaimed: Arc<Semaphore>,
 }
 
-/// How bodies that are sent side by side share a limit.
+/// The shares of a limit for bodies that are sent side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shares {
-    /// What all of them may send in a turn.
+    /// The bytes that all of them may send in a turn.
     turn: u64,
-    /// What one of them sends at a time.
+    /// The bytes that one of them sends at a time.
     chunk: u64,
 }
 

@@ -77,7 +77,7 @@ struct Lone {
     /// When the first was.
     since: Instant,
     count: u32,
-    /// How long the call has paused or heard nothing since then. While it waited for its lane or moved, it didn't fail.
+    /// The time that the call has paused or heard nothing since then. While it waited for its lane or moved, it didn't fail.
     lost: Duration,
 }
 

@@ -102,7 +102,7 @@ struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
-    /// What was refused last, and when: no more than [`TOGETHER`] before the newest.
+    /// The last refusals and their times: no more than [`TOGETHER`] before the newest.
     refusals: Mutex<Vec<(Option<ObjectId>, Instant)>>,
 }
 

@@ -40,7 +40,7 @@ pub struct Config {
     /// `None` is no cap. S3 sends some 90 MB/s on a connection. After a pause 64 KiB pass at once, or what the rate brings in 3 ms.
     /// Behind the cap, buffers of the kernel or of the imitated path take in what a client sends sooner.
     pub connection_bandwidth: Option<u64>,
-    /// How many connections are served at once; `None` is all. Others are accepted, and wait for the end of one that is served.
+    /// The number of connections served at once; `None` is all. Others are accepted, and wait for the end of one that is served.
     pub served_connections: Option<usize>,
     /// Those others are reset instead.
     pub reset_surplus: bool,

@@ -332,7 +332,7 @@ fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) 
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())
 }
 
-/// What is slowed down: a throttle key, and behind it the object and direction, where there is one.
+/// The names of what a refusal slows down: a throttle key, and behind it the object and direction, where there is one.
 struct Throttle {
     names: String,
     key_len: usize,

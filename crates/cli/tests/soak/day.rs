@@ -19,17 +19,17 @@ use work::{Kind, Worker};
 /// The durations of a day.
 #[derive(Debug)]
 struct Times {
-    /// How long new work is begun.
+    /// The time in which new work is begun.
     lasts: Duration,
-    /// How often each worker begins a round.
+    /// The time from one round of a worker to its next.
     round: Duration,
-    /// How long a command tries again, as its option takes it.
+    /// The time for which a command tries again, as its option takes it.
     retry_for: &'static str,
-    /// How long a command may take at all.
+    /// The longest that a command may take.
     command: Duration,
     outages: [Duration; 4],
     restart: Duration,
-    /// How long connections are limited.
+    /// The time for which connections are limited.
     limit: Duration,
     /// The files of the tree that moves slowly, for a third of the day in each direction.
     slow_files: usize,
@@ -64,7 +64,7 @@ impl Times {
     }
 }
 
-/// What happens in a day.
+/// An event of the day.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The network is in this state, for as long as the outage of this number takes.
@@ -143,7 +143,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
 /// How often it is looked whether a worker has failed.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Whether a worker has ended before its day did, which ends it for all.
+/// Returns whether a worker has ended before its day did, which ends it for all.
 fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -> bool {
     over.fetch_or(worker.is_finished(), Relaxed) || worker.is_finished()
 }

@@ -22,7 +22,7 @@ enum Does {
     Drop,
 }
 
-/// How long after the network is back a dial is answered that was begun before.
+/// The time from the network's return to the answer of a dial that was begun before.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// What became of the calls.

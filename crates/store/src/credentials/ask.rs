@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use crate::judge::retry_after;
 use crate::secrets::{LEFT_OUT, Secrets};
 
-/// How long a server may be silent before it is asked again, where `--retry-for` leaves the time.
+/// The longest silence of a server before it is asked again, where `--retry-for` leaves the time.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// Fields of forms and documents that are secrets.

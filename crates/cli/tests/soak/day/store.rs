@@ -15,9 +15,9 @@ use super::work::{Worker, Write};
 const BUCKET: &str = Endpoint::BUCKET;
 /// The hot object is served so often, and otherwise answered 429, in S3's dialect 503 `SlowDown`.
 const FAULT: &str = "any key=hot/* rate 2/s";
-/// How much longer than a disturbance its consequences last: what was held up is delivered then.
+/// The time after a disturbance in which held-up requests are still delivered.
 const AFTER: Duration = Duration::from_secs(2);
-/// How long a server waits for clients to close their connections.
+/// The time that a server gives its clients to close their connections.
 const REST: Duration = Duration::from_secs(60);
 
 pub(super) struct Store {

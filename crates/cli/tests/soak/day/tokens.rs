@@ -32,7 +32,7 @@ impl Tokens {
         format!("{}/credentials", self.server.url())
     }
 
-    /// How often it has hung.
+    /// The number of times it has hung.
     pub(super) fn hung(&self) -> usize {
         self.server.asked().len() / HANGS_EACH
     }

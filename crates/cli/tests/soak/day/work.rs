@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// What a key was given.
+/// A write to a key.
 #[derive(Debug)]
 pub(super) struct Write {
     /// `None` is a removal.
@@ -70,9 +70,9 @@ pub(super) struct Worker {
     tokens: Tokens,
     folder: PathBuf,
     retry_for: &'static str,
-    /// What each key was given, in order.
+    /// The writes to each key, in order.
     writes: BTreeMap<String, Vec<Write>>,
-    /// How many contents it has made. Each has another size, by which its version is known.
+    /// The number of contents made. Each has another size, by which its version is known.
     made: usize,
     rounds: usize,
     commands: usize,
@@ -123,12 +123,12 @@ impl Worker {
         self
     }
 
-    /// How often its server of credentials has hung.
+    /// The number of times its server of credentials has hung.
     pub(super) fn hung(&self) -> usize {
         self.tokens.hung()
     }
 
-    /// What its keys were given.
+    /// The writes to its keys.
     pub(super) fn writes(&self) -> impl Iterator<Item = (&String, &Vec<Write>)> {
         self.writes.iter()
     }

@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
@@ -63,7 +64,12 @@ pub(crate) struct Socket {
     outbound: Option<Cap>,
     tally: Arc<Tally>,
     control: Arc<Control>,
+    /// Everything has been written, and the client knows that nothing follows.
+    is_shut: bool,
 }
+
+/// Longest time in which a client may read the rest of what was written to a connection that has ended.
+const LINGER_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) enum Transport {
     Plain(TcpStream),
@@ -107,7 +113,7 @@ impl Socket {
         control: Arc<Control>,
     ) -> Socket {
         let cap = || bytes_per_second.map(Cap::new);
-        Socket { transport, inbound: cap(), outbound: cap(), tally, control }
+        Socket { transport, inbound: cap(), outbound: cap(), tally, control, is_shut: false }
     }
 
     fn poll_read_transport(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -123,20 +129,25 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.tally.connections_open.fetch_sub(1, Relaxed);
         self.tally.tell();
-        if !self.control.reset.load(Relaxed) {
-            return;
-        }
-        match std::mem::replace(&mut self.transport, Transport::Gone) {
-            Transport::Plain(stream) => {
-                // Without a runtime the server is stopping, and the connection just closes.
-                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                    runtime.spawn(reset(stream));
-                }
-            }
-            Transport::Delayed(mut delayed) => delayed.reset_at_end(),
-            Transport::Gone => {}
+        let is_reset = self.control.reset.load(Relaxed);
+        // Without a runtime the server is stopping, and the connection just closes.
+        let runtime = tokio::runtime::Handle::try_current();
+        match (std::mem::replace(&mut self.transport, Transport::Gone), runtime) {
+            (Transport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
+            (Transport::Plain(stream), Ok(runtime)) if self.is_shut => drop(runtime.spawn(linger(stream))),
+            (Transport::Delayed(mut delayed), _) if is_reset => delayed.reset_at_end(),
+            _ => {}
         }
     }
+}
+
+/// Reads and drops what the client still sends, until it closes its side. A socket closed with bytes unread, be it one
+/// WINDOW_UPDATE, is reset by the kernel, and the client loses the end of the last answer.
+async fn linger(mut stream: TcpStream) {
+    let mut bytes = [0; 4 << 10];
+    let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };
+    // A client that keeps its side open is cut off.
+    let _ = tokio::time::timeout(LINGER_MAX, all).await;
 }
 
 async fn reset(stream: TcpStream) {
@@ -223,20 +234,20 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.transport {
+        ready!(match &mut self.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Delayed(delayed) => Pin::new(delayed).poll_shutdown(cx),
             Transport::Gone => Poll::Ready(Ok(())),
-        }
+        })?;
+        self.is_shut = true;
+        Poll::Ready(Ok(()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
 
@@ -250,6 +261,24 @@ mod tests {
         let (accepted, _) = listener.accept().await.unwrap();
         let (tally, control) = Default::default();
         (Socket::new(Transport::Plain(accepted), Some(RATE), tally, control), client)
+    }
+
+    #[tokio::test]
+    async fn an_ended_connection_lets_the_client_read_the_rest() {
+        const ANSWER: usize = 256 << 10;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpSocket::new_v4().unwrap();
+        client.set_recv_buffer_size(4 << 10).unwrap();
+        let mut client = client.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let mut socket = Socket::new(Transport::Plain(accepted), None, Arc::default(), Arc::default());
+        client.write_all(b"never read").await.unwrap();
+        socket.write_all(&vec![1; ANSWER]).await.unwrap();
+        socket.shutdown().await.unwrap();
+        drop(socket);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(answer.len(), ANSWER);
     }
 
     /// Two seconds of bytes, less the burst. The last of tokio's whole milliseconds may be added.

@@ -70,6 +70,8 @@ pub(crate) struct Socket {
 
 /// Longest time in which a client may read the rest of what was written to a connection that has ended.
 const LINGER_MAX: Duration = Duration::from_secs(5);
+/// Most bytes that the client may still send meanwhile: more than the frames that cross the end on their way.
+const LINGER_BYTES_MAX: u64 = 256 << 10;
 
 pub(crate) enum Transport {
     Plain(TcpStream),
@@ -143,11 +145,10 @@ impl Drop for Socket {
 
 /// Reads and drops what the client still sends, until it closes its side. A socket closed with bytes unread, be it one
 /// WINDOW_UPDATE, is reset by the kernel, and the client loses the end of the last answer.
-async fn linger(mut stream: TcpStream) {
-    let mut bytes = [0; 4 << 10];
-    let all = async { while matches!(stream.read(&mut bytes).await, Ok(1..)) {} };
-    // A client that keeps its side open is cut off.
-    let _ = tokio::time::timeout(LINGER_MAX, all).await;
+async fn linger(stream: TcpStream) {
+    let (mut rest, mut nowhere) = (stream.take(LINGER_BYTES_MAX), tokio::io::sink());
+    // A client that keeps its side open, or sends on, is cut off.
+    let _ = tokio::time::timeout(LINGER_MAX, tokio::io::copy(&mut rest, &mut nowhere)).await;
 }
 
 async fn reset(stream: TcpStream) {

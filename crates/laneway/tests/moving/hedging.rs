@@ -80,9 +80,9 @@ fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
 }
 
 #[test]
-fn a_stream_that_stalls_is_gone_on_with_by_a_second_request() {
+fn another_request_brings_the_rest_of_a_stalled_stream() {
     for kind in KINDS {
-        // What stalls of a stream that helps the opening one is taken over, or hedged.
+        // The rest of the stalled stream is hedged, or taken over by the streams that help it: their speed decides.
         let stage = stage(kind, "get:1 stall@1MiB");
         let bytes = noise(56 * MIB, 1);
         stage.object("k", &bytes);
@@ -91,7 +91,7 @@ fn a_stream_that_stalls_is_gone_on_with_by_a_second_request() {
         assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
         let summary = &report.summary;
         assert_eq!(summary.retries, 0, "{kind:?}");
-        assert!((1..=2).contains(&summary.hedges), "{kind:?}: {summary:?}");
+        assert!(summary.hedges <= 2, "{kind:?}: {summary:?}");
         let twice = summary.network_bytes - bytes.len() as u64;
         assert!(twice <= 16 * MIB as u64, "{kind:?}: {twice} bytes came twice");
     }

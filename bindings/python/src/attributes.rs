@@ -1,6 +1,7 @@
 //! What a new object is to be besides its bytes.
 
-use laneway::{Condition, ErrorKind, Provider, PutOptions, Version};
+use laneway::dialect::VersionNames;
+use laneway::{Condition, ErrorKind, PutOptions, Version};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,7 +13,7 @@ use crate::error;
 /// # Errors
 /// For a mode that there isn't, and for a state that the store doesn't compare.
 pub(crate) fn options(
-    provider: Provider,
+    names: VersionNames,
     attributes: Option<&Bound<'_, PyDict>>,
     tags: Option<&Bound<'_, PyDict>>,
     mode: Option<&Bound<'_, PyAny>>,
@@ -34,12 +35,12 @@ pub(crate) fn options(
         options = options.tag(name.extract::<String>()?, value.extract::<String>()?);
     }
     match mode {
-        Some(mode) => Ok(options.condition(condition(provider, mode)?)),
+        Some(mode) => Ok(options.condition(condition(names, mode)?)),
         None => Ok(options),
     }
 }
 
-fn condition(provider: Provider, mode: &Bound<'_, PyAny>) -> PyResult<Condition> {
+fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition> {
     if let Ok(name) = mode.extract::<String>() {
         return match name.as_str() {
             "overwrite" => Ok(Condition::None),
@@ -58,12 +59,12 @@ fn condition(provider: Provider, mode: &Bound<'_, PyAny>) -> PyResult<Condition>
         state.get_item(name)?.map(|text| text.extract::<Option<String>>()).transpose().map(Option::flatten)
     };
     let (e_tag, version): (Option<String>, Option<String>) = (text("e_tag")?, text("version")?);
-    let state = match provider {
-        Provider::Gcs => version.map(|version| generation(mode.py(), &version)).transpose()?,
-        Provider::S3 => e_tag.map(|e_tag| etag(&e_tag)),
+    let state = match names {
+        VersionNames::Generation => version.map(|version| generation(mode.py(), &version)).transpose()?,
+        VersionNames::ETagAndId => e_tag.map(|e_tag| etag(&e_tag)),
     };
     state.map(Condition::Matches).ok_or_else(|| {
-        let wanted = if provider == Provider::Gcs { "'version', a generation" } else { "'e_tag'" };
+        let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };
         PyValueError::new_err(format!("what is to be replaced is named by {wanted}"))
     })
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
+use laneway::dialect::VersionNames;
 use laneway::{
     Canceller, Client, CopyRequest, Error, Event, Filter, Gzip, Job as Running, Location, Outcome, Progress,
-    Provider, RemoveRequest, Summary, SyncRequest,
+    RemoveRequest, Summary, SyncRequest,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -56,8 +57,8 @@ impl Job {
         let mut request = CopyRequest::new(locations(py, &sources)?, location(py, &destination)?);
         let attributes = wishes.get_item("attributes")?.map(Bound::cast_into::<PyDict>).transpose()?;
         let tags = wishes.get_item("tags")?.map(Bound::cast_into::<PyDict>).transpose()?;
-        // Which provider is meant only matters to conditions, of which there are none.
-        let put = options(Provider::S3, attributes.as_ref(), tags.as_ref(), None)?;
+        // The names of versions only matter to conditions, of which there are none.
+        let put = options(VersionNames::ETagAndId, attributes.as_ref(), tags.as_ref(), None)?;
         request = request.put(put);
         let mut filter = Filter::default();
         for (name, value) in wishes {

@@ -1,6 +1,7 @@
 //! A bucket, or the part of one below a prefix.
 
-use laneway::{Bucket, Provider};
+use laneway::Bucket;
+use laneway::dialect::VersionNames;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -69,7 +70,7 @@ impl ObjectStore {
 }
 
 impl ObjectStore {
-    pub(crate) fn provider(&self) -> Provider {
-        self.bucket.provider()
+    pub(crate) fn versions(&self) -> VersionNames {
+        self.bucket.capabilities().versions
     }
 }

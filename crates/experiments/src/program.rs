@@ -63,7 +63,7 @@ impl Program {
             Self::Aws => "program-aws",
             Self::Gcloud => "program-gcloud",
             Self::Laneway(Provider::Gcs) => "program-laneway-gcs",
-            Self::Laneway(Provider::S3) => "program-laneway-s3",
+            Self::Laneway(_) => "program-laneway-s3",
             Self::Obstore => "program-obstore",
             Self::Rclone => "program-rclone",
             Self::S5cmd => "program-s5cmd",
@@ -78,9 +78,9 @@ impl Program {
             (Self::Laneway(Provider::Gcs), Chore::Copy) => "GCS, the program laneway cp",
             (Self::Laneway(Provider::Gcs), Chore::List) => "GCS, the program laneway ls -r",
             (Self::Laneway(Provider::Gcs), Chore::Clean) => "GCS, the program laneway rm -r",
-            (Self::Laneway(Provider::S3), Chore::Copy) => "S3, the program laneway cp",
-            (Self::Laneway(Provider::S3), Chore::List) => "S3, the program laneway ls -r",
-            (Self::Laneway(Provider::S3), Chore::Clean) => "S3, the program laneway rm -r",
+            (Self::Laneway(_), Chore::Copy) => "S3, the program laneway cp",
+            (Self::Laneway(_), Chore::List) => "S3, the program laneway ls -r",
+            (Self::Laneway(_), Chore::Clean) => "S3, the program laneway rm -r",
             (Self::Obstore, _) => "GCS, a Python script with obstore (takes any certificate)",
             (Self::Rclone, Chore::Copy) => "S3, the program rclone copy, 50 transfers",
             (Self::Rclone, Chore::List) => "S3, the program rclone lsf -R --fast-list",
@@ -91,7 +91,7 @@ impl Program {
         };
         let group = match self.provider() {
             Provider::Gcs => "GCS, whole programs",
-            Provider::S3 => "S3, whole programs",
+            _ => "S3, whole programs",
         };
         Rung { method: Way::Program(self), name, description, group }
     }

@@ -163,7 +163,7 @@ impl Site {
             .region(self.region.clone());
         client = match self.provider {
             Provider::Gcs => client.gcs_endpoint(self.endpoint.clone()),
-            Provider::S3 => client.s3_endpoint(self.endpoint.clone()),
+            _ => client.s3_endpoint(self.endpoint.clone()),
         };
         if let Some(token) = self.access.bearer() {
             client = client.header(AUTHORIZATION.as_str(), &String::from_utf8_lossy(token.as_bytes()))?;

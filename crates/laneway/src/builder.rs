@@ -8,7 +8,8 @@ use std::{fmt, io};
 
 use http::{HeaderName, HeaderValue};
 use laneway_store::{
-    AccessKey, CredentialProvider, CustomerKey, Environment, RequestChecksums, SseAlgorithm, may_be_added,
+    AccessKey, CredentialProvider, CustomerKey, Dialect, Environment, RequestChecksums, SseAlgorithm,
+    may_be_added,
 };
 
 use crate::engine::EngineBuilder;
@@ -376,6 +377,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn upload_journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.upload_journals = Some(folder.into());
+        self
+    }
+
+    /// Adds a dialect of the caller's: URLs of its scheme ([`Provider::other`](crate::Provider::other)) name objects of its store, for every
+    /// verb and job. A dialect of a cloud's own scheme takes that cloud's place.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
+        self.settings.dialects.push(dialect);
         self
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times};
-use laneway_store::{Listings, ObjectMeta, Provider, Requests, Store};
+use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, Requests, Store};
 
 use crate::files::panic_text;
 use crate::fork::{OfProcess, PerProcess};
@@ -67,6 +67,11 @@ impl Client {
         let started = Arc::new(State::start(&self.inner.engine, &self.inner.settings)?);
         *state = Some(Arc::clone(&started));
         Ok(started)
+    }
+
+    /// Returns what a kind of store can do; `None` where this client has no dialect for it.
+    pub fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
+        self.inner.settings.capabilities(provider)
     }
 
     /// Where its calls run and count, in this process.
@@ -256,8 +261,9 @@ impl Client {
             let state = Arc::clone(&state);
             move |provider| state.store(provider).map(ask).unwrap_or_default()
         };
-        let added = [Provider::Gcs, Provider::S3].map(of(Store::fingerprint)).concat();
-        RunManifest::open(file.into(), &Subject::run(&folder, added).at(of(Store::endpoint)))
+        let added: String = state.providers().map(of(Store::fingerprint)).collect();
+        let subject = Subject::run(&folder, added).at(state.providers(), of(Store::endpoint));
+        RunManifest::open(file.into(), &subject)
     }
 
     /// Compares two places by their listings. What differs fails, as an item of its own.

@@ -126,7 +126,7 @@ async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
             let job = Arc::clone(&search.job);
             let mut sizes = Sizes::begin(&job, &request);
             let store = |provider| job.store(provider).cloned();
-            let ahead = asked_ahead(&request, store, |provider, id| is_asked(&job, &request, provider, id));
+            let ahead = asked_ahead(&request, store, |store, id| is_asked(&job, &request, store, id));
             let mut ahead = std::pin::pin!(ahead);
             let mut downloads = Downloads::new(&mut search, folder);
             while let Some((source, answer)) = ahead.next().await {

@@ -14,11 +14,11 @@ mod verify;
 
 use std::sync::Arc;
 
-use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
+use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
 use crate::folder::{Place, Placing};
 use crate::location::url;
-use crate::preserve::Attributes;
+use crate::preserve::{Attributes, Preserve};
 use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error, Op, moved};
 
@@ -60,13 +60,13 @@ impl Item {
 
 impl CopyRequest {
     /// How the file that an object becomes is put in its place. The first of the descriptions that tells the object's metadata counts.
-    fn placing(&self, provider: Provider, described: [Option<&ObjectMeta>; 2]) -> Placing {
+    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
         Placing {
             durable: self.durable,
             only_absent: self.no_clobber,
-            attributes: attributes.to_be_set(self.preserves(provider)),
+            attributes: attributes.to_be_set(preserve),
         }
     }
 }

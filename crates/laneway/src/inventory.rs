@@ -187,6 +187,10 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
     match taker.place.provider {
         Provider::S3 => s3::read(opener, manifest, taker),
         Provider::Gcs => gcs::read(opener, manifest, taker),
+        _ => Err(Error::refused(
+            opener.origin.name(),
+            "this is a cloud's manifest.json; of this store only what ls -r --json prints is read",
+        )),
     }
 }
 

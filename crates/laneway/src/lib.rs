@@ -102,6 +102,7 @@ mod client;
 mod content_type;
 mod copy;
 mod descriptors;
+pub mod dialect;
 mod download;
 mod engine;
 mod environment;

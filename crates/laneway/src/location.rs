@@ -130,11 +130,11 @@ impl FromStr for Location {
         let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
             return Ok(Self::Local(PathBuf::from(text)));
         };
-        let provider = match scheme.to_ascii_lowercase().as_str() {
-            "gs" => Provider::Gcs,
-            "s3" => Provider::S3,
-            "file" => return Ok(Self::Local(PathBuf::from(rest))),
-            "az" | "abfs" | "abfss" => {
+        let lower = scheme.to_ascii_lowercase();
+        let provider = match (lower.as_str(), Provider::of_scheme(&lower)) {
+            (_, Some(provider)) => provider,
+            ("file", None) => return Ok(Self::Local(PathBuf::from(rest))),
+            ("az" | "abfs" | "abfss", None) => {
                 return Err(Error::usage(without_secrets(scheme, rest), "Azure is not supported yet"));
             }
             _ => {
@@ -145,7 +145,7 @@ impl FromStr for Location {
         };
         let (bucket, key) = match provider {
             Provider::S3 => bucket_and_key(rest),
-            Provider::Gcs => rest.split_once('/').unwrap_or((rest, "")),
+            _ => rest.split_once('/').unwrap_or((rest, "")),
         };
         if names_user(provider, bucket, key) {
             return Err(Error::usage(without_secrets(scheme, rest), "a URL takes no user and no password"));
@@ -248,6 +248,7 @@ fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
                 && version.bytes().any(|b| b.is_ascii_digit());
             is_id || version == "null"
         }
+        _ => false,
     };
     (is_version && Pattern::parse(key).is_none()).then_some((key, version))
 }

@@ -2,7 +2,7 @@
 //! live object, and remove that.
 
 use http::StatusCode;
-use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
+use laneway_store::{ObjectId, ObjectMeta, Store, Version, VersionNames};
 
 use crate::Error;
 use crate::location::url;
@@ -16,7 +16,7 @@ const NULL: &str = "null";
 /// What the store says, or that it answers with something else.
 pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> {
     match store.head(id, None).await {
-        Ok(meta) if is_it(store.provider(), id, &meta) => Ok(meta.size),
+        Ok(meta) if is_it(store.capabilities().versions, id, &meta) => Ok(meta.size),
         Ok(meta) => {
             let answered = match (&meta.version_id, &meta.version) {
                 (Some(other), _) => format!("version {other}"),
@@ -33,15 +33,15 @@ pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> 
 }
 
 /// Whether an answer is about the version that was asked for.
-fn is_it(provider: Provider, id: &ObjectId, answered: &ObjectMeta) -> bool {
+fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
     let asked = id.version.as_deref();
-    match (provider, &answered.version) {
-        (Provider::Gcs, Some(Version::Generation(generation))) => {
+    match (names, &answered.version) {
+        (VersionNames::Generation, Some(Version::Generation(generation))) => {
             asked == Some(generation.to_string().as_str())
         }
-        (Provider::Gcs, _) => false,
+        (VersionNames::Generation, _) => false,
         // Where a bucket has never kept versions, there is the one, and no answer names it.
-        (Provider::S3, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
+        (VersionNames::ETagAndId, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }
 
@@ -53,11 +53,20 @@ mod tests {
     fn only_the_version_that_was_asked_for_is_it() {
         let id = |version: &str| ObjectId::new("b", "k").at_version(version);
         let mut answered = ObjectMeta::new(id("x"), 1);
-        assert!(is_it(Provider::S3, &id("null"), &answered) && !is_it(Provider::S3, &id("v1"), &answered));
-        assert!(!is_it(Provider::Gcs, &id("17"), &answered));
+        assert!(
+            is_it(VersionNames::ETagAndId, &id("null"), &answered)
+                && !is_it(VersionNames::ETagAndId, &id("v1"), &answered)
+        );
+        assert!(!is_it(VersionNames::Generation, &id("17"), &answered));
         answered.version_id = Some("v1".to_owned());
-        assert!(is_it(Provider::S3, &id("v1"), &answered) && !is_it(Provider::S3, &id("null"), &answered));
+        assert!(
+            is_it(VersionNames::ETagAndId, &id("v1"), &answered)
+                && !is_it(VersionNames::ETagAndId, &id("null"), &answered)
+        );
         answered.version = Some(Version::Generation(17));
-        assert!(is_it(Provider::Gcs, &id("17"), &answered) && !is_it(Provider::Gcs, &id("18"), &answered));
+        assert!(
+            is_it(VersionNames::Generation, &id("17"), &answered)
+                && !is_it(VersionNames::Generation, &id("18"), &answered)
+        );
     }
 }

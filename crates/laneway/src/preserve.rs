@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use laneway_store::{Provider, Retention};
+use laneway_store::{FileAttributes, Retention};
 
 /// `gcloud storage`'s names.
 const GCS_MTIME: &str = "goog-reserved-file-mtime";
@@ -66,24 +66,24 @@ impl Attributes {
     }
 
     /// As metadata of an object.
-    pub(crate) fn metadata(&self, provider: Provider) -> Vec<(String, String)> {
-        let mtime = self.mtime.map(|(s, ns)| match (provider, ns) {
-            (Provider::Gcs, _) | (Provider::S3, 0) => s.to_string(),
+    pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
+        let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
+            (FileAttributes::Gcloud, _) | (FileAttributes::Rclone, 0) => s.to_string(),
             // Before 1970 the fraction counts towards it.
-            (Provider::S3, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
-            (Provider::S3, ns) => format!("{s}.{ns:09}"),
+            (FileAttributes::Rclone, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
+            (FileAttributes::Rclone, ns) => format!("{s}.{ns:09}"),
         });
-        let names = match provider {
-            Provider::Gcs => [GCS_MTIME, GCS_MODE, GCS_UID, GCS_GID],
-            Provider::S3 => [MTIME, MODE, UID, GID],
+        let keys = match names {
+            FileAttributes::Gcloud => [GCS_MTIME, GCS_MODE, GCS_UID, GCS_GID],
+            FileAttributes::Rclone => [MTIME, MODE, UID, GID],
         };
-        let mode = self.mode.map(|mode| match provider {
-            Provider::Gcs => format!("{mode:03o}"),
+        let mode = self.mode.map(|mode| match names {
+            FileAttributes::Gcloud => format!("{mode:03o}"),
             // With the kind of file, as rclone has it.
-            Provider::S3 => format!("{:o}", 0o100_000 | mode),
+            FileAttributes::Rclone => format!("{:o}", 0o100_000 | mode),
         });
         let values = [mtime, mode, self.uid.map(|uid| uid.to_string()), self.gid.map(|gid| gid.to_string())];
-        let pairs = names.into_iter().zip(values);
+        let pairs = keys.into_iter().zip(values);
         pairs.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
@@ -125,7 +125,9 @@ mod tests {
 
     #[test]
     fn what_a_file_is_comes_back_out_of_an_objects_metadata() {
-        for (provider, ns) in [(Provider::Gcs, 0), (Provider::S3, 0), (Provider::S3, 5_000_001)] {
+        for (provider, ns) in
+            [(FileAttributes::Gcloud, 0), (FileAttributes::Rclone, 0), (FileAttributes::Rclone, 5_000_001)]
+        {
             for s in [1_700_000_000, 0, -1, -1_000] {
                 let all =
                     Attributes { mtime: Some((s, ns)), mode: Some(0o640), uid: Some(1000), gid: Some(0) };
@@ -139,9 +141,9 @@ mod tests {
     fn metadata_are_what_gcloud_and_rclone_write() {
         let all = Attributes { mtime: Some((17, 500_000_000)), mode: Some(0o44), uid: Some(1), gid: Some(2) };
         let gcs = metadata(&[(GCS_MTIME, "17"), (GCS_MODE, "044"), (GCS_UID, "1"), (GCS_GID, "2")]);
-        assert_eq!(all.metadata(Provider::Gcs).into_iter().collect::<BTreeMap<_, _>>(), gcs);
+        assert_eq!(all.metadata(FileAttributes::Gcloud).into_iter().collect::<BTreeMap<_, _>>(), gcs);
         let s3 = metadata(&[("mtime", "17.500000000"), ("mode", "100044"), ("uid", "1"), ("gid", "2")]);
-        assert_eq!(all.metadata(Provider::S3).into_iter().collect::<BTreeMap<_, _>>(), s3);
+        assert_eq!(all.metadata(FileAttributes::Rclone).into_iter().collect::<BTreeMap<_, _>>(), s3);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use laneway_store::{Condition, ObjectMeta, Provider, PutOptions};
+use laneway_store::{Condition, FileAttributes, ObjectMeta, PutOptions};
 
 use crate::preserve::Attributes;
 use crate::{CopyRequest, content_type, gzip};
@@ -30,7 +30,7 @@ impl CopyRequest {
     /// What the file is besides its bytes is kept where that was asked for.
     pub(crate) fn options_of_file(
         &self,
-        provider: Provider,
+        names: FileAttributes,
         key: &str,
         path: &Path,
         attributes: Attributes,
@@ -41,7 +41,7 @@ impl CopyRequest {
             put.content_type = name.and_then(content_type::guess).map(str::to_owned);
         }
         if self.preserve {
-            for (name, value) in attributes.metadata(provider) {
+            for (name, value) in attributes.metadata(names) {
                 put.metadata.entry(name).or_insert(value);
             }
         }

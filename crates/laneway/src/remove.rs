@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::attempts::counted;
-use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version};
+use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, VersionNames};
 
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
@@ -94,7 +94,7 @@ async fn search_one(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        if let Some(error) = request.inventory.as_ref().and_then(|_| unbound(provider, &arrived)) {
+        if let Some(error) = request.inventory.as_ref().and_then(|_| unbound(store, &arrived)) {
             break Err(error);
         }
         job.progress.found(arrived.len() as u64, 0);
@@ -123,17 +123,24 @@ async fn search_one(
 }
 
 /// Refuses objects of an inventory that doesn't tell in which state they are to be removed.
-fn unbound(provider: Provider, objects: &[SourceObject]) -> Option<Error> {
+fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
+    let names = store.capabilities().versions;
     let version = |object: &SourceObject| object.meta.as_ref().and_then(|meta| meta.version.clone());
-    let is_bound = |object: &&SourceObject| match (provider, version(object)) {
-        (Provider::Gcs, Some(Version::Generation(_))) | (Provider::S3, Some(Version::ETag(_))) => true,
-        (_, Some(_) | None) => false,
+    let is_bound = |object: &&SourceObject| {
+        matches!(
+            (names, version(object)),
+            (VersionNames::Generation, Some(Version::Generation(_)))
+                | (VersionNames::ETagAndId, Some(Version::ETag(_)))
+        )
     };
     let object = objects.iter().find(|object| !is_bound(object))?;
-    let wanted = if provider == Provider::Gcs { "generation" } else { "ETag" };
+    let wanted = match names {
+        VersionNames::Generation => "generation",
+        VersionNames::ETagAndId => "ETag",
+    };
     let why =
         format!("the inventory doesn't tell its {wanted}, without which what replaced it could be removed");
-    Some(Error::refused(url(provider, &object.id), why))
+    Some(Error::refused(url(store.provider(), &object.id), why))
 }
 
 /// Removes what waits: versions, and once those are gone, the delete markers above them.
@@ -402,12 +409,12 @@ async fn remove_together(
     ends
 }
 
-/// Removes an object that was named and not listed. S3 calls removing what isn't there a success; here it is an
-/// error, so S3 is asked first, unless that is fine. Who may remove an object and not read it gets S3's own answer.
+/// Removes an object that was named and not listed. A missing object is an error here. A store that calls its removal a success is
+/// asked for the object first, unless that is fine. Callers who may remove an object and not read it get the store's own answer.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;
-    } else if store.provider() == Provider::S3 && !is_missing_fine {
+    } else if !store.capabilities().delete_tells_missing && !is_missing_fine {
         match store.head(id, None).await {
             Err(error) if !error.is_permission() => return Err(error.into()),
             _ => {}

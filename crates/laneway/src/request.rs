@@ -7,7 +7,7 @@ mod setters;
 mod sync;
 mod verify;
 
-use laneway_store::{Provider, PutOptions};
+use laneway_store::{Capabilities, PutOptions};
 
 use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
@@ -129,11 +129,11 @@ impl CopyRequest {
     }
 
     /// What of files besides their bytes is set on them, of what the objects of a store carry.
-    pub(crate) fn preserves(&self, provider: Provider) -> Preserve {
-        match (self.preserve, self.sets_times, provider) {
+    pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
+        match (self.preserve, self.sets_times, from.get_tells_metadata) {
             (true, ..) => Preserve::All,
             // A time that no listing shows would make the file look older than its object.
-            (false, true, Provider::Gcs) => Preserve::Times,
+            (false, true, false) => Preserve::Times,
             (false, ..) => Preserve::Nothing,
         }
     }

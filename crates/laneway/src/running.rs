@@ -208,7 +208,9 @@ impl Running {
             Manifest::File(path) => path.display().to_string(),
             Manifest::Run(_) => String::new(),
         };
-        let subject = subject.at(|provider| self.store(provider).map(Store::endpoint).unwrap_or_default());
+        let subject = subject.at(self.engine.providers(), |provider| {
+            self.store(provider).map(Store::endpoint).unwrap_or_default()
+        });
         let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
         // There is one for each job.
         let _ = self.manifest.set(kept);

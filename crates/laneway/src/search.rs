@@ -54,16 +54,18 @@ pub(crate) async fn asked(
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
-    is_wanted: impl Fn(Provider, &ObjectId) -> bool + 'a,
+    is_wanted: impl Fn(&Store, &ObjectId) -> bool + 'a,
 ) -> impl Stream<Item = (&'a Location, Asked)> + 'a {
     let is_single = request.files_from.is_none() && request.inventory.is_none();
     let object = move |source: &Location| {
         let (provider, id) = source.as_object().filter(|_| is_single)?;
         let is_one = !Source::of(id.clone(), request.recursive).is_listed();
-        (is_one && is_wanted(provider, &id)).then_some((provider, id))
+        let store = is_one.then(|| store(provider))?;
+        let is_wanted = store.as_ref().map_or(true, |store| is_wanted(store, &id));
+        is_wanted.then_some((store, id))
     };
     let ask = move |source: &'a Location| {
-        let object = object(source).map(|(provider, id)| (store(provider), id));
+        let object = object(source);
         async move {
             let Some((store, id)) = object else { return (source, None) };
             let asked = match store {

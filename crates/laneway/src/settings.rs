@@ -1,9 +1,11 @@
 //! What a client is set to.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
+use laneway_store::{Capabilities, Dialect, Provider, capabilities_of};
 
 use crate::engine::Network;
 use crate::plan::copies::CopySizes;
@@ -20,10 +22,18 @@ pub(crate) struct Settings {
     pub(crate) retry_unanswered_for: Duration,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
+    /// Dialects of the caller's, each for URLs of its own scheme.
+    pub(crate) dialects: Vec<Arc<dyn Dialect>>,
     pub(crate) epoch: Instant,
 }
 
 impl Settings {
+    /// What a kind of store can do, where this client reaches such stores.
+    pub(crate) fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
+        let own = self.dialects.iter().find(|dialect| dialect.provider() == provider);
+        own.map(|dialect| dialect.capabilities()).or_else(|| capabilities_of(provider))
+    }
+
     /// Tries again for as long as the caller says, whether or not a server has answered before.
     pub(crate) fn set_retry_for(&mut self, time: Duration) {
         (self.retry_for, self.retry_unanswered_for) = (time, time);
@@ -41,6 +51,7 @@ impl Default for Settings {
             retry_unanswered_for: lanes.retry_unanswered_for,
             copy_sizes: CopySizes::default(),
             upload_journals: None,
+            dialects: Vec::new(),
             epoch: Instant::now(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Lanes;
-use laneway_store::{Listings, Provider, Requests, Store};
+use laneway_store::{Dialect, Listings, Provider, Requests, Store};
 
 use crate::engine::Machinery;
 use crate::files::Files;
@@ -24,7 +24,8 @@ pub(crate) struct State {
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
     pub(crate) machinery: Arc<Machinery>,
-    stores: [Slot; 2],
+    /// The clouds' stores, and those of the caller's dialects.
+    stores: Vec<(Provider, Slot)>,
     settings: laneway_store::Settings,
     epoch: Instant,
 }
@@ -50,6 +51,7 @@ impl State {
             retry_unanswered_for,
             copy_sizes,
             upload_journals,
+            dialects,
             epoch,
         } = settings.clone();
         let mut network = network;
@@ -66,40 +68,56 @@ impl State {
             copy_sizes,
             upload_journals,
             machinery,
-            stores: Default::default(),
+            stores: Vec::new(),
             settings: store,
             epoch,
-        })
+        }
+        .with_stores(dialects))
     }
 
     /// What has been asked of a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
-        self.slot(provider).store.get().map_or_else(Requests::default, Store::requests)
+        self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Requests::default, Store::requests)
     }
 
     /// What listings of a provider's buckets have taken.
     pub(crate) fn listings(&self, provider: Provider) -> Listings {
-        self.slot(provider).store.get().map_or_else(Listings::default, Store::listings)
+        self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
     }
 
     /// Whether this is the first time that it is asked of a provider, before a large upload.
     pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
-        !self.slot(provider).has_uploaded.swap(true, Ordering::Relaxed)
+        self.slot(provider).is_some_and(|slot| !slot.has_uploaded.swap(true, Ordering::Relaxed))
     }
 
-    fn slot(&self, provider: Provider) -> &Slot {
-        match provider {
-            Provider::Gcs => &self.stores[0],
-            Provider::S3 => &self.stores[1],
+    fn with_stores(mut self, dialects: Vec<Arc<dyn Dialect>>) -> Self {
+        self.stores.extend(Provider::CLOUDS.map(|provider| (provider, Slot::default())));
+        for dialect in dialects {
+            let (provider, slot) = (dialect.provider(), Slot::default());
+            let _ = slot.store.set(Store::of(dialect, self.lanes.clone()));
+            self.stores.retain(|(other, _)| *other != provider);
+            self.stores.push((provider, slot));
         }
+        self
+    }
+
+    fn slot(&self, provider: Provider) -> Option<&Slot> {
+        self.stores.iter().find(|(other, _)| *other == provider).map(|(_, slot)| slot)
+    }
+
+    /// Every kind of store that there is.
+    pub(crate) fn providers(&self) -> impl Iterator<Item = Provider> {
+        self.stores.iter().map(|(provider, _)| *provider)
     }
 
     /// The store of a provider, made at its first use.
     ///
     /// # Errors
-    /// For an endpoint that is no URL.
+    /// For an endpoint that is no URL, or a scheme whose dialect this client doesn't have.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
-        let slot = &self.slot(provider).store;
+        let Some(Slot { store: slot, .. }) = self.slot(provider) else {
+            return Err(no_dialect(provider));
+        };
         if let Some(store) = slot.get() {
             return Ok(store);
         }
@@ -111,4 +129,10 @@ impl State {
     pub(crate) fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
+}
+
+/// URLs of a scheme that another client's dialect has reserved.
+pub(crate) fn no_dialect(provider: Provider) -> Error {
+    let why = "this client has no dialect for such URLs: ClientBuilder::dialect adds one";
+    Error::usage(format!("{}://", provider.scheme()), why)
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use futures_util::{StreamExt as _, stream};
 
-use crate::exchange::{Dialect, Exchange, Sent};
+use crate::exchange::{Exchange, HttpDialect, Sent};
 use crate::judge::{self, Failure};
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
@@ -33,7 +33,7 @@ impl From<Error> for FailedTogether {
 }
 
 /// A dialect that deletes an object.
-pub(crate) trait Deletes: Dialect + Sized {
+pub(crate) trait Deletes: HttpDialect + Sized {
     /// Deletes an object in the state that `condition` names and in no other.
     fn delete(&self, id: &ObjectId, condition: &Condition) -> impl Future<Output = Result<(), Error>> + Send;
 }
@@ -55,10 +55,6 @@ pub(crate) trait DeletesMany: Deletes {
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
     ) -> impl Future<Output = Result<(Vec<Fate>, Sent), FailedTogether>> + Send;
-
-    fn delete_many_max(&self) -> usize {
-        Self::OBJECTS_MAX
-    }
 
     /// The outcomes stand in the order of the objects.
     async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {

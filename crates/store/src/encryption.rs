@@ -189,6 +189,25 @@ pub(crate) enum Keyed {
     PartCopy,
 }
 
+/// Which customer's key a read sends.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ReadAs {
+    /// The key of the store's own objects.
+    #[default]
+    Object,
+    /// [`Encryption::source_customer_key`](crate::Encryption::source_customer_key): the object is the source of a copy.
+    CopySource,
+}
+
+impl From<ReadAs> for Keyed {
+    fn from(read: ReadAs) -> Self {
+        match read {
+            ReadAs::Object => Self::Object,
+            ReadAs::CopySource => Self::Source,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -163,7 +163,8 @@ impl ErrorKind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, operation: Operation, message: impl Into<String>) -> Self {
+    /// Makes an error of a verb.
+    pub fn new(kind: ErrorKind, operation: Operation, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
             operation,
@@ -182,12 +183,16 @@ impl Error {
         }))
     }
 
-    pub(crate) fn on(mut self, target: impl Into<String>) -> Self {
+    /// Names the bucket or endpoint, as a URL.
+    #[must_use]
+    pub fn on(mut self, target: impl Into<String>) -> Self {
         self.0.target = target.into();
         self
     }
 
-    pub(crate) fn on_object(self, provider: Provider, id: &ObjectId) -> Self {
+    /// Names the object.
+    #[must_use]
+    pub fn on_object(self, provider: Provider, id: &ObjectId) -> Self {
         self.on(format!("{}://{id}", provider.scheme()))
     }
 
@@ -197,18 +202,24 @@ impl Error {
         self
     }
 
-    pub(crate) fn after(mut self, attempts: u32, elapsed: Duration) -> Self {
+    /// Tells how many attempts were made, and how long they took together.
+    #[must_use]
+    pub fn after(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
         self.0.elapsed = elapsed;
         self
     }
 
-    pub(crate) fn retryable(mut self, retryable: bool) -> Self {
+    /// Marks whether the same, later, can succeed.
+    #[must_use]
+    pub fn retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = retryable;
         self
     }
 
-    pub(crate) fn interrupted(mut self, interrupted: bool) -> Self {
+    /// Marks that a body broke after bytes of it had reached the sink.
+    #[must_use]
+    pub fn interrupted(mut self, interrupted: bool) -> Self {
         self.0.interrupted = interrupted;
         self
     }
@@ -219,7 +230,9 @@ impl Error {
         self
     }
 
-    pub(crate) fn uncertain(mut self, uncertain: bool) -> Self {
+    /// Marks that an attempt may have been carried out although its answer was lost.
+    #[must_use]
+    pub fn uncertain(mut self, uncertain: bool) -> Self {
         self.0.uncertain = uncertain;
         self
     }
@@ -266,7 +279,9 @@ impl Error {
         self.0.uncertain
     }
 
-    pub(crate) fn because(mut self, source: impl Into<SinkError>) -> Self {
+    /// Adds the error that caused it.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<SinkError>) -> Self {
         self.0.source = Some(source.into());
         self
     }

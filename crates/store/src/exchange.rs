@@ -1,6 +1,6 @@
 //! Ties a verb's request to the attempts that lanes make of it, and the last answer to a type or an error.
 
-mod dialect;
+mod http_dialect;
 mod outgoing;
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::Method;
 use laneway_lanes::{Alike, Breaks, Call, Ended, Head, Hedge, Kind, Request, Response, Sink, Verdict};
 
-pub(crate) use self::dialect::{Dialect, Sign};
+pub(crate) use self::http_dialect::{HttpDialect, Sign};
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
 use crate::delivery::{Delivery, Described, Hedged, Refused};
 use crate::judge::{self, Ending, Failure};
@@ -53,7 +53,7 @@ pub(crate) struct Sent {
     pub(crate) secrets: Secrets,
 }
 
-impl<'a, D: Dialect> Exchange<'a, D> {
+impl<'a, D: HttpDialect> Exchange<'a, D> {
     pub(crate) fn object(dialect: &'a D, operation: Operation, id: &'a ObjectId) -> Self {
         let version = id.version.as_deref();
         Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key), version, prefix: &id.key }
@@ -91,11 +91,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
         let mut message = message.into();
         if is_html(sent) || message.ends_with(HTML) || message.ends_with("<html>") {
-            let service = match D::PROVIDER {
-                Provider::Gcs => "Google Cloud Storage",
-                Provider::S3 => "Amazon S3",
-            };
-            let endpoint = self.dialect.endpoint();
+            let (endpoint, service) = (self.dialect.endpoint(), D::SERVICE);
             message = format!("{endpoint} didn't answer like {service}: it sent HTML; check the endpoint");
         }
         self.error(ErrorKind::Server, sent.secrets.cleared(message))
@@ -390,7 +386,7 @@ struct Attempts<'a, D> {
     shown: &'a Arc<Mutex<Secrets>>,
 }
 
-impl<D: Dialect> Call for Attempts<'_, D> {
+impl<D: HttpDialect> Call for Attempts<'_, D> {
     type Refusal = Error;
 
     async fn request(&self, _attempt: u32) -> Result<Request, Error> {
@@ -468,7 +464,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     }
 }
 
-impl<D: Dialect> Attempts<'_, D> {
+impl<D: HttpDialect> Attempts<'_, D> {
     /// Has the question asked after an attempt that failed, and the bytes sent again where its answer wants all of them.
     fn after_question(&self, outcome: &Result<Response, laneway_lanes::Error>, verdict: Verdict) -> Verdict {
         let Some(question) = &self.question else { return verdict };

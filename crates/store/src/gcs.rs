@@ -4,13 +4,13 @@ mod acl;
 mod batch;
 mod buckets;
 mod delete;
+mod dialect;
 mod encryption;
 mod failure;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod get;
 mod head;
-mod lacking;
 mod lenient;
 mod list;
 mod multipart;
@@ -23,19 +23,19 @@ mod sign;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use laneway_lanes::{Lanes, Path, Protocol, Request, Response, Spare};
+use laneway_lanes::{Lanes, Protocol, Request, Response};
 
+pub(crate) use self::dialect::CAPABILITIES;
 use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
 use crate::endpoint::{Endpoint, is_private};
-use crate::exchange::{Dialect, Outgoing, Sign};
+use crate::exchange::{HttpDialect, Outgoing, Sign};
 use crate::judge::Failure;
 use crate::requests::Tally;
-use crate::settings::fingerprint;
 use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 /// The GCS dialect with its endpoint and credentials.
@@ -106,23 +106,6 @@ impl Gcs {
             lacks_batch: AtomicBool::new(false),
         }))
     }
-
-    pub(crate) fn anticipate(&self, _bucket: &str, requests: usize) {
-        self.lanes.anticipate(&self.endpoint.origin, requests);
-    }
-
-    pub(crate) async fn path(&self, _bucket: &str) -> Path {
-        self.lanes.path(&self.endpoint.origin).await
-    }
-
-    pub(crate) async fn spare(&self, _bucket: &str) -> Spare {
-        self.lanes.spare(&self.endpoint.origin).await
-    }
-
-    pub(crate) fn fingerprint(&self) -> String {
-        let headers = [&self.headers, &self.added_headers];
-        fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
-    }
 }
 
 /// A JSON call's target that asks for an answer without indentation, which GCS's answers have by default
@@ -169,8 +152,10 @@ impl Sign for Signer {
     }
 }
 
-impl Dialect for Gcs {
+impl HttpDialect for Gcs {
     const PROVIDER: Provider = Provider::Gcs;
+
+    const SERVICE: &'static str = "Google Cloud Storage";
 
     fn lanes(&self) -> &Lanes {
         &self.lanes
@@ -232,10 +217,6 @@ impl Dialect for Gcs {
 
     fn learn(&self, _bucket: &str, _: &Outgoing, failure: &Failure, credential: u64) -> bool {
         failure.status == StatusCode::UNAUTHORIZED && self.credentials.replaces(credential)
-    }
-
-    fn supports_multipart(&self) -> bool {
-        !self.lacks_multipart.load(Ordering::Acquire)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What GCS and S3 call things: requests, answers, errors, credentials.
 //!
-//! [`Store`] is the plain face over an enum of dialects: `head get put delete delete_many list copy`, multipart
-//! (`begin part list_parts complete abort`) and GCS's resumable sessions. Every dialect is a folder of verbs; each verb is a pure
-//! function from arguments to a request, a pure function from an answer to a type, and a few lines that send the one
-//! and read the other over [`laneway_lanes::Lanes`].
+//! [`Store`] is the plain face of a [`Dialect`]: `head get put delete delete_many list copy`, multipart
+//! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of verbs; each
+//! verb is a pure function from arguments to a request, a pure function from an answer to a type, and a few lines that send the
+//! one and read the other over [`laneway_lanes::Lanes`]. Callers may bring a dialect of their own, and decide by
+//! [`Capabilities`].
 //!
 //! The invariant: keys are bytes of the store, kept exactly, and what a verb reports as done was compared with what
 //! the store says it holds wherever the store says anything.
@@ -13,11 +14,13 @@
 
 mod added_headers;
 mod aws_files;
+mod capabilities;
 mod checksum;
 mod credential_provider;
 mod credentials;
 mod delete_many;
 mod delivery;
+mod dialect;
 mod download;
 #[cfg(feature = "fuzzing")]
 mod drawn_head;
@@ -55,26 +58,27 @@ mod upload;
 mod xml;
 
 pub use added_headers::may_be_added;
+pub use capabilities::{Capabilities, FileAttributes, RequestPrices, VersionNames};
 pub use checksum::{Checksums, CompositeCrc32c};
 pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use credentials::SLOW_CREDENTIALS;
+pub use dialect::Dialect;
 pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
-pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
+pub use encryption::{CustomerKey, Encryption, NotAKey, ReadAs, SseAlgorithm};
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
-pub use laneway_lanes::{Body, Breaks, Route, SinkError};
+pub use laneway_lanes::{Body, Breaks, Path, Route, Segment, SinkError, Spare};
 pub use listing::{List, Page};
 pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
-pub use meta_change::MetaChange;
+pub use meta_change::{Changing, MetaChange};
 pub use new_bucket::NewBucket;
-pub use object::{ObjectId, ObjectMeta, Provider, Version};
+pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
-pub use s3::Changing;
 pub use settings::{MfaPrompt, RequestChecksums, Settings};
-pub use store::Store;
+pub use store::{Store, capabilities_of};
 pub use unless::Unless;
 pub use upload::{
     Appended, Condition, Deletion, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart,

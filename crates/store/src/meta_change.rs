@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{ObjectMeta, PutOptions};
+use laneway_lanes::Head;
+
+use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 
 /// What of an object's description changes. What is `None` or empty stays as it is; a text that is empty takes the field away.
 ///
@@ -119,8 +121,8 @@ impl MetaChange {
         }
     }
 
-    /// All that an object is described by after the change.
-    pub(crate) fn applied(&self, meta: &ObjectMeta) -> PutOptions {
+    /// Returns the whole description that an object has after the change.
+    pub fn applied(&self, meta: &ObjectMeta) -> PutOptions {
         let of = |new: &Option<String>, old: &Option<String>| match new {
             None => old.clone(),
             Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
@@ -147,10 +149,41 @@ impl MetaChange {
     }
 }
 
+/// An object whose change takes several requests: as it was found, and as it is to be described.
+#[derive(Clone, Debug)]
+pub struct Changing {
+    pub(crate) id: ObjectId,
+    pub(crate) meta: ObjectMeta,
+    /// The head of the answer that described it, for what no description has a place for.
+    pub(crate) head: Head,
+    pub(crate) options: PutOptions,
+}
+
+impl Changing {
+    /// The object as it was found.
+    pub fn found(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// Sets the tags that the changed object is to have. An upload has none by itself.
+    #[must_use]
+    pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
+        self.options.tags = tags;
+        self
+    }
+
+    /// The state that is changed, and no other. A weak tag can't be a condition.
+    pub fn condition(&self) -> Condition {
+        match &self.meta.version {
+            Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,
+            version => version.clone().map_or(Condition::None, Condition::Matches),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ObjectId;
 
     #[test]
     fn a_change_sets_clears_and_leaves() {

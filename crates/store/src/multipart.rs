@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::checksum::{decode_crc32c, encode_crc32c};
 use crate::encode::{Query, xml_text};
 use crate::encryption::Keyed;
-use crate::exchange::{Dialect, Exchange, Outgoing, Sent, Unsendable};
+use crate::exchange::{Exchange, HttpDialect, Outgoing, Sent, Unsendable};
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
 
 /// Completing an upload of many parts can take minutes in which nothing is sent.
@@ -22,7 +22,7 @@ const PAGE: &str = "1000";
 const PAGES_MAX: u32 = 100;
 
 /// What the dialects say differently.
-pub(crate) trait SpeaksMultipart: Dialect + Sized {
+pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     /// What stands in the root element of the document that completes an upload.
     const NAMESPACE: &str;
 
@@ -135,7 +135,12 @@ pub(crate) fn part_of<D: SpeaksMultipart>(
 }
 
 /// What is said of a part of which the store has other bytes.
-pub(crate) fn damaged<D: Dialect>(exchange: &Exchange<'_, D>, sent: &Sent, number: u32, name: &str) -> Error {
+pub(crate) fn damaged<D: HttpDialect>(
+    exchange: &Exchange<'_, D>,
+    sent: &Sent,
+    number: u32,
+    name: &str,
+) -> Error {
     let message =
         format!("the store's {name} of part {number} differs from that of the bytes that were sent");
     exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)

@@ -2,29 +2,97 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Checksums, Retention};
 
-/// Whose protocol a store speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// The kind of a store. It decides how URLs are read and which settings apply, and nothing else: see
+/// [`Capabilities`](crate::Capabilities).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Provider {
     /// Google Cloud Storage: the JSON API, and the XML API for parallel multipart uploads.
     Gcs,
     /// Amazon S3 and what speaks its protocol.
     S3,
+    /// A store that speaks a [`Dialect`](crate::Dialect) of the caller's, under the scheme of its URLs: see [`Provider::other`].
+    Other(&'static str),
 }
 
 impl Provider {
-    /// The scheme of its URLs: `gs` or `s3`.
+    /// The clouds whose dialects come with this crate.
+    pub const CLOUDS: [Self; 2] = [Self::Gcs, Self::S3];
+
+    /// Reserves a scheme for a dialect of the caller's, so that URLs of that scheme are read as objects of such a store. A scheme
+    /// stays reserved until the process ends.
+    ///
+    /// # Errors
+    /// [`NotAScheme`] for what is no scheme in lower case, or means something else.
+    pub fn other(scheme: &str) -> Result<Self, NotAScheme> {
+        let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+            && scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b));
+        if !is_scheme || TAKEN.contains(&scheme) {
+            return Err(NotAScheme);
+        }
+        let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = reserved.iter().copied().find(|known| *known == scheme);
+        Ok(Self::Other(known.unwrap_or_else(|| {
+            let scheme: &'static str = Box::leak(scheme.into());
+            reserved.push(scheme);
+            scheme
+        })))
+    }
+
+    /// Returns the kind of store that a URL's scheme, in lower case, names.
+    pub fn of_scheme(scheme: &str) -> Option<Self> {
+        if let Some(cloud) = Self::CLOUDS.into_iter().find(|cloud| cloud.scheme() == scheme) {
+            return Some(cloud);
+        }
+        let reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.iter().copied().find(|known| *known == scheme).map(Self::Other)
+    }
+
+    /// The scheme of its URLs: `gs`, `s3`, or the one that was reserved.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Gcs => "gs",
             Self::S3 => "s3",
+            Self::Other(scheme) => scheme,
         }
+    }
+}
+
+/// Schemes that mean a cloud or a path, or will.
+const TAKEN: [&str; 10] = ["gs", "s3", "gcs", "file", "http", "https", "az", "azure", "abfs", "abfss"];
+
+/// Schemes of dialects of the caller's. One costs its few bytes until the process ends.
+static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// A text that can't be the scheme of a dialect: it isn't one in lower case, or means something else already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a dialect's scheme is a letter and then letters, digits, +, - and . in lower case, and none that Laneway uses itself"
+)]
+pub struct NotAScheme;
+
+impl Serialize for Provider {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Gcs => "gcs",
+            other => other.scheme(),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Provider {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let scheme = if name == "gcs" { "gs" } else { &name };
+        Self::of_scheme(scheme).ok_or_else(|| D::Error::custom(format!("no store is called {name:?}")))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::future::Future;
 
 use crate::checksum::Comparison;
-use crate::exchange::{Dialect, Exchange};
+use crate::exchange::{Exchange, HttpDialect};
 use crate::{Checksums, Error, ErrorKind, ObjectMeta};
 
 /// Compares what the store says it stored with what was sent.
 ///
 /// # Errors
 /// `Integrity` where size or a checksum differs.
-pub(crate) fn compared<D: Dialect>(
+pub(crate) fn compared<D: HttpDialect>(
     exchange: &Exchange<'_, D>,
     meta: ObjectMeta,
     size: u64,

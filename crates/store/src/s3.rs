@@ -8,6 +8,7 @@ mod conditions;
 mod copy;
 mod delete;
 mod delete_many;
+mod dialect;
 mod encryption;
 mod failure;
 #[cfg(feature = "fuzzing")]
@@ -17,7 +18,6 @@ mod guarded;
 mod head;
 mod head_bucket;
 mod headers;
-mod lacking;
 mod list;
 mod multipart;
 mod put;
@@ -36,7 +36,7 @@ use std::time::SystemTime;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
-use laneway_lanes::{Lanes, Origin, Path, Protocol, Request, Response, Spare};
+use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
 use self::address::{Address, Place, is_directory};
@@ -45,17 +45,17 @@ use self::clock::Clock;
 use self::regions::Regions;
 use self::session::{Session, Sessions};
 use self::signer::Signer;
-use self::write_conditions::{Write, WriteConditions};
+use self::write_conditions::WriteConditions;
 use crate::credentials::Aws;
 use crate::encryption::Keyed;
 use crate::endpoint::is_private;
-use crate::exchange::{Dialect, Outgoing};
+use crate::exchange::{HttpDialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
-use crate::settings::{completed, fingerprint};
-use crate::{Condition, Encryption, Error, ErrorKind, Operation, Provider, Settings};
+use crate::settings::completed;
+use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
-pub use set_meta::Changing;
+pub(crate) use self::dialect::CAPABILITIES;
 
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -114,38 +114,12 @@ impl S3 {
         }))
     }
 
-    pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
-        // A bucket whose name makes no address says so when it is asked.
-        if let Some(origin) = self.origin(bucket) {
-            self.lanes.anticipate(&origin, requests);
-        }
-    }
-
     /// Where a bucket's objects are, once that is known.
     fn origin(&self, bucket: &str) -> Option<Origin> {
         if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
             return None;
         }
         Some(self.address.locate(bucket, &self.regions.of(bucket), "/").ok()?.origin)
-    }
-
-    pub(crate) async fn path(&self, bucket: &str) -> Path {
-        match self.origin(bucket) {
-            Some(origin) => self.lanes.path(&origin).await,
-            None => Path::default(),
-        }
-    }
-
-    pub(crate) async fn spare(&self, bucket: &str) -> Spare {
-        match self.origin(bucket) {
-            Some(origin) => self.lanes.spare(&origin).await,
-            None => Spare::none(),
-        }
-    }
-
-    pub(crate) fn fingerprint(&self) -> String {
-        let headers = [&self.headers, &self.added_headers];
-        fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
     }
 
     /// A customer's key crosses no network in clear text.
@@ -219,8 +193,10 @@ impl S3 {
     }
 }
 
-impl Dialect for S3 {
+impl HttpDialect for S3 {
     const PROVIDER: Provider = Provider::S3;
+
+    const SERVICE: &'static str = "Amazon S3";
 
     fn lanes(&self) -> &Lanes {
         &self.lanes
@@ -291,24 +267,6 @@ impl Dialect for S3 {
             return !self.credentials.is_anonymous();
         }
         self.credentials.replaces(credential)
-    }
-
-    fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
-        match operation {
-            Operation::Put => self.is_kept(Write::Put, condition),
-            Operation::Complete => self.is_kept(Write::Complete, condition),
-            Operation::Copy => self.is_kept(Write::Copy, condition),
-            Operation::Delete => self.is_kept(Write::Delete, condition),
-            _ => condition.is_none(),
-        }
-    }
-
-    fn takes_unequal_parts(&self) -> bool {
-        self.address.takes_unequal_parts()
-    }
-
-    fn lists_in_order(&self, bucket: &str) -> bool {
-        !is_directory(bucket)
     }
 }
 

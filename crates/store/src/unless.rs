@@ -19,7 +19,7 @@ pub enum Unless {
 
 impl Unless {
     /// Whether an object that is described so is what the reader has.
-    pub(crate) fn is_met(&self, meta: &ObjectMeta) -> bool {
+    pub fn is_met(&self, meta: &ObjectMeta) -> bool {
         match self {
             Self::Version(Version::ETag(etag)) => {
                 let found = match &meta.version {

@@ -155,9 +155,10 @@ impl PutOptions {
         self.retention.is_some() || self.legal_hold
     }
 
-    /// These options, with what they leave empty taken from an object: a store that is given a part of a copy's description drops the
-    /// rest.
-    pub(crate) fn described_like(&self, source: &ObjectMeta) -> Self {
+    /// Returns these options, with empty fields of the description taken from an object: a store that is given a part of a copy's
+    /// description drops the rest.
+    #[must_use]
+    pub fn described_like(&self, source: &ObjectMeta) -> Self {
         let mut merged = self.clone();
         let keep = |field: &mut Option<String>, old: &Option<String>| {
             if field.is_none() {

@@ -157,6 +157,7 @@ places! {
     like_b2 = Place::Like("b2", S3, Wire::TlsH1);
     like_minio = Place::Like("minio", S3, Wire::Plain);
     like_gcs_interop = Place::Like("gcs-interop", S3, Wire::TlsH2);
+    memory = Place::Memory;
     external_gcs #[ignore = "needs LANEWAY_CONFORMANCE_GCS"] = Place::External(Gcs);
     external_s3 #[ignore = "needs LANEWAY_CONFORMANCE_S3"] = Place::External(S3);
 }

@@ -1,6 +1,7 @@
 //! What a store says of objects, as `dev.laneway.ObjectMeta` and `Written` read it.
 
-use laneway::{ObjectMeta, Provider, Version, Written};
+use laneway::dialect::VersionNames;
+use laneway::{ObjectMeta, Version, Written};
 
 use crate::failure::Failure;
 use crate::packed::Packed;
@@ -55,13 +56,13 @@ fn state(version: &Version) -> String {
 ///
 /// # Errors
 /// For what is no generation, on GCS.
-pub(crate) fn version(provider: Provider, text: &str) -> Result<Version, Failure> {
-    match provider {
-        Provider::Gcs => text
+pub(crate) fn version(names: VersionNames, text: &str) -> Result<Version, Failure> {
+    match names {
+        VersionNames::Generation => text
             .parse()
             .map(Version::Generation)
             .map_err(|_| Failure::usage(format!("{text:?} is no generation of GCS's"))),
-        Provider::S3 => {
+        VersionNames::ETagAndId => {
             let (weak, quoted) = text.strip_prefix("W/").map_or(("", text), |rest| ("W/", rest));
             Ok(Version::ETag(format!("{weak}{}", quoted.trim_matches('"'))))
         }

@@ -1,6 +1,7 @@
 //! What a new object is to be, as `dev.laneway.PutOptions` writes it.
 
-use laneway::{Condition, Provider, PutOptions};
+use laneway::dialect::VersionNames;
+use laneway::{Condition, PutOptions};
 
 use crate::described::version;
 use crate::failure::Failure;
@@ -8,12 +9,12 @@ use crate::packed::Unpacked;
 
 /// # Errors
 /// For a state that the store doesn't compare.
-pub(crate) fn put(provider: Provider, from: &mut Unpacked<'_>) -> Result<PutOptions, Failure> {
+pub(crate) fn put(names: VersionNames, from: &mut Unpacked<'_>) -> Result<PutOptions, Failure> {
     let mut options = PutOptions::default();
     for (name, value) in from.texts()? {
         options = match name {
             "if-absent" => options.condition(Condition::Absent),
-            "if-version" => options.condition(Condition::Matches(version(provider, value)?)),
+            "if-version" => options.condition(Condition::Matches(version(names, value)?)),
             "content-type" => options.content_type(value),
             "content-encoding" => options.content_encoding(value),
             "content-disposition" => options.content_disposition(value),

@@ -1,6 +1,7 @@
 //! What an object is stored with.
 
-use laneway::{ObjectMeta, Provider, PutOptions};
+use laneway::dialect::Capabilities;
+use laneway::{ObjectMeta, PutOptions};
 use percent_encoding::percent_decode_str;
 
 use super::errors::not_supported;
@@ -10,9 +11,9 @@ use super::object_store::{Attribute, Attributes, Result, TagSet};
 ///
 /// # Errors
 /// For an attribute that isn't known here, and for tags on GCS, which has none.
-pub(super) fn put_options(provider: Provider, attributes: Attributes, tags: &TagSet) -> Result<PutOptions> {
-    if provider == Provider::Gcs && !tags.encoded().is_empty() {
-        return Err(not_supported("objects on GCS have no tags, only metadata"));
+pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &TagSet) -> Result<PutOptions> {
+    if !can.has_tags && !tags.encoded().is_empty() {
+        return Err(not_supported("objects of this store have no tags, only metadata"));
     }
     let mut options = PutOptions::default();
     for (attribute, value) in &attributes {

@@ -18,7 +18,7 @@ pub(in super::super) async fn create(
     opts: PutMultipartOptions,
 ) -> Result<MultipartId> {
     let PutMultipartOptions { tags, attributes, .. } = opts;
-    let options = put_options(bucket.provider(), attributes, &tags)?;
+    let options = put_options(bucket.capabilities(), attributes, &tags)?;
     let upload = bucket.begin_multipart(path.as_ref()).options(options).await;
     Ok(upload.map_err(|e| error(path, e))?.id())
 }

@@ -1,6 +1,7 @@
 //! ETags, as object_store hands them about, and the library's versions.
 
-use laneway::{Bucket, Condition, ObjectMeta, Provider, Version};
+use laneway::dialect::VersionNames;
+use laneway::{Bucket, Condition, ObjectMeta, Version};
 
 use super::object_store::path::Path;
 use super::object_store::{self, PutMode, Result, UpdateVersion};
@@ -16,11 +17,11 @@ pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
 }
 
 /// The state that an ETag means, with or without quotes; `None` for what no object of the store can have.
-pub(super) fn version(provider: Provider, e_tag: &str) -> Option<Version> {
+pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     let bare = e_tag.trim().trim_matches('"');
-    match provider {
-        Provider::Gcs => bare.parse().ok().map(Version::Generation),
-        Provider::S3 => Some(Version::ETag(bare.to_owned())).filter(|_| !bare.is_empty()),
+    match names {
+        VersionNames::Generation => bare.parse().ok().map(Version::Generation),
+        VersionNames::ETagAndId => Some(Version::ETag(bare.to_owned())).filter(|_| !bare.is_empty()),
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Resu
                 let source = "an update names the ETag that it replaces".into();
                 return Err(object_store::Error::Generic { store: "Laneway", source });
             };
-            version(bucket.provider(), &named).map(Condition::Matches).ok_or_else(|| {
+            version(bucket.capabilities().versions, &named).map(Condition::Matches).ok_or_else(|| {
                 object_store::Error::Precondition {
                     path: location.to_string(),
                     source: format!("{named:?} is no state that an object of {} can be in", bucket.url())

@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use laneway::{Bucket, Download, Get, Provider, Version};
+use laneway::dialect::VersionNames;
+use laneway::{Bucket, Download, Get, Version};
 
 use super::attributes::attributes;
 use super::errors::{error, not_supported};
@@ -65,8 +66,7 @@ pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -
         Some(GetRange::Offset(from)) => get.range(*from..),
         Some(GetRange::Suffix(bytes)) => get.last(*bytes),
     };
-    // GCS's answer with the bytes tells no metadata of the user's.
-    let is_known = bucket.provider() == Provider::S3 || options.range.is_some();
+    let is_known = bucket.capabilities().get_tells_metadata || options.range.is_some();
     let (download, attributes) = match is_known {
         true => {
             let download = get.await.map_err(failed)?;
@@ -106,16 +106,16 @@ async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<
     let GetOptions {
         if_match, if_none_match, if_modified_since, if_unmodified_since, version: number, ..
     } = options;
-    let provider = bucket.provider();
+    let names = bucket.capabilities().versions;
     if let Some(number) = number {
-        let generation = (provider == Provider::Gcs).then(|| version(provider, number)).flatten();
+        let generation = (names == VersionNames::Generation).then(|| version(names, number)).flatten();
         let generation =
             generation.ok_or_else(|| not_supported("Laneway reads by version the generations of GCS alone"));
         return Ok(Held { version: Some(generation?), ..Held::default() });
     }
     let is_single = |e_tag: &str| e_tag.trim() != "*" && !e_tag.contains(',');
     let single = |e_tag: &Option<String>| {
-        e_tag.as_deref().filter(|e_tag| is_single(e_tag)).and_then(|e_tag| version(provider, e_tag))
+        e_tag.as_deref().filter(|e_tag| is_single(e_tag)).and_then(|e_tag| version(names, e_tag))
     };
     match (if_match, if_none_match, if_modified_since, if_unmodified_since) {
         (None, None, None, None) => return Ok(Held::default()),

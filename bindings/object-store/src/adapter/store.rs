@@ -63,7 +63,7 @@ impl fmt::Debug for LanewayStore {
 impl ObjectStore for LanewayStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let PutOptions { mode, tags, attributes, .. } = opts;
-        let mut options = put_options(self.bucket.provider(), attributes, &tags)?;
+        let mut options = put_options(self.bucket.capabilities(), attributes, &tags)?;
         let is_update = matches!(mode, PutMode::Update(_));
         options.condition = condition(&self.bucket, location, mode)?;
         let written = self.bucket.put(location.as_ref(), Bytes::from(payload)).options(options).await;
@@ -81,7 +81,7 @@ impl ObjectStore for LanewayStore {
     ) -> Result<Box<dyn MultipartUpload>> {
         let PutMultipartOptions { tags, attributes, .. } = opts;
         let writer = self.bucket.writer(location.as_ref()).options(put_options(
-            self.bucket.provider(),
+            self.bucket.capabilities(),
             attributes,
             &tags,
         )?);

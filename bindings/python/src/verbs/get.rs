@@ -3,7 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use laneway::{Client, Download, Error, ErrorKind, Get, ObjectMeta, Provider};
+use laneway::dialect::VersionNames;
+use laneway::{Client, Download, Error, ErrorKind, Get, ObjectMeta};
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,7 +57,7 @@ fn get(
 ) -> PyResult<Call> {
     let mut call = store.bucket.get(path);
     for (name, value) in options.into_iter().flatten() {
-        call = with(call, store.provider(), &name.extract::<String>()?, &value)?;
+        call = with(call, store.versions(), &name.extract::<String>()?, &value)?;
     }
     if let Some(buffer) = into {
         return Ok(read_into(store, call, Into::new(buffer)?));
@@ -103,19 +104,19 @@ pub(super) fn too_small(wanted: u64, room: usize) -> PyErr {
 }
 
 /// A call with one more option.
-fn with(call: Get, provider: Provider, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Get> {
+fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     let py = value.py();
     if value.is_none() {
         return Ok(call);
     }
-    let state = |by_generation: bool| match (provider, by_generation) {
-        (Provider::Gcs, true) => generation(py, &value.extract::<String>()?),
-        (Provider::S3, false) => Ok(etag(&value.extract::<String>()?)),
-        (Provider::Gcs, false) => {
+    let state = |by_generation: bool| match (names, by_generation) {
+        (VersionNames::Generation, true) => generation(py, &value.extract::<String>()?),
+        (VersionNames::ETagAndId, false) => Ok(etag(&value.extract::<String>()?)),
+        (VersionNames::Generation, false) => {
             let message = format!("{name}: GCS compares generations: the option 'version' pins one");
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
-        (Provider::S3, true) => {
+        (VersionNames::ETagAndId, true) => {
             let message =
                 format!("{name}: versions of S3 can't be read by their names yet: 'if_match' pins an ETag");
             Err(error::own(py, ErrorKind::Unsupported, &message))

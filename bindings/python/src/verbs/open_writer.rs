@@ -41,7 +41,7 @@ fn open_writer(
     tags: Option<&Bound<'_, PyDict>>,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Writable> {
-    let options = options(store.provider(), attributes, tags, mode)?;
+    let options = options(store.versions(), attributes, tags, mode)?;
     let writer = store.bucket.writer(path).options(options);
     Ok(Writable::new(store.bucket.client().clone(), writer))
 }

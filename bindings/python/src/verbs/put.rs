@@ -57,7 +57,7 @@ fn put(
     tags: Option<&Bound<'_, PyDict>>,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Call> {
-    let options = options(store.provider(), attributes, tags, mode)?;
+    let options = options(store.versions(), attributes, tags, mode)?;
     let call = store.bucket.put(path, payload).options(options).into_future();
     Ok(Call::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
 }

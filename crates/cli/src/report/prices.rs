@@ -4,6 +4,7 @@
 //! region (<https://cloud.google.com/storage/pricing>). Egress, storage, retrieval and discounts are not in it, and a
 //! store that only speaks the protocol has prices of its own.
 
+use laneway::dialect::{RequestPrices, capabilities_of};
 use laneway::{Provider, Requests};
 
 /// When the prices were read off.
@@ -12,22 +13,9 @@ pub(crate) const AS_OF: &str = "2026-01";
 /// What the figures leave out, for people.
 pub(crate) const LEFT_OUT: &str = "one region, egress and storage not included";
 
-/// US dollars for a thousand requests of each class.
-struct Prices {
-    writes: f64,
-    reads: f64,
-    deletes: f64,
-}
-
-const S3_STANDARD: Prices = Prices { writes: 0.005, reads: 0.0004, deletes: 0.0 };
-const GCS_STANDARD: Prices = Prices { writes: 0.005, reads: 0.0004, deletes: 0.0 };
-
 /// US dollars for requests.
 pub(crate) fn cost(provider: Provider, requests: &Requests) -> f64 {
-    let prices = match provider {
-        Provider::Gcs => &GCS_STANDARD,
-        Provider::S3 => &S3_STANDARD,
-    };
+    let prices = capabilities_of(provider).map_or(RequestPrices::FREE, |can| can.prices);
     let of = |requests: u64, price: f64| requests as f64 / 1000.0 * price;
     of(requests.writes, prices.writes)
         + of(requests.reads, prices.reads)
@@ -50,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_thousand_writes_cost_what_the_list_says() {
-        for provider in [Provider::Gcs, Provider::S3] {
+        for provider in Provider::CLOUDS {
             let mut requests = Requests::default();
             (requests.writes, requests.reads, requests.deletes) = (1000, 1000, 1000);
             assert_eq!(dollars(cost(provider, &requests)), "$0.0054");

@@ -44,8 +44,8 @@ impl Stats {
         Self {
             counters,
             times: client.times(),
-            requests: [Provider::Gcs, Provider::S3].into_iter().filter_map(asked).collect(),
-            listings: [Provider::Gcs, Provider::S3].into_iter().filter_map(listed).collect(),
+            requests: Provider::CLOUDS.into_iter().filter_map(asked).collect(),
+            listings: Provider::CLOUDS.into_iter().filter_map(listed).collect(),
             goodput: (bytes > 0 && seconds > 0.0).then_some((bytes as f64 / seconds) as u64),
             cpu: Duration::try_from(cpu).unwrap_or_default(),
         }

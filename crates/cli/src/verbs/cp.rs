@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::SystemTime;
 
 use clap::Args;
+use laneway::dialect::capabilities_of;
 use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, RetentionMode};
 
 use crate::arguments::filters::Filters;
@@ -181,9 +182,13 @@ const WORDING: Wording = Wording {
     resume: "interrupted; nothing is half-written, and the same command with -n does the rest",
 };
 
-/// A precondition makes another kind of upload on GCS, so that -n would begin large files anew.
-const WORDING_TO_GCS: Wording =
+/// Where a multipart upload takes no condition, -n makes another kind of upload, which would begin large files anew.
+const WORDING_OF_SESSIONS: Wording =
     Wording { resume: "interrupted; nothing is half-written, and the same command does the rest", ..WORDING };
+
+fn takes_no_condition(provider: Provider) -> bool {
+    capabilities_of(provider).is_some_and(|can| !can.multipart_takes_condition)
+}
 
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -199,7 +204,7 @@ impl Cp {
         }
         standard_streams::check(&request)?;
         let wording = match request.destination {
-            Location::Object { provider: Provider::Gcs, .. } => WORDING_TO_GCS,
+            Location::Object { provider, .. } if takes_no_condition(provider) => WORDING_OF_SESSIONS,
             _ => WORDING,
         };
         job::run(context, wording, |client| client.copy(request))

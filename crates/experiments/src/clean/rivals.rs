@@ -96,6 +96,6 @@ fn refusals(site: &Site, answer: &Answer) -> usize {
     let text = String::from_utf8_lossy(&answer.body);
     match site.provider {
         Provider::Gcs => text.matches("HTTP/1.1 4").count() + text.matches("HTTP/1.1 5").count(),
-        Provider::S3 => text.matches("<Error>").count(),
+        _ => text.matches("<Error>").count(),
     }
 }

@@ -186,7 +186,7 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
         Provider::Gcs => {
             arguments.extend(words([os("--anonymous"), os("--gcs-endpoint"), os(place.endpoint)]))
         }
-        Provider::S3 => {
+        _ => {
             arguments.extend(words([os("--s3-endpoint"), os(place.endpoint)]));
             variables = aws_variables(place);
         }

@@ -41,7 +41,7 @@ impl Site {
     pub(crate) async fn get(&self, key: &str, range: Option<&Range<u64>>) -> Result<Request<Bytes>, Error> {
         let target = match self.provider {
             Provider::Gcs => format!("{}?alt=media", self.object_target(key)),
-            Provider::S3 => self.object_target(key),
+            _ => self.object_target(key),
         };
         let mut request = self.request(Method::GET, &target, Bytes::new())?;
         match range {
@@ -65,7 +65,7 @@ impl Site {
     pub(crate) async fn head(&self, key: &str) -> Result<Request<Bytes>, Error> {
         let (method, target) = match self.provider {
             Provider::Gcs => (Method::GET, format!("{}?fields=crc32c,size", self.object_target(key))),
-            Provider::S3 => (Method::HEAD, self.object_target(key)),
+            _ => (Method::HEAD, self.object_target(key)),
         };
         let mut request = self.request(method, &target, Bytes::new())?;
         if self.provider == Provider::S3 {
@@ -87,7 +87,7 @@ impl Site {
     ) -> Result<Request<Bytes>, Error> {
         let request = match self.provider {
             Provider::Gcs => self.multipart(key, content, version)?,
-            Provider::S3 => {
+            _ => {
                 let content = Bytes::copy_from_slice(content);
                 let mut request = self.request(Method::PUT, &self.object_target(key), content)?;
                 if let Some(version) = version {
@@ -111,7 +111,7 @@ impl Site {
                 let target = format!("{}&name={key}&fields=name", self.upload_target("media"));
                 self.request(Method::POST, &target, Bytes::new())?
             }
-            Provider::S3 => self.request(Method::PUT, &self.object_target(key), Bytes::new())?,
+            _ => self.request(Method::PUT, &self.object_target(key), Bytes::new())?,
         };
         Ok(self.signed(request).await?.map(|_| ()))
     }
@@ -132,7 +132,7 @@ impl Site {
     pub(crate) async fn delete_many(&self, keys: &[String]) -> Result<Request<Bytes>, Error> {
         let request = match self.provider {
             Provider::Gcs => self.batch(keys)?,
-            Provider::S3 => {
+            _ => {
                 let keys: String =
                     keys.iter().map(|key| format!("<Object><Key>{key}</Key></Object>")).collect();
                 let document = format!("<Delete><Quiet>true</Quiet>{keys}</Delete>");
@@ -163,7 +163,7 @@ impl Site {
                 let fields = "fields=items(name),nextPageToken";
                 format!("{}/o?{fields}&prefix={prefix}{token}", self.bucket_target())
             }
-            Provider::S3 => {
+            _ => {
                 let bucket = utf8_percent_encode(&self.bucket, S3_KEY);
                 let token = token.map(|token| format!("continuation-token={token}&")).unwrap_or_default();
                 format!("{}/{bucket}?{token}list-type=2&prefix={prefix}", self.base())
@@ -234,7 +234,7 @@ impl Site {
     pub(crate) fn delete_many_max(&self) -> usize {
         match self.provider {
             Provider::Gcs => 100,
-            Provider::S3 => 1000,
+            _ => 1000,
         }
     }
 
@@ -245,7 +245,7 @@ impl Site {
     pub(crate) fn version(&self, answer: &Answer) -> Result<String, Error> {
         let version = match self.provider {
             Provider::Gcs => answer.headers.get("x-goog-generation"),
-            Provider::S3 => answer.headers.get(ETAG),
+            _ => answer.headers.get(ETAG),
         };
         version.and_then(|value| value.to_str().ok()).map(str::to_owned).ok_or(Error::NoVersion)
     }
@@ -257,7 +257,7 @@ impl Site {
                 let resource: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
                 resource.get("crc32c")?.as_str()?.to_owned()
             }
-            Provider::S3 => answer.headers.get("x-amz-checksum-crc32c")?.to_str().ok()?.to_owned(),
+            _ => answer.headers.get("x-amz-checksum-crc32c")?.to_str().ok()?.to_owned(),
         };
         Some(u32::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
     }
@@ -313,7 +313,7 @@ impl Site {
             Provider::Gcs => {
                 format!("{}/o/{}", self.bucket_target(), utf8_percent_encode(key, NON_ALPHANUMERIC))
             }
-            Provider::S3 => {
+            _ => {
                 let bucket = utf8_percent_encode(&self.bucket, S3_KEY);
                 format!("{}/{bucket}/{}", self.base(), utf8_percent_encode(key, S3_KEY))
             }

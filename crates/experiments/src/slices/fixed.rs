@@ -67,7 +67,7 @@ pub(super) fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
             let resource: serde_json::Value = serde_json::from_slice(&head.body).ok()?;
             resource.get("size")?.as_str()?.parse().ok()
         }
-        Provider::S3 => head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok(),
+        _ => head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok(),
     }
 }
 

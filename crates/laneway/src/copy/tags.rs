@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
+use laneway_store::{ObjectId, ObjectMeta, Store};
 
 use super::{Ends, Item};
 use crate::Error;
@@ -21,7 +21,7 @@ pub(super) async fn kept(
     source: &ObjectMeta,
 ) -> Result<BTreeMap<String, String>, Error> {
     let given = &ends.request.put.tags;
-    let both_have_tags = [&ends.from, &ends.to].into_iter().all(|store| store.provider() == Provider::S3);
+    let both_have_tags = [&ends.from, &ends.to].into_iter().all(|store| store.capabilities().has_tags);
     match !given.is_empty() || !both_have_tags {
         true => Ok(given.clone()),
         false => of(job, &ends.from, &item.from.id, source).await,

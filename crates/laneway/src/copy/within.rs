@@ -6,8 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
-    Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part, Provider, PutOptions,
-    Store, Version,
+    Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions, Store,
+    Version,
 };
 
 use super::across::Copied;
@@ -28,7 +28,7 @@ pub(super) fn is_large(item: &Item, sizes: CopySizes) -> bool {
 
 /// Copies a group of objects, all at once.
 pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
-    if ends.request.remove_source && ends.from.provider() == Provider::S3 && items.len() > 1 {
+    if ends.request.remove_source && !ends.from.capabilities().copies_any_size && items.len() > 1 {
         return move_group(&job, &ends, items).await;
     }
     let mut copies: FuturesUnordered<_> =
@@ -125,7 +125,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
         known = Some(ends.from.head(from, None).await?);
     }
     let whole_max = job.engine.copy_sizes.whole_max;
-    let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > whole_max;
+    let is_large = |meta: &ObjectMeta| !ends.from.capabilities().copies_any_size && meta.size > whole_max;
     if known.as_ref().is_some_and(is_large) {
         return Ok(None);
     }
@@ -133,7 +133,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
         // A large object that was named, so that nothing was known of it.
-        Err(e) if known.is_none() && e.is_invalid() && ends.from.provider() == Provider::S3 => {
+        Err(e) if known.is_none() && e.is_invalid() && !ends.from.capabilities().copies_any_size => {
             let meta = ends.from.head(from, None).await?;
             if meta.size <= whole_max {
                 return Err(e.into());

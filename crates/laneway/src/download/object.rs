@@ -128,8 +128,9 @@ impl Rest<'_> {
                 }
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, provider) = (meta.version.clone(), self.store.provider());
+                let preserve = self.request.preserves(self.store.capabilities());
                 let (permit, placing) =
-                    (self.job.writing().await, self.request.placing(provider, [Some(&meta), None]));
+                    (self.job.writing().await, self.request.placing(preserve, [Some(&meta), None]));
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)

@@ -84,7 +84,7 @@ impl<'a> Downloads<'a> {
             page.retain(|object| object.is_taken_by(&self.search.request.filter));
             let answers = match ahead.take() {
                 Some(answer) => vec![answer],
-                None => asked(&store, &page, |id| self.is_asked(provider, id)).await,
+                None => asked(&store, &page, |id| self.is_asked(&store, id)).await,
             };
             let mut group = Group::new();
             for (mut object, answer) in page.into_iter().zip(answers) {
@@ -112,8 +112,8 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    fn is_asked(&self, provider: Provider, id: &ObjectId) -> bool {
-        is_asked(&self.search.job, &self.search.request, provider, id)
+    fn is_asked(&self, store: &Store, id: &ObjectId) -> bool {
+        is_asked(&self.search.job, &self.search.request, store, id)
     }
 
     /// Sends an object on its way. An error means that the job was cancelled.
@@ -309,10 +309,11 @@ impl<'a> Downloads<'a> {
 
 /// Whether an object that was named is asked for before it is fetched: for what its file is to get besides its bytes (GCS tells that with no object's
 /// bytes), or because a manifest knows of it.
-pub(crate) fn is_asked(job: &Running, request: &CopyRequest, provider: Provider, id: &ObjectId) -> bool {
-    let is_described =
-        request.preserve && provider == Provider::Gcs && request.destination != Location::Standard;
-    is_described || job.is_known(&url(provider, id))
+pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
+    let is_described = request.preserve
+        && !store.capabilities().get_tells_metadata
+        && request.destination != Location::Standard;
+    is_described || job.is_known(&url(store.provider(), id))
 }
 
 /// Downloads one object that was found, for which memory is reserved where it is small.

@@ -223,7 +223,7 @@ impl Rest<'_> {
         drop(stream);
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
-        let placing = self.request.placing(store.provider(), [Some(&meta), None]);
+        let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
         job.engine.files.run(move || staged.commit(placing)).await??;
         let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
         Ok(Fetched { moved, version: meta.version.clone() })

@@ -93,6 +93,7 @@ async fn write(
     answers: Vec<Answer>,
 ) -> Vec<Written> {
     let (provider, inside) = (store.provider(), Arc::clone(job));
+    let preserve = request.preserves(store.capabilities());
     let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
     let (permit, asked) = (job.writing().await, Arc::new(asked));
     let (read, request) = (Arc::clone(&asked), Arc::clone(request));
@@ -101,7 +102,7 @@ async fn write(
         let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
             let source = url(provider, &item.id);
-            let placing = request.placing(provider, [Some(&got.meta), item.meta.as_deref()]);
+            let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
             let moved = store_small(&source, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
             Ok(Fetched { moved, version: got.meta.version })

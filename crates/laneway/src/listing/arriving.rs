@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::tally;
-use laneway_store::{List, ObjectId, ObjectMeta, Page, Provider, Store};
+use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
 use tokio::sync::mpsc;
 
 use crate::Error;
@@ -79,8 +79,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         start_after: list.start_after.clone(),
         end_before: list.end_before.clone(),
     };
-    // GCS's tokens are keys themselves.
-    let by_key = store.provider() == Provider::S3;
+    let by_key = !store.capabilities().tokens_are_keys;
     let mut keyspace = Keyspace::new(listed, order, store.lists_in_order(&list.bucket), by_key);
     let mut shelf = Shelf { order, lines: HashMap::new() };
     let (ahead, mut coming) = mpsc::unbounded_channel();

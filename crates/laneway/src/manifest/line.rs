@@ -58,8 +58,12 @@ impl Subject {
     }
 
     /// The same where its stores are at these endpoints.
-    pub(crate) fn at(self, endpoint: impl Fn(Provider) -> String) -> Self {
-        let endpoints = [Provider::Gcs, Provider::S3].into_iter().filter(|provider| self.is_about(*provider));
+    pub(crate) fn at(
+        self,
+        providers: impl IntoIterator<Item = Provider>,
+        endpoint: impl Fn(Provider) -> String,
+    ) -> Self {
+        let endpoints = providers.into_iter().filter(|provider| self.is_about(*provider));
         let endpoints =
             endpoints.map(|provider| (provider.scheme().to_owned(), endpoint(provider))).collect();
         Self { endpoints, ..self }
@@ -425,7 +429,7 @@ mod tests {
     fn the_same_urls_at_another_endpoint_are_another_job() {
         let at = |endpoint: &'static str| {
             let subject = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p")));
-            subject.at(move |provider| format!("{endpoint}/{}", provider.scheme()))
+            subject.at(Provider::CLOUDS, move |provider| format!("{endpoint}/{}", provider.scheme()))
         };
         let first = at("http://here").line();
         assert!(!String::from_utf8_lossy(&first).contains("gs"), "it is about one store");
@@ -446,7 +450,7 @@ mod tests {
         assert!(at("http://there").check(other.trim_ascii_end()).unwrap_err().contains("another job"));
         // A run's commands, and lines that are whole URLs, may name any.
         for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
-            assert_eq!(open.at(|provider| provider.scheme().to_owned()).endpoints.len(), 2);
+            assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 2);
         }
     }
 

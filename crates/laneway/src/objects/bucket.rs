@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use laneway_lanes::Tally;
-use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
+use laneway_store::{Capabilities, ObjectId, ObjectMeta, Provider, Store};
 
 use crate::location::url;
+use crate::state::no_dialect;
 use crate::{Client, Error, Location};
 
 /// A bucket, or the part of one below a prefix, by which every key is lengthened. Clones are cheap and share everything.
@@ -19,6 +20,7 @@ pub struct Bucket(Arc<Inner>);
 struct Inner {
     client: Client,
     provider: Provider,
+    capabilities: Capabilities,
     bucket: String,
     prefix: String,
 }
@@ -32,7 +34,14 @@ impl Client {
     pub fn bucket(&self, at: &str) -> Result<Bucket, Error> {
         match at.parse()? {
             Location::Object { provider, bucket, key } if !bucket.is_empty() => {
-                Ok(Bucket(Arc::new(Inner { client: self.clone(), provider, bucket, prefix: key })))
+                let capabilities = self.capabilities(provider).ok_or_else(|| no_dialect(provider))?.clone();
+                Ok(Bucket(Arc::new(Inner {
+                    client: self.clone(),
+                    provider,
+                    capabilities,
+                    bucket,
+                    prefix: key,
+                })))
             }
             _ => Err(Error::usage(
                 at,
@@ -63,12 +72,23 @@ impl Bucket {
         self.0.provider
     }
 
+    /// What the bucket's store can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
     /// The part of this bucket below a longer prefix.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
-        let Inner { client, provider, bucket, .. } = &*self.0;
+        let Inner { client, provider, capabilities, bucket, .. } = &*self.0;
         let prefix = format!("{}{prefix}", self.0.prefix);
-        Self(Arc::new(Inner { client: client.clone(), provider: *provider, bucket: bucket.clone(), prefix }))
+        Self(Arc::new(Inner {
+            client: client.clone(),
+            provider: *provider,
+            capabilities: capabilities.clone(),
+            bucket: bucket.clone(),
+            prefix,
+        }))
     }
 
     /// The client whose engine carries out its calls.
@@ -115,9 +135,15 @@ impl Bucket {
     /// ```
     #[must_use]
     pub fn counted(&self, tally: &Tally) -> Self {
-        let Inner { client, provider, bucket, prefix } = &*self.0;
+        let Inner { client, provider, capabilities, bucket, prefix } = &*self.0;
         let (client, bucket, prefix) = (client.counted(tally), bucket.clone(), prefix.clone());
-        Self(Arc::new(Inner { client, provider: *provider, bucket, prefix }))
+        Self(Arc::new(Inner {
+            client,
+            provider: *provider,
+            capabilities: capabilities.clone(),
+            bucket,
+            prefix,
+        }))
     }
 
     pub(super) fn store(&self) -> Result<Store, Error> {

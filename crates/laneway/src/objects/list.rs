@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use laneway_store::{ObjectMeta, Provider};
+use laneway_store::ObjectMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::fork::OfProcess;
@@ -318,7 +318,7 @@ async fn few(
     let listed = async {
         let (store, mut seen) = (bucket.store()?, HashSet::new());
         while left > 0 {
-            list.max = Some(page_max(store.provider(), &list, left));
+            list.max = Some(page_max(store.capabilities().lists_start_key, &list, left));
             let page = store.list(&list).await?;
             let mut entries = entries(&bucket, page.prefixes, page.objects);
             entries.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -344,9 +344,9 @@ async fn few(
 const PAGE_MAX: u64 = 1000;
 
 /// How many entries are asked for where so many are wanted.
-fn page_max(provider: Provider, list: &laneway_store::List, wanted: u64) -> u32 {
-    // GCS's first page begins with the key that is to be left out.
-    let begins_before = provider == Provider::Gcs && list.start_after.is_some() && list.token.is_none();
+fn page_max(lists_start_key: bool, list: &laneway_store::List, wanted: u64) -> u32 {
+    // The first page begins with the key that is to be left out.
+    let begins_before = lists_start_key && list.start_after.is_some() && list.token.is_none();
     wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
 }
 
@@ -370,13 +370,9 @@ mod tests {
         let list = laneway_store::List::new("b", "p/");
         let after = laneway_store::List { start_after: Some("p/k".to_owned()), ..list.clone() };
         let next = laneway_store::List { token: Some("t".to_owned()), ..after.clone() };
-        for (provider, list, max) in [
-            (Provider::S3, &list, 7),
-            (Provider::S3, &after, 7),
-            (Provider::Gcs, &list, 7),
-            (Provider::Gcs, &after, 8),
-            (Provider::Gcs, &next, 7),
-        ] {
+        for (provider, list, max) in
+            [(false, &list, 7), (false, &after, 7), (true, &list, 7), (true, &after, 8), (true, &next, 7)]
+        {
             assert_eq!(page_max(provider, list, 7), max, "{provider:?} {list:?}");
             assert_eq!(page_max(provider, list, u64::MAX), 1000);
         }

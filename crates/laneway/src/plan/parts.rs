@@ -5,27 +5,18 @@
 //! <https://cloud.google.com/storage/quotas#requests>. Other stores that speak S3's protocol may demand that all but
 //! the last are of one size.
 
-use laneway_store::Provider;
-
 /// Most parts of an upload.
 pub(crate) const PARTS_MAX: u64 = 10_000;
 /// The usual part.
 pub(crate) const PART_USUAL: u64 = 16 << 20;
 /// Largest part.
+#[cfg(test)]
 const PART_MAX: u64 = 5 << 30;
 /// What a chunk of a GCS resumable upload is a multiple of; the usual part is one.
 pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
 /// Parts of the same size before the size doubles, where the length isn't known: the first 18 GiB go in usual parts,
 /// the largest part is 4 GiB, and 10,000 parts hold 6 TiB.
 const PARTS_BEFORE_DOUBLING: u64 = 1_200;
-
-/// The largest object in bytes: S3's is as many of the largest parts as there may be (48.8 TiB), GCS's 5 TiB.
-pub(crate) fn object_max(provider: Provider) -> u64 {
-    match provider {
-        Provider::S3 => PARTS_MAX * PART_MAX,
-        Provider::Gcs => 5 << 40,
-    }
-}
 
 /// The size of all parts but the last, of an upload of `size` bytes.
 pub(crate) fn part_len(size: u64) -> u64 {
@@ -68,9 +59,9 @@ mod tests {
 
     #[test]
     fn any_object_fits_in_the_parts_there_may_be() {
-        let largest = object_max(Provider::S3);
+        let largest = PARTS_MAX * PART_MAX;
         assert_eq!(largest, 53_687_091_200_000, "48.8 TiB");
-        for size in [0, 1, PART_USUAL, 160 << 30, (160 << 30) + 1, object_max(Provider::Gcs), largest] {
+        for size in [0, 1, PART_USUAL, 160 << 30, (160 << 30) + 1, 5 << 40, largest] {
             let len = part_len(size);
             assert!((PART_MIN..=PART_MAX).contains(&len) && size.div_ceil(len) <= PARTS_MAX, "{size}");
             assert!(len.is_multiple_of(CHUNK_UNIT));
@@ -91,7 +82,7 @@ mod tests {
     fn equal_parts_are_equal_and_as_large_as_is_expected() {
         let usual = Cut::new(false, None);
         assert_eq!(usual.holds() >> 30, 156);
-        for expected in [1, 200 << 30, 5 << 40, object_max(Provider::S3)] {
+        for expected in [1, 200 << 30, 5 << 40, PARTS_MAX * PART_MAX] {
             let cut = Cut::new(false, Some(expected));
             assert!(cut.holds() >= expected && cut.len(1) == cut.len(10_000));
             assert_eq!((cut.len(0), cut.len(10_001)), (None, None));

@@ -1,8 +1,9 @@
 //! What can be checked of a request before anything is asked of a store.
 
+use laneway_store::capabilities_of;
+
 use crate::listing::folder_prefix;
 use crate::mapping::{self, name_of_key, single_key, tree_prefix};
-use crate::plan::parts::object_max;
 use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest, folder, glob};
 
 /// An inventory stands for the listing of one prefix.
@@ -155,7 +156,9 @@ impl CopyRequest {
         let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));
         let is_stream = |source: &Location| matches!(source, Location::Local(_) | Location::Standard);
         match &self.destination {
-            Location::Object { provider, .. } if expected > object_max(*provider) => {
+            Location::Object { provider, .. }
+                if capabilities_of(*provider).is_some_and(|can| expected > can.object_bytes_max) =>
+            {
                 refused("expected, which is more than an object may have")
             }
             Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),

@@ -1,6 +1,6 @@
-//! Objects of S3 that no single request copies: changed by an upload onto them, whose parts the store copies from the object itself.
+//! Objects that no single request copies: changed by an upload onto them, whose parts the store copies from the object itself.
 
-use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Provider, Store};
+use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
 use crate::Error;
 use crate::copy::{fill, tags_of};
@@ -11,7 +11,7 @@ use crate::upload::{CONFLICTS_MAX, Upload, begun};
 /// Whether a listing shows that an object is one of them.
 pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| meta.size > job.engine.copy_sizes.whole_max;
-    store.provider() == Provider::S3
+    !store.capabilities().copies_any_size
         && object.id.version.is_none()
         && object.meta.as_deref().is_some_and(is_large)
 }
@@ -24,7 +24,7 @@ pub(super) async fn is_found(
     error: &laneway_store::Error,
 ) -> bool {
     let is_refused = error.is_unsupported() || error.is_invalid();
-    let may_be = is_refused && store.provider() == Provider::S3 && object.id.version.is_none();
+    let may_be = is_refused && !store.capabilities().copies_any_size && object.id.version.is_none();
     let large = |meta: ObjectMeta| meta.size > job.engine.copy_sizes.whole_max;
     object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Deletion, Provider, Store};
+use laneway_store::{Deletion, Store};
 
 use super::removals::{Removal, Removals};
 use crate::event::Verified;
@@ -76,8 +76,7 @@ impl Target {
         match self {
             Self::Prefix { store, bucket, prefix } => {
                 let deletion = |removal: Removal| {
-                    // GCS keeps the condition for nothing; for S3 an object might have to be asked for before.
-                    let version = removal.version.filter(|_| store.provider() == Provider::Gcs);
+                    let version = removal.version.filter(|_| store.capabilities().delete_keeps_condition);
                     (Deletion { version, ..Deletion::any(format!("{prefix}{}", removal.name)) }, removal.size)
                 };
                 let objects = some.into_iter().map(deletion).collect();

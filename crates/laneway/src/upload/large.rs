@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_store::{Body, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store};
+use laneway_store::{Body, Condition, ObjectId, ObjectMeta, PutOptions, Store};
 
 use super::parts::{Input, Parts, ReadyPart, Sent};
 use super::source::Source;
@@ -15,7 +15,7 @@ use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::identity::Identity;
 use crate::location::url;
-use crate::plan::parts::{PART_USUAL, object_max, part_len};
+use crate::plan::parts::{PART_USUAL, part_len};
 use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
 use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
@@ -88,7 +88,12 @@ async fn send(
     item: &Item,
     source: Source,
 ) -> Result<Moved, Error> {
-    let options = request.options_of_file(store.provider(), &item.id.key, &item.path, source.attributes());
+    let options = request.options_of_file(
+        store.capabilities().file_attributes,
+        &item.id.key,
+        &item.path,
+        source.attributes(),
+    );
     if request.gzip.takes(&item.path) {
         let stream = input::Stream {
             name: item.path.display().to_string(),
@@ -100,7 +105,7 @@ async fn send(
         return input::upload(job, store, stream, &item.id, &options, expected).await;
     }
     let size = source.size();
-    let size_max = object_max(store.provider());
+    let size_max = store.capabilities().object_bytes_max;
     if size > size_max {
         let message = format!("{size} bytes are more than an object may have ({size_max})");
         return Err(Error::refused(item.path.display().to_string(), message));
@@ -191,10 +196,10 @@ async fn unfinished(
         return Ok(None);
     };
     let identity = source.identity();
-    // On S3 a precondition is a matter of completing, not of the upload.
-    let condition = match store.provider() {
-        Provider::S3 => Condition::None,
-        Provider::Gcs => options.condition.clone(),
+    // A condition that the completion takes is no matter of the upload.
+    let condition = match store.capabilities().multipart_takes_condition {
+        true => Condition::None,
+        false => options.condition.clone(),
     };
     let options = options.clone().condition(condition);
     let subject = journal::subject(&path, identity, store, &item.id, &options, part_len(identity.size));

@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use laneway_store::{
     Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Operation, Part,
-    PartChecksums, Provider, PutOptions, Store,
+    PartChecksums, PutOptions, Store,
 };
 
 use super::journal::Upload;
@@ -140,8 +140,8 @@ impl Parts<'_> {
     }
 
     async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
-        // The XML API of GCS takes no preconditions.
-        let is_conditional = self.store.provider() == Provider::Gcs && !self.options.condition.is_none();
+        let is_conditional =
+            !self.store.capabilities().multipart_takes_condition && !self.options.condition.is_none();
         if is_conditional || !self.store.supports_multipart() {
             return self.new_session(size, input).await;
         }
@@ -381,9 +381,9 @@ fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
 
 /// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile. Whether it is gone.
 pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) -> bool {
-    let condition = match (&meta.version, store.provider()) {
-        (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
-        // Not every S3 server takes a condition on a delete, so that it could remove another's object.
+    let condition = match (&meta.version, store.capabilities().delete_keeps_condition) {
+        (Some(version), true) => Condition::Matches(version.clone()),
+        // The delete could remove another writer's object.
         _ => return false,
     };
     let removed = store.delete(&meta.id, &condition).await;

@@ -198,7 +198,7 @@ impl Uploads<'_> {
         match self.search.job.engine.files.run(move || std::fs::File::open(at)).await {
             Ok(Ok(file)) => {
                 let options = self.search.request.options_of_file(
-                    store.provider(),
+                    store.capabilities().file_attributes,
                     &id.key,
                     &path,
                     Attributes::default(),

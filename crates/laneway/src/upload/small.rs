@@ -88,7 +88,12 @@ async fn put(
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
-    let options = request.options_of_file(store.provider(), &item.id.key, &item.path, loaded.attributes);
+    let options = request.options_of_file(
+        store.capabilities().file_attributes,
+        &item.id.key,
+        &item.path,
+        loaded.attributes,
+    );
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });

@@ -9,7 +9,7 @@ use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
 fn other(kind: Kind) -> Provider {
     match kind.provider {
         Provider::Gcs => Provider::S3,
-        Provider::S3 => Provider::Gcs,
+        _ => Provider::Gcs,
     }
 }
 

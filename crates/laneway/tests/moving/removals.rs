@@ -30,7 +30,7 @@ fn a_tree_is_removed_in_full_batches() {
         let requests = stage.server.counters().requests_by_verb;
         let (verb, batches) = match kind.provider {
             Provider::Gcs => ("batch", 20),
-            Provider::S3 => ("delete-many", 2),
+            _ => ("delete-many", 2),
         };
         assert_eq!(
             (requests.get(verb), requests.get("list")),

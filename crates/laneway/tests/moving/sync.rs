@@ -410,7 +410,7 @@ fn times_modes_and_owners_are_kept_with_objects_and_set_on_files() {
             Provider::Gcs => {
                 &[("goog-reserved-file-mtime", "1500000000"), ("goog-reserved-posix-mode", "640")]
             }
-            Provider::S3 => &[("mtime", "1500000000"), ("mode", "100640")],
+            _ => &[("mtime", "1500000000"), ("mode", "100640")],
         };
         for (name, value) in named {
             assert_eq!(object.attributes.metadata.get(*name).map(String::as_str), Some(*value), "{kind:?}");

@@ -37,7 +37,7 @@ fn insert(bucket: &str, project: &str, new: &NewBucket) -> Result<Outgoing, Stri
 }
 
 impl Gcs {
-    pub(crate) async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
+    pub(crate) async fn make_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::CreateBucket, bucket);
         let invalid = |e: &str| exchange.error(ErrorKind::Invalid, e);
         let Some(project) = self.project.as_deref() else {
@@ -48,7 +48,7 @@ impl Gcs {
         Ok(())
     }
 
-    pub(crate) async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_bucket(&self, bucket: &str) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::DeleteBucket, bucket);
         let target = format!("/storage/v1/b/{}", component(bucket));
         exchange.send(&Outgoing::new(Method::DELETE, target)).await?;

@@ -39,7 +39,7 @@ fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
 }
 
 impl Gcs {
-    pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
+    pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         // Media can't be asked for by a time.
         if let Some(unless @ Unless::ModifiedSince(_)) = get.unless {

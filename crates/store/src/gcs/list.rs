@@ -124,7 +124,7 @@ struct Bucket {
 }
 
 impl Gcs {
-    pub(crate) async fn list(
+    pub(crate) async fn list_page(
         &self,
         list: &List,
         out: impl FnMut(Vec<ObjectMeta>) + Send,
@@ -133,7 +133,7 @@ impl Gcs {
         arrive(&exchange, &request(list), list, Arriving::new, out).await
     }
 
-    pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
+    pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
         let exchange = Exchange::bucket(self, Operation::List, "");
         let Some(project) = self.project.as_deref() else {
             let message = "which project's buckets? GOOGLE_CLOUD_PROJECT isn't set";

@@ -12,12 +12,12 @@ use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path};
 use crate::encryption::Keyed;
-use crate::exchange::{Dialect as _, Exchange, Outgoing, Sent, Unsendable};
+use crate::exchange::{Exchange, Outgoing, Sent, Unsendable};
 use crate::multipart::{BEGINNINGS_MAX, SpeaksMultipart, complete_request, upload_id};
 use crate::reconcile::{compared, landed};
 use crate::{
-    Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
-    PutOptions,
+    Checksums, Condition, Dialect, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part,
+    PartChecksums, PutOptions,
 };
 
 fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
@@ -43,7 +43,7 @@ fn may_not(exchange: &Exchange<'_, Gcs>) -> Error {
 }
 
 impl Gcs {
-    pub(crate) async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+    pub(crate) async fn begin_upload(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
         if !options.condition.is_none() {
             let message = "GCS multipart uploads take no preconditions; a resumable upload does";
@@ -56,7 +56,7 @@ impl Gcs {
             let message = "GCS multipart uploads take no retention; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        if !self.supports_multipart() {
+        if !Dialect::supports_multipart(self) {
             return Err(self.no_multipart(&exchange));
         }
         if self.multipart_refused.has(&id.bucket) {
@@ -112,7 +112,7 @@ impl Gcs {
         exchange.error(ErrorKind::Unsupported, format!("{server} knows no XML multipart uploads"))
     }
 
-    pub(crate) async fn complete(
+    pub(crate) async fn complete_upload(
         &self,
         upload: &Multipart,
         parts: &[Part],

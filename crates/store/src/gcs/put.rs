@@ -93,7 +93,7 @@ fn request(
 }
 
 impl Gcs {
-    pub(crate) async fn put(
+    pub(crate) async fn upload(
         &self,
         id: &ObjectId,
         body: Body,

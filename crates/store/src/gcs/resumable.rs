@@ -71,7 +71,7 @@ pub(super) fn next_offset(head: &Head) -> Option<u64> {
 }
 
 impl Gcs {
-    pub(crate) async fn resumable_begin(
+    pub(crate) async fn session_begin(
         &self,
         id: &ObjectId,
         len: Option<u64>,
@@ -88,7 +88,7 @@ impl Gcs {
         }
     }
 
-    pub(crate) async fn resumable_append(
+    pub(crate) async fn session_append(
         &self,
         session: &Resumable,
         offset: u64,
@@ -119,7 +119,7 @@ impl Gcs {
         }
     }
 
-    pub(crate) async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
+    pub(crate) async fn session_status(&self, session: &Resumable) -> Result<Appended, Error> {
         self.stands(session, session.len).await
     }
 
@@ -131,7 +131,7 @@ impl Gcs {
         appended(&exchange, session, &sent, total)
     }
 
-    pub(crate) async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
+    pub(crate) async fn session_cancel(&self, session: &Resumable) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Abort, &session.id);
         let mut outgoing =
             session_request(session, Method::DELETE).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;

@@ -98,7 +98,7 @@ impl Progress {
 }
 
 impl Gcs {
-    pub(crate) async fn copy(
+    pub(crate) async fn copy_object(
         &self,
         from: &ObjectId,
         _known: Option<&ObjectMeta>,

@@ -84,7 +84,7 @@ impl Gcs {
     }
 
     /// Of both, the patch comes first: the rewrite takes what it has left.
-    pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
+    pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if change.storage_class.is_some() && id.version.is_some() {
             let message =

@@ -15,7 +15,7 @@ const ROTATED_AFTER: Duration = Duration::from_secs(12 * 3600);
 
 impl Gcs {
     /// A URL of an object, signed at `now`.
-    pub(crate) async fn sign(
+    pub(crate) async fn sign_url(
         &self,
         id: &ObjectId,
         options: &SignOptions,

@@ -10,7 +10,7 @@ use laneway_lanes::{Head, Response, Route, Sink, SinkError};
 use tokio::sync::Notify;
 
 use super::{ENTRIES_MAX, TOO_MANY};
-use crate::exchange::{Dialect, Exchange, Outgoing};
+use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 
@@ -28,7 +28,7 @@ pub(crate) trait Reader {
 
 /// Carries a listing through its attempts. `out` is handed each object once, whatever attempts bring it; the page that is
 /// returned has those that could not be handed over before its end.
-pub(crate) async fn arrive<D: Dialect, R: Reader>(
+pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,
     list: &List,

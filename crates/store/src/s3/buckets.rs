@@ -28,7 +28,7 @@ fn create(region: &str) -> Result<Outgoing, String> {
 }
 
 impl S3 {
-    pub(crate) async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
+    pub(crate) async fn make_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::CreateBucket, bucket);
         let invalid = |e: &str| exchange.error(ErrorKind::Invalid, e);
         if new.storage_class.is_some() {
@@ -46,7 +46,7 @@ impl S3 {
         Ok(())
     }
 
-    pub(crate) async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_bucket(&self, bucket: &str) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::DeleteBucket, bucket);
         exchange.send(&Outgoing::new(Method::DELETE, "")).await?;
         Ok(())

@@ -127,7 +127,7 @@ impl Copied {
 
 impl S3 {
     /// Ends with a `head` unless the answer tells enough: it has neither size nor, on many servers, checksum.
-    pub(crate) async fn copy(
+    pub(crate) async fn copy_object(
         &self,
         from: &ObjectId,
         known: Option<&ObjectMeta>,
@@ -223,7 +223,7 @@ impl S3 {
         }
     }
 
-    pub(crate) async fn part_copy(
+    pub(crate) async fn copy_part(
         &self,
         upload: &Multipart,
         number: u32,

@@ -36,7 +36,7 @@ fn request(
 }
 
 impl S3 {
-    pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
+    pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let delivery = Delivery::new(meta, get);
         let mut climb = self.checksums.reads.climb();

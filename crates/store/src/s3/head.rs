@@ -32,7 +32,7 @@ fn request(
 
 impl S3 {
     /// How many bytes a part of a multipart object has; `None` where the server pays no attention to part numbers.
-    pub(crate) async fn part_len(
+    pub(crate) async fn len_of_part(
         &self,
         id: &ObjectId,
         version: Option<&Version>,

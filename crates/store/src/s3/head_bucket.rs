@@ -7,7 +7,7 @@ use http::Method;
 
 use super::S3;
 use crate::Operation;
-use crate::exchange::{Dialect as _, Outgoing};
+use crate::exchange::{HttpDialect as _, Outgoing};
 
 impl S3 {
     /// The region of a bucket, for a request with a body or without. It is asked for where that is not known and a wrong guess

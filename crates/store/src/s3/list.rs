@@ -235,7 +235,7 @@ struct Bucket {
 }
 
 impl S3 {
-    pub(crate) async fn list(
+    pub(crate) async fn list_page(
         &self,
         list: &List,
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
@@ -258,7 +258,7 @@ impl S3 {
         arrive(&exchange, &request(list, false), list, || Arriving::new(false), out).await
     }
 
-    pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
+    pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
         let exchange = Exchange::bucket(self, Operation::List, "");
         let (mut names, mut tokens) = (Vec::new(), Tokens::default());
         let mut token: Option<String> = None;

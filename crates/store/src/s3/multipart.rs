@@ -115,7 +115,7 @@ impl Completed {
 }
 
 impl S3 {
-    pub(crate) async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+    pub(crate) async fn begin_upload(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
         let kms_key = self.kms_key.as_deref();
         let build = |wish| begin_request(id, options, kms_key, wish).map_err(|e| exchange.unsendable(&e));
@@ -166,7 +166,7 @@ impl S3 {
         md5(head).filter(|_| !is_opaque && checksums(head).is_empty())
     }
 
-    pub(crate) async fn complete(
+    pub(crate) async fn complete_upload(
         &self,
         upload: &Multipart,
         parts: &[Part],

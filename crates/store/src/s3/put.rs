@@ -39,7 +39,7 @@ fn request(
 }
 
 impl S3 {
-    pub(crate) async fn put(
+    pub(crate) async fn upload(
         &self,
         id: &ObjectId,
         body: Body,

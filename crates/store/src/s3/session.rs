@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::signer::Signer;
 use super::{S3, encryption};
 use crate::credentials::new_number;
-use crate::exchange::{Dialect, Exchange, Outgoing};
+use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::timestamp::rfc3339;
@@ -146,8 +146,10 @@ impl S3 {
 /// The store while it opens a session: its requests are signed by the caller's own credentials.
 struct Opening<'a>(&'a S3);
 
-impl Dialect for Opening<'_> {
+impl HttpDialect for Opening<'_> {
     const PROVIDER: Provider = Provider::S3;
+
+    const SERVICE: &'static str = "Amazon S3";
 
     fn lanes(&self) -> &Lanes {
         self.0.lanes()

@@ -1,7 +1,6 @@
 //! `set_meta`: a copy of an object onto itself, with another description; of one that is too large for that, an upload onto it whose parts are
 //! copied from it. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
-use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use http::HeaderValue;
@@ -16,8 +15,8 @@ use crate::checksum::Comparison;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{
-    Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation, PartChecksums,
-    PutOptions, Version, xml,
+    Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation,
+    PartChecksums, PutOptions, Version, xml,
 };
 
 /// The largest object that one request copies.
@@ -33,15 +32,6 @@ const KEPT: [&str; 5] = [
     "x-amz-server-side-encryption-bucket-key-enabled",
 ];
 
-/// What an object is and is to be described by, for a change that takes several requests.
-#[derive(Clone, Debug)]
-pub struct Changing {
-    id: ObjectId,
-    meta: ObjectMeta,
-    head: Head,
-    options: PutOptions,
-}
-
 impl Changing {
     /// A lock that has run out by `now` can't be set again.
     fn new(id: &ObjectId, (meta, head): (ObjectMeta, Head), change: &MetaChange, now: SystemTime) -> Self {
@@ -50,26 +40,6 @@ impl Changing {
         // The key is among the headers.
         let options = PutOptions { retention, kms_key: None, ..applied };
         Self { id: id.clone(), meta, head, options }
-    }
-
-    /// The object as it was found.
-    pub fn found(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    /// The tags that the changed object is to have. An upload has none by itself.
-    #[must_use]
-    pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
-        self.options.tags = tags;
-        self
-    }
-
-    /// The state that is changed, and no other. A weak tag can't be a condition.
-    pub fn condition(&self) -> Condition {
-        match &self.meta.version {
-            Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,
-            version => version.clone().map_or(Condition::None, Condition::Matches),
-        }
     }
 
     fn request(&self, onto: &Condition, kms_key: Option<&str>) -> Result<Outgoing, String> {
@@ -130,7 +100,7 @@ impl Changing {
 }
 
 impl S3 {
-    pub(crate) async fn changing(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
+    pub(crate) async fn look_at_change(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
         let answer = self.head_answer(id, None, None, Keyed::Object).await;
         let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
         Ok(Changing::new(id, answer, change, self.clock.at(SystemTime::now())))
@@ -138,7 +108,11 @@ impl S3 {
 
     /// Begins an upload onto the object, of the best checksums that the endpoint keeps, or of none: some, as MinIO, copy no part into one that has
     /// them.
-    pub(crate) async fn begin_change(&self, changing: &Changing, checked: bool) -> Result<Multipart, Error> {
+    pub(crate) async fn begin_change_upload(
+        &self,
+        changing: &Changing,
+        checked: bool,
+    ) -> Result<Multipart, Error> {
         let wish = |wish| match checked {
             true => wish,
             false => PartChecksums::None,
@@ -153,7 +127,11 @@ impl S3 {
 
     /// The object after its upload, which `made` is what was told of: it may have been somebody else's of the same bytes that answered for it,
     /// and a store may pass over what it doesn't keep.
-    pub(crate) async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
+    pub(crate) async fn changed_object(
+        &self,
+        changing: &Changing,
+        made: &ObjectMeta,
+    ) -> Result<ObjectMeta, Error> {
         let found = self.head(&changing.id, None).await.map_err(|e| e.within(Operation::SetMeta))?;
         if changing.is_described(&found) {
             return Ok(found);
@@ -172,13 +150,13 @@ impl S3 {
         })
     }
 
-    pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
+    pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if id.version.is_some() {
             let message = "S3 changes no version: what is changed is another one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let changing = self.changing(id, change).await?;
+        let changing = self.look_at_change(id, change).await?;
         if changing.meta.size > COPY_BYTES_MAX {
             let message = "it is larger than 5 GiB, and S3 copies no more by one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUr
 impl S3 {
     /// A URL of an object, signed at `now` of this machine's clock. Nothing is asked of the store unless the bucket's region, or a
     /// directory bucket's session, isn't known.
-    pub(crate) async fn sign(
+    pub(crate) async fn sign_url(
         &self,
         id: &ObjectId,
         options: &SignOptions,

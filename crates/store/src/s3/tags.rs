@@ -39,7 +39,7 @@ pub(super) fn header(tags: &BTreeMap<String, String>) -> Option<String> {
 }
 
 impl S3 {
-    pub(crate) async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
+    pub(crate) async fn read_tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         let exchange = Exchange::object(self, Operation::Tags, id);
         let outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new().and("tagging", "")));
         let sent = exchange.send(&outgoing).await?;

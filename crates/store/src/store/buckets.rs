@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Store, ask};
+use super::Store;
 use crate::{Error, NewBucket};
 
 impl Store {
@@ -11,7 +11,7 @@ impl Store {
     /// # Errors
     /// `Invalid` on GCS when no project is known.
     pub async fn buckets(&self) -> Result<Vec<String>, Error> {
-        ask!(self, dialect => dialect.buckets().await)
+        self.dialect.buckets().await
     }
 
     /// Makes a bucket; on GCS in [`Settings::project`](crate::Settings::project).
@@ -19,7 +19,7 @@ impl Store {
     /// # Errors
     /// `AlreadyExists` when there is one of that name, whoever owns it.
     pub async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
-        match ask!(self, dialect => dialect.create_bucket(bucket, new).await) {
+        match self.dialect.create_bucket(bucket, new).await {
             // The answer that was lost may have said so.
             Err(error) if error.is_uncertain() && is_ours(&error) => Ok(()),
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
@@ -32,7 +32,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when there is none, `Invalid` when something lies in it.
     pub async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
-        match ask!(self, dialect => dialect.delete_bucket(bucket).await) {
+        match self.dialect.delete_bucket(bucket).await {
             Err(error) if error.is_uncertain() && error.is_not_found() => Ok(()),
             done => done,
         }

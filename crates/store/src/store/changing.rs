@@ -1,10 +1,7 @@
 //! Changing the description of what S3 copies by no single request.
 
-use super::{Dialect, Store};
-use crate::exchange::Exchange;
-use crate::gcs::Gcs;
-use crate::s3::Changing;
-use crate::{Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation};
+use super::Store;
+use crate::{Changing, Error, MetaChange, Multipart, ObjectId, ObjectMeta};
 
 impl Store {
     /// Looks at an object of S3 that is too large to be changed by one request: [`begin_change`](Self::begin_change) begins an upload onto it,
@@ -14,10 +11,7 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Unsupported` on GCS, where [`set_meta`](Self::set_meta) changes objects of any size.
     pub async fn changing(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
-        match &self.dialect {
-            Dialect::S3(s3) => s3.changing(id, change).await,
-            Dialect::Gcs(gcs) => Err(needless(gcs, id)),
-        }
+        self.dialect.changing(id, change).await
     }
 
     /// Begins an upload onto an object that is described as its change says: with the store's checksums if it is to be `checked`, which not every
@@ -26,10 +20,7 @@ impl Store {
     /// # Errors
     /// `Unsupported` on GCS, or for a store that knows no such upload.
     pub async fn begin_change(&self, changing: &Changing, checked: bool) -> Result<Multipart, Error> {
-        match &self.dialect {
-            Dialect::S3(s3) => s3.begin_change(changing, checked).await,
-            Dialect::Gcs(gcs) => Err(needless(gcs, &changing.found().id)),
-        }
+        self.dialect.begin_change(changing, checked).await
     }
 
     /// The object once its change was completed, which `made` is what [`complete`](Self::complete) told of.
@@ -38,14 +29,6 @@ impl Store {
     /// `Precondition` where it is another writer's; `Unsupported` where it is this one and the store describes it otherwise, because it passes
     /// something over.
     pub async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
-        match &self.dialect {
-            Dialect::S3(s3) => s3.changed(changing, made).await,
-            Dialect::Gcs(gcs) => Err(needless(gcs, &changing.found().id)),
-        }
+        self.dialect.changed(changing, made).await
     }
-}
-
-fn needless(gcs: &Gcs, id: &ObjectId) -> Error {
-    let message = "GCS changes objects of any size where they are";
-    Exchange::object(gcs, Operation::SetMeta, id).error(ErrorKind::Unsupported, message)
 }

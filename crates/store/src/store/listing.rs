@@ -1,7 +1,6 @@
 //! Listings of objects.
 
-use super::{Store, ask};
-use crate::exchange::Dialect as _;
+use super::Store;
 use crate::{Error, List, ObjectMeta, Page};
 
 impl Store {
@@ -27,11 +26,11 @@ impl Store {
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let asked = self.listings.ask();
-        let arrived = |objects: Vec<ObjectMeta>| {
+        let mut arrived = |objects: Vec<ObjectMeta>| {
             asked.came(objects.len());
             out(objects);
         };
-        let page = ask!(self, dialect => dialect.list(list, arrived).await)?;
+        let page = self.dialect.list(list, &mut arrived).await?;
         asked.came(page.objects.len() + page.prefixes.len());
         asked.ended();
         Ok(page)
@@ -39,6 +38,6 @@ impl Store {
 
     /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.
     pub fn lists_in_order(&self, bucket: &str) -> bool {
-        ask!(self, dialect => dialect.lists_in_order(bucket))
+        self.dialect.lists_in_order(bucket)
     }
 }

@@ -4,11 +4,8 @@ use std::ops::Range;
 
 use laneway_lanes::Body;
 
+use super::Store;
 use super::writing::again;
-use super::{Store, ask};
-use crate::exchange::Dialect as _;
-use crate::multipart::SpeaksMultipart as _;
-use crate::unfinished;
 use crate::{
     Checksums, Condition, Error, Multipart, ObjectId, ObjectMeta, Part, PutOptions, StoredPart, Version,
 };
@@ -19,7 +16,7 @@ impl Store {
     /// # Errors
     /// `Unsupported` on GCS with a condition, and where the server has no multipart uploads.
     pub async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
-        ask!(self, dialect => dialect.begin(id, options).await)
+        self.dialect.begin(id, options).await
     }
 
     /// Uploads a part: `number` from 1 to 10000, at least 5 MiB unless it is the last. The store's checksum of it is
@@ -34,8 +31,7 @@ impl Store {
         body: Body,
         crc32c: u32,
     ) -> Result<Part, Error> {
-        let part =
-            || async { ask!(self, dialect => dialect.part(upload, number, body.clone(), crc32c).await) };
+        let part = || async { self.dialect.part(upload, number, body.clone(), crc32c).await };
         match part().await {
             Err(error) if error.is_integrity() => {
                 again(&error);
@@ -57,7 +53,7 @@ impl Store {
         version: Option<&Version>,
         range: Range<u64>,
     ) -> Result<Part, Error> {
-        ask!(self, dialect => dialect.part_copy(upload, number, from, version, range).await)
+        self.dialect.part_copy(upload, number, from, version, range).await
     }
 
     /// The parts that the store has of an upload, by their numbers.
@@ -65,7 +61,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when the upload is gone, completed ones included.
     pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-        ask!(self, dialect => dialect.list_parts(upload).await)
+        self.dialect.list_parts(upload).await
     }
 
     /// The uploads of a bucket that are under way, of keys with a prefix, by those: begun by whomever, and neither completed nor given up. Of
@@ -74,7 +70,7 @@ impl Store {
     /// # Errors
     /// `NotFound` where there is no such bucket; `Permission`.
     pub async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
-        ask!(self, dialect => unfinished::list(dialect.as_ref(), bucket, prefix).await)
+        self.dialect.list_uploads(bucket, prefix).await
     }
 
     /// Makes the object of its parts. Its checksum is compared with `whole`, read back where the answer lacks it.
@@ -89,7 +85,7 @@ impl Store {
         whole: &Checksums,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        let completed = ask!(self, dialect => dialect.complete(upload, parts, whole, condition).await);
+        let completed = self.dialect.complete(upload, parts, whole, condition).await;
         completed.map_err(|error| error.of_write(condition))
     }
 
@@ -98,19 +94,19 @@ impl Store {
     /// # Errors
     /// `NotFound` when the upload is gone.
     pub async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        ask!(self, dialect => dialect.abort(upload).await)
+        self.dialect.abort(upload).await
     }
 
     /// Whether [`begin`](Self::begin) can work: false once a GCS server has shown that it knows no XML multipart
     /// uploads.
     pub fn supports_multipart(&self) -> bool {
-        ask!(self, dialect => dialect.supports_multipart())
+        self.dialect.supports_multipart()
     }
 
     /// Whether the parts of one upload may differ in size. Stores that speak S3's protocol and aren't Amazon's may
     /// refuse that when the upload is completed, as Cloudflare R2 does
     /// (<https://developers.cloudflare.com/r2/objects/multipart-objects/>).
     pub fn takes_unequal_parts(&self) -> bool {
-        ask!(self, dialect => dialect.takes_unequal_parts())
+        self.dialect.takes_unequal_parts()
     }
 }

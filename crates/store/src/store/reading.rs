@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use super::{Store, ask};
+use super::Store;
 use crate::unless::NOT_MODIFIED;
 use crate::{
     Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions, SignedUrl, Unless,
@@ -43,7 +43,7 @@ impl Store {
         version: Option<&Version>,
         unless: Option<&Unless>,
     ) -> Result<ObjectMeta, Error> {
-        ask!(self, dialect => dialect.head_as(id, version, unless, self.reads).await)
+        self.dialect.head(id, version, unless, self.read).await
     }
 
     /// A URL by which anybody may make one request for the object, signed at `now`. The store isn't asked whether the object is there, or
@@ -57,7 +57,7 @@ impl Store {
         options: &SignOptions,
         now: SystemTime,
     ) -> Result<SignedUrl, Error> {
-        ask!(self, dialect => dialect.sign(id, options, now).await)
+        self.dialect.sign(id, options, now).await
     }
 
     /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
@@ -72,7 +72,7 @@ impl Store {
         version: Option<&Version>,
         number: u32,
     ) -> Result<Option<u64>, Error> {
-        ask!(self, dialect => dialect.part_len(id, version, number, self.reads).await)
+        self.dialect.part_len(id, version, number, self.read).await
     }
 
     /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end, or with
@@ -104,7 +104,7 @@ impl Store {
     }
 
     async fn plain_get(&self, get: &Get<'_>) -> Result<Got, Error> {
-        ask!(self, dialect => dialect.get(get, self.reads).await)
+        self.dialect.get(get, self.read).await
     }
 
     /// An answer in chunks that says no size anywhere: the object's description says it.
@@ -140,6 +140,6 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Permission`.
     pub async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
-        ask!(self, dialect => dialect.tags(id).await)
+        self.dialect.tags(id).await
     }
 }

@@ -2,7 +2,7 @@
 
 use laneway_lanes::Body;
 
-use super::{Store, ask};
+use super::Store;
 use crate::{Appended, Checksums, Error, ObjectId, PutOptions, Resumable};
 
 impl Store {
@@ -18,7 +18,7 @@ impl Store {
         options: &PutOptions,
         sums: Option<&Checksums>,
     ) -> Result<Resumable, Error> {
-        let begun = ask!(self, dialect => dialect.resumable_begin(id, len, options, sums).await);
+        let begun = self.dialect.resumable_begin(id, len, options, sums).await;
         begun.map_err(|error| error.of_write(&options.condition))
     }
 
@@ -35,7 +35,7 @@ impl Store {
         body: Body,
         last: bool,
     ) -> Result<Appended, Error> {
-        ask!(self, dialect => dialect.resumable_append(session, offset, body, last).await)
+        self.dialect.resumable_append(session, offset, body, last).await
     }
 
     /// Where a session stands.
@@ -43,7 +43,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when the session is gone; `Unsupported` on S3.
     pub async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
-        ask!(self, dialect => dialect.resumable_status(session).await)
+        self.dialect.resumable_status(session).await
     }
 
     /// Gives a session up; one that is gone already is no error.
@@ -51,6 +51,6 @@ impl Store {
     /// # Errors
     /// `Unsupported` on S3.
     pub async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
-        ask!(self, dialect => dialect.resumable_cancel(session).await)
+        self.dialect.resumable_cancel(session).await
     }
 }

@@ -2,8 +2,7 @@
 
 use laneway_lanes::Body;
 
-use super::{Store, ask};
-use crate::delete_many::{Deletes as _, DeletesMany as _};
+use super::Store;
 use crate::{Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions};
 
 impl Store {
@@ -21,7 +20,7 @@ impl Store {
         sums: &Checksums,
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
-        let put = || async { ask!(self, dialect => dialect.put(id, body.clone(), sums, options).await) };
+        let put = || async { self.dialect.put(id, body.clone(), sums, options).await };
         let put = match put().await {
             // Where it wasn't refused it is stored, and under a condition stands in its own way.
             Err(error)
@@ -66,7 +65,7 @@ impl Store {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        let copied = ask!(self, dialect => dialect.copy(from, known, to, options, condition).await);
+        let copied = self.dialect.copy(from, known, to, options, condition).await;
         // With two conditions nobody says which of them failed.
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
@@ -78,7 +77,7 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Precondition` when the object was replaced meanwhile; `Unsupported` for what the store can't change, or not by one request.
     pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
-        ask!(self, dialect => dialect.set_meta(id, change).await)
+        self.dialect.set_meta(id, change).await
     }
 
     /// Deletes an object. S3 reports success also for one that wasn't there.
@@ -86,19 +85,19 @@ impl Store {
     /// # Errors
     /// `NotFound` on GCS; `Precondition` when the object isn't in the state that `condition` names.
     pub async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-        ask!(self, dialect => dialect.delete(id, condition).await)
+        self.dialect.delete(id, condition).await
     }
 
     /// Deletes many objects of a bucket, each in the state that is named and in no other, with few requests:
     /// [`delete_many_max`](Self::delete_many_max) keys each. GCS is sent a request for each where a state is named. The
     /// results stand in the order of the objects.
     pub async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-        ask!(self, dialect => dialect.delete_many(bucket, objects).await)
+        self.dialect.delete_many(bucket, objects).await
     }
 
     /// How many objects one request deletes.
     pub fn delete_many_max(&self) -> usize {
-        ask!(self, dialect => dialect.delete_many_max())
+        self.capabilities().delete_many_max
     }
 }
 

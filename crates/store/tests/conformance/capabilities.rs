@@ -122,11 +122,15 @@ const SERVERS: [Server; 14] = [
     },
 ];
 
+/// What a dialect without sessions, and with multipart uploads, doesn't have.
+const SESSIONS: &[Capability] =
+    &[NoMultipartUpload, GcsSessions, ConditionalResumable, ResumableStatus, SessionCancel];
+
 /// What the dialect itself doesn't have.
 fn foreign(provider: Provider) -> &'static [Capability] {
     match provider {
         Provider::Gcs => &[ConditionalComplete, PartCopy],
-        Provider::S3 => &[
+        _ => &[
             ChecksumOnRange,
             GcsSessions,
             ConditionalResumable,
@@ -139,6 +143,9 @@ fn foreign(provider: Provider) -> &'static [Capability] {
 
 /// Whether a server has a capability in a dialect.
 pub(crate) fn has(server: &str, provider: Provider, capability: Capability) -> bool {
+    if let Provider::Other(_) = provider {
+        return !SESSIONS.contains(&capability);
+    }
     let known = SERVERS.iter().find(|known| known.name == server && known.dialect == provider);
     let lacks = known.unwrap_or_else(|| panic!("unknown {provider:?} server {server}")).lacks;
     if capability == NoMultipartUpload {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use laneway::dialect::InMemory;
 use laneway_lanes::{Config, Lanes, Trust};
 use laneway_server::Habits;
 use laneway_store::{
@@ -25,6 +26,8 @@ pub(crate) enum Place {
     Like(&'static str, Provider, Wire),
     /// The one that the environment names.
     External(Provider),
+    /// A dialect from outside of the crate.
+    Memory,
 }
 
 /// What a behaviour gets.
@@ -45,6 +48,7 @@ where
         Place::Embedded(provider, _) => ("embedded".to_owned(), provider),
         Place::Like(name, provider, _) => (format!("like {name}"), provider),
         Place::External(provider) => (external_name(provider), provider),
+        Place::Memory => ("memory".to_owned(), Provider::other(SCHEME).expect("a scheme")),
     };
     if let Some(lacking) = needs.iter().find(|need| !capabilities::has(&server, provider, **need)) {
         println!("{server} lacks {lacking:?}");
@@ -84,9 +88,20 @@ fn shared(place: Place) -> World {
             (embedded(&endpoint, provider, place), Some(Arc::new(endpoint)))
         }
         Place::External(provider) => (external(provider, place), None),
+        Place::Memory => (in_memory(place), None),
     };
     worlds.push((world.clone(), endpoint));
     world
+}
+
+/// The scheme of the store in memory.
+const SCHEME: &str = "mem";
+
+fn in_memory(place: Place) -> World {
+    let memory = InMemory::new(SCHEME).expect("a scheme").bucket(Endpoint::BUCKET);
+    let lanes = Lanes::start(Config::default()).expect("lanes");
+    let store = Store::of(Arc::new(memory), lanes);
+    World { store, bucket: Endpoint::BUCKET.to_owned(), prefix: String::new(), place }
 }
 
 fn embedded(endpoint: &Endpoint, provider: Provider, place: Place) -> World {
@@ -118,7 +133,7 @@ pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
 fn variable(provider: Provider, suffix: &str) -> Option<String> {
     let name = match provider {
         Provider::Gcs => "LANEWAY_CONFORMANCE_GCS",
-        Provider::S3 => "LANEWAY_CONFORMANCE_S3",
+        _ => "LANEWAY_CONFORMANCE_S3",
     };
     env::var(format!("{name}{suffix}")).ok().filter(|value| !value.is_empty())
 }
@@ -126,7 +141,7 @@ fn variable(provider: Provider, suffix: &str) -> Option<String> {
 fn external_name(provider: Provider) -> String {
     let usual = match provider {
         Provider::Gcs => "fake-gcs-server",
-        Provider::S3 => "minio",
+        _ => "minio",
     };
     variable(provider, "_SERVER").unwrap_or_else(|| usual.to_owned())
 }
@@ -137,7 +152,7 @@ fn external(provider: Provider, place: Place) -> World {
     let mut settings = Settings { project: Some("project".to_owned()), ..Settings::from_env() };
     match provider {
         Provider::Gcs => settings.gcs_endpoint = Some(url),
-        Provider::S3 => settings.s3_endpoint = Some(url),
+        _ => settings.s3_endpoint = Some(url),
     }
     let store =
         Store::new(provider, &settings, Lanes::start(Config::from_env()).expect("lanes")).expect("a store");

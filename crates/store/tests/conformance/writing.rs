@@ -40,11 +40,8 @@ pub(crate) async fn what_describes_an_object_is_kept(world: World) {
     let head = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(head.metadata.as_ref(), Some(&options.metadata));
     let got = world.get("object").await.meta;
-    // GCS tells it with an object's description only, and never that there is none where there is some.
-    let of_answer = match world.store.provider() {
-        laneway_store::Provider::S3 => Some(options.metadata),
-        laneway_store::Provider::Gcs => None,
-    };
+    // Where an answer leaves it out, it doesn't say that there is none.
+    let of_answer = world.store.capabilities().get_tells_metadata.then_some(options.metadata);
     assert_eq!(got.metadata, of_answer);
     for meta in [head, got] {
         assert_eq!(meta.content_type, options.content_type);
@@ -58,10 +55,7 @@ pub(crate) async fn cache_control_is_kept(world: World) {
     let head = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(head.cache_control, options.cache_control);
     // What GCS sends with the bytes says how the answer may be cached.
-    let of_answer = match world.store.provider() {
-        laneway_store::Provider::S3 => options.cache_control,
-        laneway_store::Provider::Gcs => None,
-    };
+    let of_answer = world.store.capabilities().get_tells_metadata.then_some(options.cache_control).flatten();
     assert_eq!(world.get("object").await.meta.cache_control, of_answer);
 }
 

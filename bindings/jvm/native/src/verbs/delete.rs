@@ -11,7 +11,7 @@ use crate::packed::{Packed, Unpacked};
 pub(super) fn delete(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let delete = bucket.delete(from.text()?);
     let delete = match from.maybe_text()? {
-        Some(state) => delete.if_version(&version(bucket.provider(), state)?),
+        Some(state) => delete.if_version(&version(bucket.capabilities().versions, state)?),
         None => delete,
     };
     Ok(Work::new(bucket.client(), async move {

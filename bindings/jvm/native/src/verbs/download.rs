@@ -23,10 +23,10 @@ pub(super) fn get(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fail
         (_, Err(_)) => get,
     };
     if let Some(state) = from.maybe_text()? {
-        get = get.if_version(&version(bucket.provider(), state)?);
+        get = get.if_version(&version(bucket.capabilities().versions, state)?);
     }
     if let Some(state) = from.maybe_text()? {
-        get = get.unless_version(&version(bucket.provider(), state)?);
+        get = get.unless_version(&version(bucket.capabilities().versions, state)?);
     }
     let client = bucket.client().clone();
     Ok(Work::new(bucket.client(), async move {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use laneway::{
-    Client, CopyRequest, Event, Filter, Location, Outcome, Provider, RemoveRequest, Summary, SyncRequest,
-};
+use laneway::dialect::VersionNames;
+use laneway::{Client, CopyRequest, Event, Filter, Location, Outcome, RemoveRequest, Summary, SyncRequest};
 use tokio::sync::Mutex;
 
 use crate::call::Work;
@@ -48,8 +47,8 @@ pub(crate) fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failu
     let destination = from.maybe_text()?.map(str::parse::<Location>).transpose()?;
     let wishes = from.texts()?;
     let mut filter = from.list()?.into_iter().try_fold(Filter::default(), Filter::line)?;
-    // Which provider is meant only matters to conditions, of which a job's objects have none.
-    let put = options::put(Provider::S3, from)?;
+    // The names of versions only matter to conditions, of which a job's objects have none.
+    let put = options::put(VersionNames::ETagAndId, from)?;
     let no_option = |name: &str| Failure::usage(format!("{name}: a {verb} has no such option"));
     let number = |name: &str, value: &str| value.parse::<u64>().map_err(|_| no_option(name));
     let mut plain = Vec::new();

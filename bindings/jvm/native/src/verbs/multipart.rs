@@ -10,7 +10,7 @@ use crate::{described, options};
 
 pub(super) fn begin(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let begin = bucket.begin_multipart(from.text()?);
-    let begin = begin.options(options::put(bucket.provider(), from)?);
+    let begin = begin.options(options::put(bucket.capabilities().versions, from)?);
     Ok(Work::new(bucket.client(), async move {
         let mut packed = Packed::default();
         packed.text(&begin.await?.id());

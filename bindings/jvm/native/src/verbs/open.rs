@@ -14,7 +14,8 @@ use crate::packed::{Packed, Unpacked};
 
 pub(super) fn open(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let key = from.text()?;
-    let state = |text: Option<&str>| text.map(|text| version(bucket.provider(), text)).transpose();
+    let state =
+        |text: Option<&str>| text.map(|text| version(bucket.capabilities().versions, text)).transpose();
     let mut open = bucket.open(key);
     if from.flag()? {
         let _own_key = from.text()?;

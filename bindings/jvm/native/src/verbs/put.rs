@@ -10,7 +10,7 @@ use crate::{described, options};
 
 pub(super) fn put(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let key = from.text()?;
-    let options = options::put(bucket.provider(), from)?;
+    let options = options::put(bucket.capabilities().versions, from)?;
     let put = bucket.put(key, memory.into_bytes()).options(options);
     Ok(Work::new(bucket.client(), async move { Ok(described::written(&put.await?)) }))
 }

@@ -29,7 +29,7 @@ impl Writing {
 /// A writer, by its number; nothing is asked yet.
 pub(crate) fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let writer = bucket.writer(from.text()?);
-    let writer = Some(writer.options(options::put(bucket.provider(), from)?));
+    let writer = Some(writer.options(options::put(bucket.capabilities().versions, from)?));
     Ok(handles::keep(Object::Writer(Owned::new(bucket.client(), Writing { writer, failed: None }))))
 }
 

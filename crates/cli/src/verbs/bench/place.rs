@@ -101,7 +101,7 @@ impl Place {
         let region = region.unwrap_or_else(|| Remote::REGION.to_owned());
         let (option, variables) = match provider {
             Provider::Gcs => (&options.gcs_endpoint, &["STORAGE_EMULATOR_HOST"][..]),
-            Provider::S3 => (&options.s3_endpoint, &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"][..]),
+            _ => (&options.s3_endpoint, &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"][..]),
         };
         let endpoint = self.endpoint.clone().or_else(|| option.clone());
         if endpoint.is_none() && bucket.is_none() {
@@ -120,7 +120,7 @@ impl Place {
         }
         let endpoint = endpoint.or_else(|| variable(variables)).unwrap_or_else(|| match provider {
             Provider::Gcs => Remote::GOOGLE.to_owned(),
-            Provider::S3 => format!("https://s3.{region}.amazonaws.com"),
+            _ => format!("https://s3.{region}.amazonaws.com"),
         });
         Ok(Target::Remote(Remote {
             provider,

@@ -114,7 +114,7 @@ impl Fetch<'_> {
             true => laneway_lanes::Path::default(),
             false => self.store.path(&self.id.bucket).await,
         };
-        let path = Path::new(self.store.provider(), path);
+        let path = Path::new(self.store.capabilities().protocol, path);
         let plan = |size| {
             plan::plan(self.asked, size, &path, &self.prices)
                 .map_err(|unreadable| self.unreadable(unreadable, size))

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use laneway_lanes::{Path as Measured, Protocol};
-use laneway_store::Provider;
 
 /// What is taken for true before anything was measured: a service in the same part of the world.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(20);
@@ -37,12 +36,8 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// The way to a store, as far as it was measured.
-    pub(crate) fn new(provider: Provider, measured: Measured) -> Self {
-        let usual = match provider {
-            Provider::Gcs => Protocol::H2,
-            Provider::S3 => Protocol::H1,
-        };
+    /// The way to a store whose servers usually speak a protocol, as far as it was measured.
+    pub(crate) fn new(usual: Protocol, measured: Measured) -> Self {
         let rate = match measured.rate {
             Some(rate) if measured.is_full => rate,
             rate => rate.unwrap_or_default().max(RATE_ASSUMED),
@@ -107,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_small_requests_brought_does_not_make_a_path_slow() {
-        let rate = |measured| Path::new(Provider::S3, measured).rate;
+        let rate = |measured| Path::new(Protocol::H1, measured).rate;
         assert_eq!(rate(Measured::default()), RATE_ASSUMED);
         assert_eq!(rate(measured(1, 1e6, false)), RATE_ASSUMED);
         assert_eq!(rate(measured(1, 1e9, false)), 1e9);
@@ -116,10 +111,10 @@ mod tests {
 
     #[test]
     fn a_request_costs_more_far_away_and_less_beside_many() {
-        let at = |ms| Path::new(Provider::S3, measured(ms, 1e9, true));
+        let at = |ms| Path::new(Protocol::H1, measured(ms, 1e9, true));
         assert!(at(50).request_seconds(400) > at(1).request_seconds(400));
         assert!(at(20).request_seconds(4) > at(20).request_seconds(400));
-        let gcs = Path::new(Provider::Gcs, Measured::default());
+        let gcs = Path::new(Protocol::H2, Measured::default());
         assert!(gcs.request_seconds(400) < at(20).request_seconds(400));
     }
 
@@ -128,7 +123,7 @@ mod tests {
         for measured in
             [measured(20, 1e9, true), Measured { protocol: Some(Protocol::H2), ..Measured::default() }]
         {
-            let path = Path::new(Provider::S3, measured);
+            let path = Path::new(Protocol::H1, measured);
             let times: Vec<f64> = [0, 1, 2, 10, 100, 10_000].map(|n| path.requests_seconds(n)).into();
             assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
         }

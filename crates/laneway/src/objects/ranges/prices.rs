@@ -1,7 +1,5 @@
 //! What stores charge, as far as it decides how ranges are read.
 
-use laneway_store::Provider;
-
 /// What reading costs in money, and what time is worth: by these a plan weighs one more request against bytes that nobody
 /// asked for. All amounts are US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -29,17 +27,16 @@ impl PriceList {
     pub const GCS: Self = Self { as_of: "2025-01", request: 0.000_000_4, ..Self::FREE };
 
     /// The list of whoever serves at an endpoint. Servers of one's own charge nothing.
-    pub(crate) fn of(provider: Provider, endpoint: &str) -> Self {
+    pub(crate) fn of(endpoint: &str) -> Self {
         let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
         let host = host.split(['/', ':']).next().unwrap_or(host);
         let is_below = |domain: &str| {
             host.strip_suffix(domain).is_some_and(|above| above.is_empty() || above.ends_with('.'))
         };
-        match provider {
-            Provider::Gcs if is_below("googleapis.com") => Self::GCS,
-            Provider::S3 if is_below("amazonaws.com") || is_below("amazonaws.com.cn") => Self::S3,
-            Provider::S3 if is_below("googleapis.com") => Self::GCS,
-            _ => Self::FREE,
+        match () {
+            () if is_below("googleapis.com") => Self::GCS,
+            () if is_below("amazonaws.com") || is_below("amazonaws.com.cn") => Self::S3,
+            () => Self::FREE,
         }
     }
 
@@ -67,12 +64,12 @@ mod tests {
     #[test]
     fn services_charge_and_servers_of_ones_own_do_not() {
         let of = PriceList::of;
-        assert_eq!(of(Provider::S3, "https://s3.eu-central-1.amazonaws.com"), PriceList::S3);
-        assert_eq!(of(Provider::S3, "https://s3.cn-north-1.amazonaws.com.cn"), PriceList::S3);
-        assert_eq!(of(Provider::Gcs, "https://storage.googleapis.com"), PriceList::GCS);
-        assert_eq!(of(Provider::S3, "https://storage.googleapis.com:443/x"), PriceList::GCS);
-        assert_eq!(of(Provider::S3, "https://127.0.0.1:9000"), PriceList::FREE);
-        assert_eq!(of(Provider::S3, "https://notamazonaws.com"), PriceList::FREE);
+        assert_eq!(of("https://s3.eu-central-1.amazonaws.com"), PriceList::S3);
+        assert_eq!(of("https://s3.cn-north-1.amazonaws.com.cn"), PriceList::S3);
+        assert_eq!(of("https://storage.googleapis.com"), PriceList::GCS);
+        assert_eq!(of("https://storage.googleapis.com:443/x"), PriceList::GCS);
+        assert_eq!(of("https://127.0.0.1:9000"), PriceList::FREE);
+        assert_eq!(of("https://notamazonaws.com"), PriceList::FREE);
     }
 
     #[test]

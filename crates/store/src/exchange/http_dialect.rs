@@ -1,4 +1,4 @@
-//! What differs between stores, whatever the verb.
+//! The layer that dialects over HTTP share: building, signing and judging requests, whatever the verb.
 
 use std::future::Future;
 
@@ -8,7 +8,7 @@ use laneway_lanes::{Lanes, Request, Response};
 use super::Outgoing;
 use crate::judge::Failure;
 use crate::requests::Tally;
-use crate::{Condition, Error, ErrorKind, Operation, Provider};
+use crate::{Error, ErrorKind, Provider};
 
 /// Signs a request that was signed a while ago.
 pub(crate) trait Sign: Send + Sync + 'static {
@@ -17,15 +17,13 @@ pub(crate) trait Sign: Send + Sync + 'static {
     fn sign_again(&self, request: &mut Request);
 }
 
-/// What differs between stores when a request is carried out.
-pub(crate) trait Dialect: Send + Sync {
+/// The parts of a dialect by which [`Exchange`](super::Exchange) carries out requests over HTTP.
+pub(crate) trait HttpDialect: Send + Sync {
     /// Whose protocol it is.
     const PROVIDER: Provider;
 
-    /// The same, asked of a value.
-    fn provider(&self) -> Provider {
-        Self::PROVIDER
-    }
+    /// The service's name in errors.
+    const SERVICE: &'static str;
 
     /// What requests go over.
     fn lanes(&self) -> &Lanes;
@@ -58,24 +56,4 @@ pub(crate) trait Dialect: Send + Sync {
     /// Takes in what a failure teaches (a region, a stale token) of a request that `credential` signed. Whether asking again
     /// can now go better.
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool;
-
-    /// Whether the store itself keeps the condition of such a write.
-    fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {
-        true
-    }
-
-    /// Whether listings of a bucket come in the order of its keys.
-    fn lists_in_order(&self, _bucket: &str) -> bool {
-        true
-    }
-
-    /// Whether uploads in parts can be begun, as far as has been seen.
-    fn supports_multipart(&self) -> bool {
-        true
-    }
-
-    /// Whether the parts of one upload may differ in size.
-    fn takes_unequal_parts(&self) -> bool {
-        true
-    }
 }

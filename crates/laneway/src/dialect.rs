@@ -1,0 +1,12 @@
+//! Dialects of a caller's own: stores that Laneway doesn't know, reached by every verb and job under URLs of their own scheme. See
+//! [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
+
+mod in_memory;
+
+pub use in_memory::InMemory;
+pub use laneway_store::{
+    Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, Get,
+    GetRange, GetSink, Got, List, Multipart, NewBucket, NotAScheme, Operation, Page, Part, PartChecksums,
+    Path, ReadAs, RequestPrices, Resumable, Route, Segment, SignOptions, SinkError, Spare, StoredPart,
+    Timings, Unless, VersionNames, capabilities_of,
+};

@@ -1,0 +1,367 @@
+//! A dialect of the caller's, here the store in memory with faults of its own: jobs and verbs reach it as they reach a cloud.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use laneway::dialect::{
+    Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InMemory, List, Multipart, Operation,
+    Page, Part, ReadAs, Route, SinkError, Unless,
+};
+use laneway::{
+    Checksums, Client, Condition, CopyRequest, Event, Job, Location, ObjectId, ObjectMeta, Provider,
+    PutOptions, RemoveRequest, Summary, SyncRequest, Version,
+};
+
+const MIB: usize = 1 << 20;
+
+/// A fault that a dialect meets in one verb.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    None,
+    /// The store fails.
+    Error,
+    /// A body breaks off in its middle.
+    Cut,
+    /// A byte of a body is another.
+    WrongBytes,
+    /// It is done, and the answer is lost.
+    LostAnswer,
+}
+
+/// A store in memory whose `verb` meets a fault `times` times.
+#[derive(Debug)]
+struct Faulty {
+    memory: InMemory,
+    verb: Mutex<Option<(Operation, Fault)>>,
+    times: AtomicU32,
+}
+
+impl Faulty {
+    fn meets(&self, verb: Operation) -> Fault {
+        let set = *self.verb.lock().unwrap();
+        let Some((_, fault)) = set.filter(|(set, _)| *set == verb) else { return Fault::None };
+        let is_left = self.times.fetch_update(Relaxed, Relaxed, |times| times.checked_sub(1)).is_ok();
+        if is_left { fault } else { Fault::None }
+    }
+
+    fn error(&self, kind: ErrorKind, verb: Operation, id: &ObjectId) -> Error {
+        Error::new(kind, verb, "injected").on_object(self.memory.provider(), id)
+    }
+}
+
+/// Hands on a body up to its middle, or with one byte changed.
+struct Damaged(Box<dyn GetSink>, Fault, bool);
+
+impl GetSink for Damaged {
+    fn begin(&mut self, meta: &ObjectMeta, range: std::ops::Range<u64>) -> Result<Route, SinkError> {
+        self.0.begin(meta, range)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        if std::mem::replace(&mut self.2, true) {
+            return self.0.write(bytes);
+        }
+        if self.1 == Fault::Cut {
+            self.0.write(&bytes[..bytes.len() / 2])?;
+            return Err("cut".into());
+        }
+        let mut bytes = bytes.to_vec();
+        bytes[0] ^= 1;
+        self.0.write(&bytes)
+    }
+}
+
+#[async_trait]
+impl Dialect for Faulty {
+    fn provider(&self) -> Provider {
+        self.memory.provider()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.memory.capabilities()
+    }
+
+    fn endpoint(&self) -> String {
+        self.memory.endpoint()
+    }
+
+    async fn head(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+        read: ReadAs,
+    ) -> Result<ObjectMeta, Error> {
+        self.memory.head(id, version, unless, read).await
+    }
+
+    async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error> {
+        let fault = self.meets(Operation::Get);
+        match (fault, get.sink) {
+            (Fault::None, _) => self.memory.get(get, read).await,
+            (Fault::Cut | Fault::WrongBytes, Some(maker)) => {
+                let maker = || Box::new(Damaged(maker(), fault, false)) as Box<dyn GetSink>;
+                let got = self.memory.get(&Get { sink: Some(&maker), ..get.clone() }, read).await;
+                let cut = |_| self.error(ErrorKind::Transport, Operation::Get, get.id).interrupted(true);
+                if fault == Fault::Cut { got.map_err(cut) } else { got }
+            }
+            (Fault::WrongBytes, None) => {
+                let mut got = self.memory.get(get, read).await?;
+                let mut body = got.body.to_vec();
+                body[0] ^= 1;
+                got.body = body.into();
+                Ok(got)
+            }
+            _ => Err(self.error(ErrorKind::Server, Operation::Get, get.id)),
+        }
+    }
+
+    async fn put(
+        &self,
+        id: &ObjectId,
+        body: Body,
+        sums: &Checksums,
+        options: &PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        match self.meets(Operation::Put) {
+            Fault::None => self.memory.put(id, body, sums, options).await,
+            Fault::WrongBytes => Err(self.error(ErrorKind::Integrity, Operation::Put, id)),
+            Fault::LostAnswer => {
+                self.memory.put(id, body, sums, options).await?;
+                Err(self.error(ErrorKind::Transport, Operation::Put, id).uncertain(true))
+            }
+            _ => Err(self.error(ErrorKind::Server, Operation::Put, id)),
+        }
+    }
+
+    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+        match self.meets(Operation::Delete) {
+            Fault::None => self.memory.delete(id, condition).await,
+            _ => Err(self.error(ErrorKind::Server, Operation::Delete, id)),
+        }
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
+    ) -> Result<Page, Error> {
+        match self.meets(Operation::List) {
+            Fault::None => self.memory.list(list, arrived).await,
+            _ => Err(self.error(
+                ErrorKind::Server,
+                Operation::List,
+                &ObjectId::new(&list.bucket, &list.prefix),
+            )),
+        }
+    }
+
+    fn supports_multipart(&self) -> bool {
+        true
+    }
+
+    async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        self.memory.begin(id, options).await
+    }
+
+    async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
+        match self.meets(Operation::Part) {
+            Fault::None => self.memory.part(upload, number, body, crc32c).await,
+            Fault::WrongBytes => Err(self.error(ErrorKind::Integrity, Operation::Part, &upload.id)),
+            _ => Err(self.error(ErrorKind::Server, Operation::Part, &upload.id)),
+        }
+    }
+
+    async fn complete(
+        &self,
+        upload: &Multipart,
+        parts: &[Part],
+        whole: &Checksums,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        self.memory.complete(upload, parts, whole, condition).await
+    }
+
+    async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+        self.memory.abort(upload).await
+    }
+
+    async fn copy(
+        &self,
+        from: &ObjectId,
+        known: Option<&ObjectMeta>,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        match self.meets(Operation::Copy) {
+            Fault::None => self.memory.copy(from, known, to, options, condition).await,
+            _ => Err(self.error(ErrorKind::Server, Operation::Copy, to)),
+        }
+    }
+}
+
+struct Stage {
+    store: Arc<Faulty>,
+    client: Client,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let memory = InMemory::new("faulty").unwrap().bucket("b");
+        let store = Arc::new(Faulty { memory, verb: Mutex::default(), times: AtomicU32::new(0) });
+        let client = Client::builder().dialect(store.clone()).build().unwrap();
+        Self { store, client, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn set(&self, verb: Operation, fault: Fault, times: u32) {
+        *self.store.verb.lock().unwrap() = Some((verb, fault));
+        self.store.times.store(times, Relaxed);
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, key: &str, bytes: Vec<u8>) {
+        self.client.bucket("faulty://b").unwrap().put(key, bytes).call().unwrap();
+    }
+
+    fn object(&self, key: &str) -> Vec<u8> {
+        self.client.bucket("faulty://b").unwrap().get(key).call().unwrap().bytes_blocking().unwrap().to_vec()
+    }
+
+    fn cp(&self, from: impl Into<String>, to: Location) -> Summary {
+        summary(self.client.copy(CopyRequest::new(vec![from.into().parse().unwrap()], to)))
+    }
+}
+
+/// The end of a job.
+fn summary(mut job: Job) -> Summary {
+    loop {
+        if let Event::Done(summary) = job.next_blocking().expect("a job ends with its summary") {
+            return summary;
+        }
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    laneway_testkit::random_bytes(len as u64, len)
+}
+
+fn url(at: &str) -> Location {
+    format!("faulty://b/{at}").parse().unwrap()
+}
+
+#[test]
+fn trees_are_copied_synchronised_and_removed() {
+    let stage = Stage::new();
+    for name in ["tree/a", "tree/sub/b", "tree/sub/c"] {
+        std::fs::create_dir_all(stage.path(name).parent().unwrap()).unwrap();
+        std::fs::write(stage.path(name), noise(1000)).unwrap();
+    }
+    std::fs::write(stage.path("tree/large"), noise(40 * MIB)).unwrap();
+    let up = CopyRequest::new(vec![Location::Local(stage.path("tree"))], url("tree")).recursive(true);
+    assert_eq!(summary(stage.client.copy(up)).files, 4);
+    assert!(stage.object("tree/large") == noise(40 * MIB));
+
+    let back = SyncRequest::new(url("tree"), Location::Local(stage.path("back")));
+    assert_eq!(summary(stage.client.sync(back.clone())).files, 4);
+    assert!(std::fs::read(stage.path("back/large")).unwrap() == noise(40 * MIB));
+    let again = summary(stage.client.sync(back));
+    assert_eq!((again.files, again.unchanged), (0, 4));
+
+    let within = CopyRequest::new(vec![url("tree/")], url("copy")).recursive(true);
+    assert_eq!(summary(stage.client.copy(within)).files, 4);
+    let bucket = stage.client.bucket("faulty://b").unwrap();
+    let ranges =
+        bucket.get_ranges("copy/large", [0..10, 20 * MIB as u64..20 * MIB as u64 + 5]).call().unwrap();
+    let large = noise(40 * MIB);
+    assert_eq!((&ranges[0][..], &ranges[1][..]), (&large[..10], &large[20 * MIB..20 * MIB + 5]));
+
+    let removed = summary(stage.client.remove(RemoveRequest::new(vec![url("")]).recursive(true)));
+    assert_eq!((removed.files, removed.failed), (8, 0));
+}
+
+/// Each fault of each verb, once and each time: a job succeeds with the right bytes or fails and leaves nothing under the final name.
+#[test]
+fn faults_of_a_dialect_never_end_in_wrong_bytes() {
+    for size in [1000, 40 * MIB] {
+        for times in [1, u32::MAX] {
+            for (fault, succeeds) in [
+                (Fault::Error, false),
+                (Fault::Cut, times == 1),
+                // Bytes of another checksum are fetched once more.
+                (Fault::WrongBytes, times == 1),
+            ] {
+                let stage = Stage::new();
+                stage.put("k", noise(size));
+                stage.set(Operation::Get, fault, times);
+                let copied = stage.cp("faulty://b/k", Location::Local(stage.path("k")));
+                let case = format!("get of {size} bytes, {fault:?} {times} times");
+                if succeeds {
+                    assert_eq!(copied.failed, 0, "{case}");
+                }
+                match copied.failed {
+                    0 => assert!(std::fs::read(stage.path("k")).unwrap() == noise(size), "{case}"),
+                    _ => assert!(!stage.path("k").exists(), "{case}"),
+                }
+            }
+        }
+    }
+    for (verb, size, fault, times, succeeds) in [
+        (Operation::Put, 1000, Fault::Error, 1, false),
+        (Operation::Put, 1000, Fault::WrongBytes, 1, true),
+        (Operation::Put, 1000, Fault::WrongBytes, 2, false),
+        (Operation::Put, 1000, Fault::LostAnswer, 1, false),
+        (Operation::Part, 40 * MIB, Fault::Error, 1, false),
+        (Operation::Part, 40 * MIB, Fault::WrongBytes, 1, true),
+    ] {
+        let stage = Stage::new();
+        std::fs::write(stage.path("k"), noise(size)).unwrap();
+        stage.set(verb, fault, times);
+        let source = stage.path("k").to_str().unwrap().to_owned();
+        let copied = stage.cp(source, url("k"));
+        assert_eq!(copied.failed == 0, succeeds, "{verb:?}, {fault:?} {times} times");
+        if succeeds {
+            assert!(stage.object("k") == noise(size));
+        }
+    }
+}
+
+#[test]
+fn errors_of_a_dialect_name_the_object_and_remove_nothing() {
+    let stage = Stage::new();
+    stage.put("t/k", noise(1000));
+    stage.set(Operation::Copy, Fault::Error, 1);
+    let copied = stage.cp("faulty://b/t/k", url("other"));
+    assert_eq!(copied.failed, 1);
+    stage.set(Operation::Delete, Fault::Error, 1);
+    let removed = summary(stage.client.remove(RemoveRequest::new(vec![url("t/k")])));
+    assert_eq!((removed.failed, removed.files), (1, 0));
+    stage.set(Operation::List, Fault::Error, 1);
+    let listed = stage
+        .client
+        .copy(CopyRequest::new(vec![url("t/")], Location::Local(stage.path("out"))).recursive(true));
+    assert_eq!(summary(listed).failed, 1);
+    assert!(stage.object("t/k") == noise(1000));
+    let error = stage.client.bucket("faulty://b").unwrap().get("missing").call().unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("faulty://b/missing"), "{error}");
+}
+
+#[test]
+fn a_scheme_without_a_dialect_is_refused_by_name() {
+    let stage = Stage::new();
+    let other = Client::builder().build().unwrap();
+    let error = other.bucket("faulty://b").unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("faulty://"), "{error}");
+    let to = Location::Local(stage.path("k"));
+    assert_eq!(summary(other.copy(CopyRequest::new(vec![url("k")], to))).failed, 1);
+    for taken in ["s3", "gs", "az", "file", "Mem", "1m", ""] {
+        assert!(InMemory::new(taken).is_err(), "{taken:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! What a kind of store can do, as far as callers decide by it.
+
+use laneway_lanes::Protocol;
+
+/// Properties of one kind of store. They hold for all its endpoints and don't change while a program runs; what is learned
+/// from a server's answers is asked of [`Dialect`](crate::Dialect) instead.
+///
+/// The default is a store without peculiarities: every verb is one request whatever the size, conditions are kept everywhere,
+/// and nothing costs money. A dialect names what differs: `Capabilities { has_tags: true, ..Capabilities::default() }`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Capabilities {
+    /// The largest object, in bytes.
+    pub object_bytes_max: u64,
+    /// How the states and versions of an object are told apart.
+    pub versions: VersionNames,
+    /// Whether one request copies an object of any size and changes its metadata. Where it doesn't, large objects are copied in
+    /// parts ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
+    /// ([`Store::changing`](crate::Store::changing)).
+    pub copies_any_size: bool,
+    /// Whether a multipart upload takes a condition, when it is completed. Where it doesn't, uploads with a condition go through a
+    /// resumable session, which takes it when it begins.
+    pub multipart_takes_condition: bool,
+    /// Whether every server keeps a condition on a delete, at no cost. Where one may not, an object might have to be asked for
+    /// before each delete.
+    pub delete_keeps_condition: bool,
+    /// Whether deleting an object that doesn't exist is an error.
+    pub delete_tells_missing: bool,
+    /// Whether a listing with [`start_after`](crate::List::start_after) counts that key among the entries of its first page.
+    pub lists_start_key: bool,
+    /// Whether the token of a listing's next page is a key, from which another listing may go on.
+    pub tokens_are_keys: bool,
+    /// The most objects that one request deletes.
+    pub delete_many_max: usize,
+    /// Whether objects have tags.
+    pub has_tags: bool,
+    /// Whether the answer to a download carries the user's metadata.
+    pub get_tells_metadata: bool,
+    /// Under which names a file's times, mode and owner are kept in an object's metadata.
+    pub file_attributes: FileAttributes,
+    /// The protocol that the cloud's own servers speak best, assumed of an endpoint until a connection has shown its own.
+    pub protocol: Protocol,
+    /// List prices of the cloud that a kind of store is named after.
+    pub prices: RequestPrices,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            object_bytes_max: u64::MAX,
+            versions: VersionNames::ETagAndId,
+            copies_any_size: true,
+            multipart_takes_condition: true,
+            delete_keeps_condition: true,
+            delete_tells_missing: true,
+            lists_start_key: false,
+            tokens_are_keys: true,
+            delete_many_max: 1,
+            has_tags: false,
+            get_tells_metadata: true,
+            file_attributes: FileAttributes::Rclone,
+            protocol: Protocol::H1,
+            prices: RequestPrices::FREE,
+        }
+    }
+}
+
+/// How a store tells apart the states of an object, and the versions that a bucket keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VersionNames {
+    /// A number, the generation, is both.
+    Generation,
+    /// An entity tag is the state, and a version has an id of its own.
+    ETagAndId,
+}
+
+/// The names under which tools keep a file's times, mode and owner in metadata.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileAttributes {
+    /// `gcloud storage`'s: `goog-reserved-file-mtime` in seconds, `goog-reserved-posix-mode`, `-uid`, `-gid`.
+    Gcloud,
+    /// rclone's: `mtime` in seconds with a fraction, `mode`, `uid`, `gid`.
+    Rclone,
+}
+
+/// US dollars for a thousand requests of each class of [`Requests`](crate::Requests), for the standard class in one region.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RequestPrices {
+    /// For [`writes`](crate::Requests::writes).
+    pub writes: f64,
+    /// For [`reads`](crate::Requests::reads).
+    pub reads: f64,
+    /// For [`deletes`](crate::Requests::deletes).
+    pub deletes: f64,
+}
+
+impl RequestPrices {
+    /// Nothing is charged.
+    pub const FREE: Self = Self { writes: 0.0, reads: 0.0, deletes: 0.0 };
+}

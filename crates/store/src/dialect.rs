@@ -1,0 +1,286 @@
+//! The trait behind a [`Store`](crate::Store): one implementation for each kind of store.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use laneway_lanes::{Body, Path, Spare};
+
+use crate::{
+    Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List,
+    MetaChange, Multipart, NewBucket, ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions,
+    ReadAs, Requests, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
+};
+
+/// Deletes that the default [`Dialect::delete_many`] keeps under way at once.
+const DELETES_AT_ONCE: usize = 16;
+
+/// One kind of store: its requests, answers and errors behind verbs that all kinds share.
+///
+/// [`Store`](crate::Store) holds a dialect and documents each verb; the errors named there are the ones that an implementation
+/// returns. A dialect makes its own attempts, compares checksums where the store tells them, and reports success only for
+/// what the store holds. Callers decide by [`capabilities`](Self::capabilities) and never by the provider.
+///
+/// `head`, `get`, `put`, `delete` and `list` are what a store must have. Every other verb answers
+/// [`Unsupported`](ErrorKind::Unsupported) by default, and every question of knowledge has the answer of a store without peculiarities.
+#[async_trait]
+pub trait Dialect: fmt::Debug + Send + Sync + 'static {
+    /// The kind of store, by which URLs name it.
+    fn provider(&self) -> Provider;
+
+    /// Returns what stores of this kind can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Returns the URL that requests go to, without credentials, and the same for every bucket and region.
+    fn endpoint(&self) -> String;
+
+    /// Returns a digest of the settings that change what an upload makes (keys, added headers), from which none can be had back.
+    fn fingerprint(&self) -> String {
+        String::new()
+    }
+
+    /// Returns how many requests were sent so far.
+    fn requests(&self) -> Requests {
+        Requests::default()
+    }
+
+    /// Announces requests for a bucket's objects, so that connections can be opened before they come; 0 takes the rest back.
+    fn anticipate(&self, _bucket: &str, _requests: usize) {}
+
+    /// Returns what is known of the network path to a bucket's objects.
+    async fn path(&self, _bucket: &str) -> Path {
+        Path::default()
+    }
+
+    /// Returns how many more bulk requests for a bucket's objects would each get a connection that pays.
+    async fn spare(&self, _bucket: &str) -> Spare {
+        Spare::none()
+    }
+
+    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can come between.
+    fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {
+        true
+    }
+
+    /// Returns whether a bucket's listings come in the order of its keys.
+    fn lists_in_order(&self, _bucket: &str) -> bool {
+        true
+    }
+
+    /// Returns whether multipart uploads can be begun, as far as has been seen.
+    fn supports_multipart(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the parts of one upload may differ in size.
+    fn takes_unequal_parts(&self) -> bool {
+        true
+    }
+
+    /// See [`Store::head_unless`](crate::Store::head_unless). The answer may be of an object that `unless` describes.
+    async fn head(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+        read: ReadAs,
+    ) -> Result<ObjectMeta, Error>;
+
+    /// See [`Store::get`](crate::Store::get). The range, if any, holds at least one byte.
+    async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error>;
+
+    /// See [`Store::put`](crate::Store::put).
+    async fn put(
+        &self,
+        id: &ObjectId,
+        body: Body,
+        sums: &Checksums,
+        options: &PutOptions,
+    ) -> Result<ObjectMeta, Error>;
+
+    /// See [`Store::delete`](crate::Store::delete).
+    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error>;
+
+    /// See [`Store::list_arriving`](crate::Store::list_arriving).
+    async fn list(
+        &self,
+        list: &List,
+        arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
+    ) -> Result<Page, Error>;
+
+    /// See [`Store::delete_many`](crate::Store::delete_many). By default each object takes a request of its own.
+    async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        let objects = objects.to_vec();
+        let deletes = objects.into_iter().map(|object| async move {
+            let id = object.object_id(bucket);
+            let condition = object.version.map_or(Condition::None, Condition::Matches);
+            self.delete(&id, &condition).await
+        });
+        stream::iter(deletes).buffered(DELETES_AT_ONCE).collect().await
+    }
+
+    /// See [`Store::copy_known`](crate::Store::copy_known).
+    async fn copy(
+        &self,
+        _from: &ObjectId,
+        _known: Option<&ObjectMeta>,
+        to: &ObjectId,
+        _options: &PutOptions,
+        _condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::Copy, to, "this store copies nothing by itself"))
+    }
+
+    /// See [`Store::set_meta`](crate::Store::set_meta).
+    async fn set_meta(&self, id: &ObjectId, _change: &MetaChange) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::SetMeta, id, "this store changes no metadata"))
+    }
+
+    /// See [`Store::changing`](crate::Store::changing).
+    async fn changing(&self, id: &ObjectId, _change: &MetaChange) -> Result<Changing, Error> {
+        Err(unsupported(self, Operation::SetMeta, id, CHANGES_IN_PLACE))
+    }
+
+    /// See [`Store::begin_change`](crate::Store::begin_change).
+    async fn begin_change(&self, changing: &Changing, _checked: bool) -> Result<Multipart, Error> {
+        Err(unsupported(self, Operation::SetMeta, &changing.found().id, CHANGES_IN_PLACE))
+    }
+
+    /// See [`Store::changed`](crate::Store::changed).
+    async fn changed(&self, changing: &Changing, _made: &ObjectMeta) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::SetMeta, &changing.found().id, CHANGES_IN_PLACE))
+    }
+
+    /// See [`Store::sign`](crate::Store::sign).
+    async fn sign(
+        &self,
+        id: &ObjectId,
+        _options: &SignOptions,
+        _now: SystemTime,
+    ) -> Result<SignedUrl, Error> {
+        Err(unsupported(self, Operation::Sign, id, "this store signs no URLs"))
+    }
+
+    /// See [`Store::part_len`](crate::Store::part_len).
+    async fn part_len(
+        &self,
+        _id: &ObjectId,
+        _version: Option<&Version>,
+        _number: u32,
+        _read: ReadAs,
+    ) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    /// See [`Store::tags`](crate::Store::tags).
+    async fn tags(&self, _id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
+        Ok(BTreeMap::new())
+    }
+
+    /// See [`Store::begin`](crate::Store::begin).
+    async fn begin(&self, id: &ObjectId, _options: &PutOptions) -> Result<Multipart, Error> {
+        Err(unsupported(self, Operation::Begin, id, NO_MULTIPART))
+    }
+
+    /// See [`Store::part`](crate::Store::part).
+    async fn part(&self, upload: &Multipart, _number: u32, _body: Body, _crc32c: u32) -> Result<Part, Error> {
+        Err(unsupported(self, Operation::Part, &upload.id, NO_MULTIPART))
+    }
+
+    /// See [`Store::part_copy`](crate::Store::part_copy).
+    async fn part_copy(
+        &self,
+        upload: &Multipart,
+        _number: u32,
+        _from: &ObjectId,
+        _version: Option<&Version>,
+        _range: Range<u64>,
+    ) -> Result<Part, Error> {
+        Err(unsupported(self, Operation::Part, &upload.id, "this store copies whole objects only"))
+    }
+
+    /// See [`Store::list_parts`](crate::Store::list_parts).
+    async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        Err(unsupported(self, Operation::ListParts, &upload.id, NO_MULTIPART))
+    }
+
+    /// See [`Store::list_uploads`](crate::Store::list_uploads).
+    async fn list_uploads(&self, _bucket: &str, _prefix: &str) -> Result<Vec<Multipart>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// See [`Store::complete`](crate::Store::complete).
+    async fn complete(
+        &self,
+        upload: &Multipart,
+        _parts: &[Part],
+        _whole: &Checksums,
+        _condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        Err(unsupported(self, Operation::Complete, &upload.id, NO_MULTIPART))
+    }
+
+    /// See [`Store::abort`](crate::Store::abort).
+    async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+        Err(unsupported(self, Operation::Abort, &upload.id, NO_MULTIPART))
+    }
+
+    /// See [`Store::resumable_begin`](crate::Store::resumable_begin).
+    async fn resumable_begin(
+        &self,
+        id: &ObjectId,
+        _len: Option<u64>,
+        _options: &PutOptions,
+        _sums: Option<&Checksums>,
+    ) -> Result<Resumable, Error> {
+        Err(unsupported(self, Operation::Begin, id, NO_SESSIONS))
+    }
+
+    /// See [`Store::resumable_append`](crate::Store::resumable_append).
+    async fn resumable_append(
+        &self,
+        session: &Resumable,
+        _offset: u64,
+        _body: Body,
+        _last: bool,
+    ) -> Result<Appended, Error> {
+        Err(unsupported(self, Operation::Part, &session.id, NO_SESSIONS))
+    }
+
+    /// See [`Store::resumable_status`](crate::Store::resumable_status).
+    async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
+        Err(unsupported(self, Operation::Part, &session.id, NO_SESSIONS))
+    }
+
+    /// See [`Store::resumable_cancel`](crate::Store::resumable_cancel).
+    async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
+        Err(unsupported(self, Operation::Abort, &session.id, NO_SESSIONS))
+    }
+
+    /// See [`Store::buckets`](crate::Store::buckets).
+    async fn buckets(&self) -> Result<Vec<String>, Error> {
+        Err(unsupported(self, Operation::List, &ObjectId::new("", ""), "this store lists no buckets"))
+    }
+
+    /// See [`Store::create_bucket`](crate::Store::create_bucket).
+    async fn create_bucket(&self, bucket: &str, _new: &NewBucket) -> Result<(), Error> {
+        Err(unsupported(self, Operation::CreateBucket, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+
+    /// See [`Store::delete_bucket`](crate::Store::delete_bucket).
+    async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
+        Err(unsupported(self, Operation::DeleteBucket, &ObjectId::new(bucket, ""), FIXED_BUCKETS))
+    }
+}
+
+const CHANGES_IN_PLACE: &str = "this store changes objects of any size by one request";
+const NO_MULTIPART: &str = "this store has no multipart uploads";
+const NO_SESSIONS: &str = "this store has no resumable sessions";
+const FIXED_BUCKETS: &str = "this store makes and removes no buckets";
+
+fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)
+}

@@ -359,7 +359,7 @@ impl Lanes {
         let mut place = Place::default();
         loop {
             match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
-                Admission::Go(gate) => return Pass::new(gate, object),
+                Admission::Go(gate) => return Pass::new(gate, object, Instant::now()),
                 Admission::Wait(wait) => self.pause(wait).await,
             }
         }

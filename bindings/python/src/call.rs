@@ -14,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 
 use self::completions::Completions;
 use self::pending::Pending;
+use crate::memory::UnderWay;
 use crate::{error, kept, log};
 
 /// How often a thread that waits looks whether a signal has come, such as Ctrl-C's: soon enough for a hand on a keyboard.
@@ -81,7 +82,9 @@ impl Call {
         kept::release(py);
         log::attend(py, false);
         let Self { client, future } = self;
+        let under_way = UnderWay::new(&client);
         let answered = async move {
+            let _under_way = under_way;
             future.await.unwrap_or_else(|error| Box::new(move |py| Err(error::raised(py, &error))))
         };
         match running_loop(py)? {

@@ -17,6 +17,7 @@ mod files;
 mod job;
 mod kept;
 mod log;
+mod memory;
 mod meta;
 #[cfg(feature = "program")]
 mod program;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use laneway_server::{Config, Faults, GcsConfig};
-use laneway_testkit::{Changes, Endpoint, Run, Running, Wire, random_bytes, recorded_parts};
+use laneway_server::{Config, Counters, Faults, GcsConfig, Server, Storage};
+use laneway_testkit::{Changes, Endpoint, Program, Run, Running, Wire, random_bytes, recorded_parts};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const PART: u64 = 16 << 20;
@@ -204,4 +204,32 @@ fn a_file_that_was_changed_after_the_kill_is_sent_anew_and_nothing_of_the_old_up
         fs::write(scene.endpoint.folder().join("big"), &scene.bytes).expect("written");
         scene.finish_with(PARTS, SIZE);
     }
+}
+
+#[test]
+fn a_session_goes_on_in_its_job_after_the_store_was_restarted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = random_bytes(3, SIZE as usize);
+    fs::write(folder.path().join("big"), &bytes).expect("written");
+    let start = |listen, rules: &[&str]| {
+        let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+        let faults = Faults::parse(rules.iter().copied()).expect("rules");
+        let storage = Storage::Disk(folder.path().join("store"));
+        Server::start(Config { listen, gcs, storage, faults, ..Config::default() }).expect("a server")
+    };
+    let first = start(Config::default().listen, &["part:3-999 stall"]);
+    first.create_bucket("bucket").expect("a bucket");
+    let program =
+        Program::new(LANEWAY, folder.path().join("home")).with("STORAGE_EMULATOR_HOST", first.url());
+    let running = program.in_folder(folder.path()).start(["cp", "--json", "big", "gs://bucket/big"]);
+    let stalls = |counters: &Counters| counters.requests_by_verb.get("part").is_some_and(|count| *count > 2);
+    assert!(first.wait_until(Running::TIME_MAX, stalls));
+    let address = first.addr();
+    drop(first);
+    let second = start(address, &[]);
+    running.end().succeeds();
+    assert!(second.store().read("bucket", "big").expect("it is there") == bytes);
+    let counters = second.counters();
+    let of = |verb: &str| counters.requests_by_verb.get(verb).copied().unwrap_or_default();
+    assert_eq!((of("begin"), of("part"), counters.resumable_open), (0, PARTS - 2, 0));
 }

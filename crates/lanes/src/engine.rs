@@ -161,6 +161,15 @@ impl Lanes {
         Self { inner: Arc::clone(&self.inner), user_agent, retry_for, retry_unanswered_for }
     }
 
+    /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists, and
+    /// so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
+    pub fn for_silent_origin(&self, ended: &Ended) -> Option<Self> {
+        let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
+        let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
+        let goes_on = ended.is_origin_away && is_silent && is_left;
+        goes_on.then(|| Self { retry_unanswered_for: self.retry_for, ..self.clone() })
+    }
+
     /// Carries out one attempt. Dropping the future cancels it and frees its lane.
     ///
     /// # Errors
@@ -359,7 +368,7 @@ impl Lanes {
         let mut place = Place::default();
         loop {
             match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
-                Admission::Go(gate) => return Pass::new(gate, object),
+                Admission::Go(gate) => return Pass::new(gate, object, Instant::now()),
                 Admission::Wait(wait) => self.pause(wait).await,
             }
         }

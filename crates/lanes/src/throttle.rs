@@ -63,8 +63,8 @@ struct Key {
     limit: Option<Limit>,
     seen: Seen,
     gate: Arc<Gate>,
-    /// The object that was refused last.
-    refused_last: Option<ObjectId>,
+    /// The objects that were refused last, the newest one last: fewer than [`SEVERAL`], each once.
+    refused_last: Vec<ObjectId>,
 }
 
 /// An object and a direction, as a hash: equal ones slow each other down and do no other harm.
@@ -104,13 +104,17 @@ pub(crate) struct Gate {
     is_shut: AtomicBool,
     /// The last refusals and their times: no more than [`TOGETHER`] before the newest.
     refusals: Mutex<Vec<(Option<ObjectId>, Instant)>>,
+    /// When objects that are limited alone were last cut, and whether there are any.
+    cuts: Mutex<HashMap<ObjectId, Instant>>,
+    has_cuts: AtomicBool,
 }
 
-/// A request's leave to be sent: its key's gate, and the object that it is about.
+/// A request's leave to be sent: its key's gate, the object that it is about, and when it was admitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Pass {
     gate: Arc<Gate>,
     object: Option<ObjectId>,
+    admitted: Instant,
 }
 
 /// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
@@ -169,8 +173,12 @@ impl Throttles {
         let is_limited = |object| self.keys.get(object).is_some_and(|own| own.limit.is_some());
         let has_limit = object.is_some_and(is_limited);
         let whole = self.key(key, now);
+        let gate = Arc::clone(&whole.gate);
         let limited = object.filter(|object| whole.bears_with(id(object), has_limit, now));
-        let limit = self.key(limited.unwrap_or(key), now).cut(admitted, now);
+        let (limit, is_cut) = self.key(limited.unwrap_or(key), now).cut(admitted, now);
+        if let Some(object) = limited.filter(|_| is_cut) {
+            gate.cut(id(object), now);
+        }
         if let Some(after) = after.filter(|after| *after <= RETRY_AFTER_MAX) {
             limit.pause(now, after);
         }
@@ -192,7 +200,8 @@ impl Throttles {
             self.keys.retain(|_, key| key.tells_something(now));
             self.full_at = self.keys.len() * 2;
         }
-        let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default(), refused_last: None };
+        let fresh =
+            || Key { limit: None, seen: Seen::new(now), gate: Arc::default(), refused_last: Vec::new() };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
     }
 }
@@ -216,17 +225,23 @@ impl Key {
 
     /// Takes note of an object that was refused. Returns whether that is a matter of the object alone.
     fn bears_with(&mut self, object: ObjectId, has_limit: bool, now: Instant) -> bool {
-        let was_last = self.refused_last.replace(object) == Some(object);
+        let count = self.refused_last.len();
+        self.refused_last.retain(|last| *last != object);
+        let was_among_last = self.refused_last.len() < count;
+        self.refused_last.push(object);
+        if self.refused_last.len() >= SEVERAL {
+            self.refused_last.remove(0);
+        }
         if self.limit.is_some() {
-            // At the rate that the key bears, one that is refused again and again is refused for itself.
-            return was_last || has_limit;
+            // At the rate that the key bears, one or two that are refused again and again are refused for themselves.
+            return was_among_last || has_limit;
         }
         self.gate.refused(Some(object), false, now);
         !self.gate.is_shut()
     }
 
-    /// Takes note of a throttle of what was admitted at `admitted`.
-    fn cut(&mut self, admitted: Instant, now: Instant) -> &mut Limit {
+    /// Takes note of a throttle of what was admitted at `admitted`. Returns the limit, and whether the throttle has cut it.
+    fn cut(&mut self, admitted: Instant, now: Instant) -> (&mut Limit, bool) {
         let (sent, good) = self.seen.rates(now);
         let is_cut = match &mut self.limit {
             Some(limit) => {
@@ -241,7 +256,7 @@ impl Key {
             self.gate.shut();
             self.gate = Arc::default();
         }
-        limit
+        (limit, is_cut)
     }
 }
 
@@ -319,6 +334,21 @@ impl Gate {
         self.is_shut.store(true, Relaxed);
     }
 
+    /// Lets nothing more through about an object that was admitted until now.
+    fn cut(&self, object: ObjectId, now: Instant) {
+        let mut cuts = self.cuts();
+        if cuts.len() >= KEYS_KEPT {
+            cuts.retain(|_, at| now.saturating_duration_since(*at) < LIMIT_LASTS);
+        }
+        cuts.insert(object, now);
+        self.has_cuts.store(true, Relaxed);
+    }
+
+    /// Returns whether an object was cut since then.
+    fn is_cut_since(&self, object: ObjectId, admitted: Instant) -> bool {
+        self.has_cuts.load(Relaxed) && self.cuts().get(&object).is_some_and(|cut| *cut >= admitted)
+    }
+
     /// Takes note of a refusal that came at `now`; of one that is `bare` nothing is known yet but its status, 503.
     fn refused(&self, object: Option<ObjectId>, bare: bool, now: Instant) {
         if self.is_shut() {
@@ -334,6 +364,10 @@ impl Gate {
         }
     }
 
+    fn cuts(&self) -> MutexGuard<'_, HashMap<ObjectId, Instant>> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn refusals(&self) -> MutexGuard<'_, Vec<(Option<ObjectId>, Instant)>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -345,8 +379,8 @@ impl Gate {
 }
 
 impl Pass {
-    pub(crate) fn new(gate: Arc<Gate>, object: Option<&str>) -> Self {
-        Self { gate, object: object.map(id) }
+    pub(crate) fn new(gate: Arc<Gate>, object: Option<&str>, admitted: Instant) -> Self {
+        Self { gate, object: object.map(id), admitted }
     }
 
     /// Takes note of a 429.
@@ -361,7 +395,8 @@ impl Pass {
 
     /// Returns whether the request has to ask again.
     pub(crate) fn is_shut(&self) -> bool {
-        self.gate.is_shut()
+        let is_cut = |object| self.gate.is_cut_since(object, self.admitted);
+        self.gate.is_shut() || self.object.is_some_and(is_cut)
     }
 
     /// Returns whether a bare 503 is a throttle: others came with it.
@@ -501,7 +536,7 @@ mod tests {
     fn lanes_shut_the_gate_at_the_third_refused_object() {
         let gate = Arc::new(Gate::default());
         let now = Instant::now();
-        let pass = |object| Pass::new(Arc::clone(&gate), Some(object));
+        let pass = |object| Pass::new(Arc::clone(&gate), Some(object), now);
         (0..10).for_each(|_| pass("x").refused(now));
         pass("y").unavailable(now);
         assert!(!pass("y").is_throttled() && pass("x").is_throttled() && !pass("z").is_shut());
@@ -509,6 +544,44 @@ mod tests {
         assert!(pass("y").is_throttled() && !pass("z").is_shut());
         pass("z").unavailable(now);
         assert!(pass("x").is_shut());
+    }
+
+    #[test]
+    fn what_waits_for_a_lane_asks_again_when_its_object_is_refused() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        let later = |ms| now + Duration::from_millis(ms);
+        let passed = |throttles: &mut Throttles, object, at| {
+            assert_eq!(throttles.wait_alone(object, &mut Place::default(), at), None);
+            let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), at) else { panic!() };
+            Pass::new(gate, Some(object), at)
+        };
+        let [write, read, other] =
+            ["hot write", "hot read", "cold write"].map(|object| passed(&mut throttles, object, now));
+        throttles.throttled("b", Some("hot write"), now, later(10), None);
+        assert!(write.is_shut() && !read.is_shut() && !other.is_shut());
+        // The answers to what was sent before the cut change nothing.
+        let next = passed(&mut throttles, "hot write", later(2000));
+        throttles.throttled("b", Some("hot write"), now, later(2001), None);
+        assert!(!next.is_shut());
+        throttles.throttled("b", Some("hot write"), later(2000), later(2010), None);
+        assert!(next.is_shut());
+    }
+
+    #[test]
+    fn two_objects_that_are_refused_in_turn_leave_their_folders_limit_alone() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        throttles.throttled("b", None, now, now, None);
+        let mut rate = |object, ms| {
+            let later = now + Duration::from_millis(ms);
+            throttles.throttled("b", Some(object), later, later, None);
+            throttles.keys["b"].limit.as_ref().unwrap().rate.now()
+        };
+        let [_, before] = [rate("x", 1), rate("y", 2)];
+        assert_eq!(
+            (3..9).map(|ms| rate(["x", "y"][ms as usize % 2], ms * 1000)).find(|now| *now < before),
+            None
+        );
+        assert!(rate("z", 10_000) < before);
     }
 
     #[test]

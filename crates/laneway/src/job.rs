@@ -14,7 +14,8 @@ const EVENTS_WAITING_MAX: usize = 1024;
 /// `fork` has no more events of it, and can't cancel it.
 #[derive(Debug)]
 pub struct Job {
-    events: OfProcess<mpsc::Receiver<Event>>,
+    /// `None` where nobody takes any.
+    events: Option<OfProcess<mpsc::Receiver<Event>>>,
     progress: Arc<Progress>,
     canceller: Canceller,
 }
@@ -26,7 +27,7 @@ pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 /// The job's own ends of a [`Job`].
 #[derive(Debug)]
 pub(crate) struct JobEnds {
-    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) events: Option<mpsc::Sender<Event>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
     pub(crate) canceller: Canceller,
@@ -39,25 +40,28 @@ pub(crate) struct Cancel(watch::Receiver<bool>);
 impl Job {
     pub(crate) fn new() -> (Self, JobEnds) {
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        let (mut job, mut ends) = Self::unheard();
+        (job.events, ends.events) = (Some(OfProcess::new(events)), Some(sender));
+        (job, ends)
+    }
+
+    /// A job that tells no events, such as a single call. A channel for them would take 5 KB.
+    pub(crate) fn unheard() -> (Self, JobEnds) {
         let (cancel, cancelled) = watch::channel(false);
         let progress = Arc::new(Progress::default());
         let canceller = Canceller(Arc::new(OfProcess::new(cancel)));
-        let job = Self {
-            events: OfProcess::new(events),
-            progress: Arc::clone(&progress),
-            canceller: canceller.clone(),
-        };
-        (job, JobEnds { events: sender, progress, cancel: Cancel(cancelled), canceller })
+        let job = Self { events: None, progress: Arc::clone(&progress), canceller: canceller.clone() };
+        (job, JobEnds { events: None, progress, cancel: Cancel(cancelled), canceller })
     }
 
     /// The next event; `None` after [`Event::Done`].
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.get_mut()?.recv().await
+        self.events.as_mut()?.get_mut()?.recv().await
     }
 
     /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Event> {
-        self.events.get_mut()?.blocking_recv()
+        self.events.as_mut()?.get_mut()?.blocking_recv()
     }
 
     /// How far the job is.
@@ -91,10 +95,11 @@ impl Canceller {
 impl JobEnds {
     /// Ends a job that could not begin.
     pub(crate) fn fail(self, op: Op, error: Error) {
+        let Some(events) = self.events else { return };
         let item = Item { attempts: 0, ..Item::new(op, "", Outcome::Failed(error)) };
         // There is room for both.
-        let _ = self.events.try_send(Event::Item(item));
-        let _ = self.events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));
+        let _ = events.try_send(Event::Item(item));
+        let _ = events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));
     }
 }
 

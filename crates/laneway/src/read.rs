@@ -26,7 +26,7 @@ impl Client {
     /// # Errors
     /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
-        let (_job, ends) = Job::new();
+        let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
         let job = Running::new(Arc::clone(&worker.state), ends, Purpose::Plain, Common::default());
         let begun = begin(&job, request);

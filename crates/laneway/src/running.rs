@@ -42,7 +42,7 @@ pub(crate) struct Running {
     canceller: Canceller,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
-    events: mpsc::Sender<Event>,
+    events: Option<mpsc::Sender<Event>>,
     outcomes: Outcomes,
     started: Instant,
     /// Where each item's outcome is written, if anywhere.
@@ -506,7 +506,9 @@ impl Running {
 
     async fn send(&self, event: Event) {
         // Nobody listens once the job was dropped, which cancels it too.
-        let _ = self.events.send(event).await;
+        if let Some(events) = &self.events {
+            let _ = events.send(event).await;
+        }
     }
 
     /// Whether a cause that all items share has ended the job.
@@ -516,7 +518,7 @@ impl Running {
 
     /// Whether anybody still takes the job's events.
     pub(crate) fn is_heard(&self) -> bool {
-        !self.events.is_closed()
+        self.events.as_ref().is_some_and(|events| !events.is_closed())
     }
 
     /// To be held by an operation on a file thread, which goes on when the future that waits for it is dropped.

@@ -17,6 +17,7 @@ pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;
 pub(crate) mod restore;
+pub(crate) mod sessions;
 mod standing;
 pub(crate) mod uploads;
 pub(crate) mod versions;
@@ -31,12 +32,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::checksum::{Wanted, hex};
 use crate::config::Storage;
 pub(crate) use changes::Removed;
+use content::DataFile;
 use deletions::Deletions;
 use disk::Disk;
 use listing::{Order, Page, Query};
 use object::StoredChecksum;
 pub use object::{Attributes, Object};
 use precondition::Failed;
+use sessions::KeptSessions;
 pub use standing::Standing;
 use uploads::{Upload, UploadChecksum, Uploads};
 pub use versions::Versioning;
@@ -53,6 +56,7 @@ pub struct Objects {
     /// Whether new buckets keep versions from their beginning.
     versions: bool,
     pub(crate) uploads: Uploads,
+    pub(crate) sessions: KeptSessions,
 }
 
 #[derive(Debug)]
@@ -122,11 +126,12 @@ impl Objects {
             create_buckets,
             versions,
             uploads: Uploads::default(),
+            sessions: KeptSessions::default(),
         };
         if let Storage::Disk(root) = storage {
-            let (disk, found, uploads) = Disk::open(root, now_us())?;
+            let (disk, left) = Disk::open(root, now_us())?;
             let mut buckets = BTreeMap::new();
-            for bucket in found {
+            for bucket in left.buckets {
                 let all = bucket.objects.iter().chain(&bucket.noncurrent);
                 objects
                     .last_generation
@@ -149,7 +154,8 @@ impl Objects {
             }
             objects.buckets = RwLock::new(buckets);
             let disk = Arc::new(disk);
-            objects.uploads = Uploads::on_disk(disk.clone(), uploads);
+            objects.uploads = Uploads::on_disk(disk.clone(), left.uploads);
+            objects.sessions = KeptSessions::on_disk(disk.clone(), left.sessions);
             objects.disk = Some(disk);
         }
         Ok(objects)
@@ -157,6 +163,19 @@ impl Objects {
 
     pub(crate) fn writer(&self, wanted: Wanted, expected: Option<u64>) -> Writer {
         Writer::new(self.disk.as_ref(), wanted, expected)
+    }
+
+    /// Goes on with a data file that an earlier run has begun, after its bytes have been read once for their checksums.
+    pub(crate) fn writer_after(&self, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
+        let disk = self.disk.as_ref().ok_or_else(|| io::Error::other("the store has no files"))?;
+        Writer::after(disk, wanted, data)
+    }
+
+    /// From now on what is dropped leaves its bytes on disk.
+    pub(crate) fn close(&self) {
+        if let Some(disk) = &self.disk {
+            disk.close();
+        }
     }
 
     pub(crate) fn create_bucket_named(&self, name: &str) -> Result<(), Refused> {
@@ -322,9 +341,7 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        if let Some(disk) = &self.disk {
-            disk.close();
-        }
+        self.close();
     }
 }
 

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::counters::{Counters, Tally};
 use crate::fault::Faults;
 use crate::fault::draws::Draws;
+use crate::gcs::resumable::Sessions;
 use crate::link::Path;
 use crate::link::pump::Link;
 use crate::objects::{Objects, Refused};
@@ -44,6 +45,8 @@ impl Server {
         let objects = Objects::open(&config.storage, config.create_buckets, config.versions)
             .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
         let objects = Arc::new(objects);
+        let sessions = Sessions::of(&objects)
+            .map_err(|error| Error::io("reading the resumable sessions that the store has kept", error))?;
         let ready = match &config.tls {
             Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
             None => None,
@@ -73,7 +76,7 @@ impl Server {
             s3: s3::State::new(&objects, config.s3, &config.habits, &draws),
             gcs: gcs::State {
                 objects,
-                sessions: Default::default(),
+                sessions,
                 managed_folders: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),

@@ -220,7 +220,8 @@ impl HttpDialect for S3 {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
-            true => Some(self.session(bucket).await?),
+            // Boxed, as is a question about the region: few requests need them, and all would hold the room.
+            true => Some(Box::pin(self.session(bucket)).await?),
             false => None,
         };
         self.signed(bucket, &region, outgoing, session).await

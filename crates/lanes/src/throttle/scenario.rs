@@ -93,7 +93,7 @@ fn run_with(
                 match throttles.admit("b", &mut places[n], now) {
                     Admission::Wait(wait) => plan(&mut steps, now + wait, Step::Ask, n),
                     Admission::Go(gate) => {
-                        (admitted[n], gates[n]) = (now, Some(Pass::new(gate, Some(&names[n]))));
+                        (admitted[n], gates[n]) = (now, Some(Pass::new(gate, Some(&names[n]), now)));
                         unsent.push_back(n);
                     }
                 }

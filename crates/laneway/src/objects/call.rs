@@ -41,17 +41,21 @@ impl<T> fmt::Debug for Pending<T> {
 ///
 /// # Errors
 /// Those of `call`; a timeout, which names `url`.
-pub(super) async fn within<T>(
+pub(super) fn within<T>(
     deadline: Option<Duration>,
     url: &str,
     call: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    match deadline {
-        None => call.await,
-        Some(deadline) => match tokio::time::timeout(deadline, call).await {
-            Ok(done) => done,
-            Err(_) => Err(Error::timed_out(url, deadline)),
-        },
+) -> impl Future<Output = Result<T, Error>> {
+    // Boxed at once: each future that is handed on by value is held once more.
+    let call = Box::pin(call);
+    async move {
+        match deadline {
+            None => call.await,
+            Some(deadline) => match tokio::time::timeout(deadline, call).await {
+                Ok(done) => done,
+                Err(_) => Err(Error::timed_out(url, deadline)),
+            },
+        }
     }
 }
 
@@ -60,7 +64,7 @@ pub(super) fn pending<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Pending<T> {
-    let client = client.clone();
+    let (client, call) = (client.clone(), Box::pin(call));
     Pending::new(async move { client.worker()?.run(call).await })
 }
 
@@ -69,7 +73,7 @@ pub(super) fn awaited<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Pending<T> {
-    let client = client.clone();
+    let (client, call) = (client.clone(), Box::pin(call));
     Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
@@ -78,7 +82,7 @@ pub(super) fn awaited<T: Send + 'static>(
 /// # Errors
 /// Where the engine can't be at work.
 pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
-    let (owner, ends) = Job::new();
+    let (owner, ends) = Job::unheard();
     Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
 }
 

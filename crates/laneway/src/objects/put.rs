@@ -78,7 +78,8 @@ impl Put {
     }
 
     async fn run(self) -> Result<Written, Error> {
-        let Self { bucket, deadline, key, payload, mut options, crc32c } = self;
+        let Self { bucket, deadline, key, payload, options, crc32c } = self;
+        let mut options = Box::new(options);
         let url = bucket.url_of(&key);
         if options.content_type.is_none() {
             options.content_type = content_type::guess(&key).map(str::to_owned);
@@ -93,14 +94,19 @@ impl Put {
                         async move { crate::upload::file(&job, &at, path, &id, &options, crc32c).await };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
+                // Boxed, so that puts of bytes don't hold room for it.
                 Source::Stream(mut stream) => {
-                    let mut writer = bucket.writer(&key).options(options);
-                    writer.expect_crc32c(crc32c);
-                    while let Some(chunk) = stream.next().await {
-                        let chunk = chunk.map_err(|e| Error::local(&url, "its bytes could not be had", e))?;
-                        writer.write(&chunk).await?;
-                    }
-                    writer.finish().await
+                    Box::pin(async {
+                        let mut writer = bucket.writer(&key).options(*options);
+                        writer.expect_crc32c(crc32c);
+                        while let Some(chunk) = stream.next().await {
+                            let chunk =
+                                chunk.map_err(|e| Error::local(&url, "its bytes could not be had", e))?;
+                            writer.write(&chunk).await?;
+                        }
+                        writer.finish().await
+                    })
+                    .await
                 }
             }
         };
@@ -116,7 +122,7 @@ pub(super) async fn write(
     bucket: &Bucket,
     key: &str,
     bytes: Bytes,
-    options: PutOptions,
+    options: Box<PutOptions>,
     crc32c: Option<u32>,
 ) -> Result<Written, Error> {
     let (owner, job) = job(bucket)?;

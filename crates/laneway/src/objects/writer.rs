@@ -253,7 +253,7 @@ impl Writer {
         let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.described());
         let (bytes, crc32c) = (self.gathered.split().freeze(), self.crc32c);
         let client = bucket.client().clone();
-        pending(&client, async move { write(&bucket, &key, bytes, options, crc32c).await })
+        pending(&client, async move { write(&bucket, &key, bytes, Box::new(options), crc32c).await })
     }
 }
 

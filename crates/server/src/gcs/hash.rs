@@ -2,13 +2,14 @@
 //! `md5Hash` of JSON metadata.
 
 use http::HeaderMap;
+use serde::{Deserialize, Serialize};
 
 use super::answer::Problem;
 use crate::checksum::{Sums, Wanted, base64, from_base64};
 use crate::config::GcsConfig;
 
 /// What the content must have, where it was said.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Expected {
     pub(crate) crc32c: Option<u32>,
     pub(crate) md5: Option<[u8; 16]>,

@@ -3,10 +3,12 @@
 //! What arrived of a chunk that broke off is kept, as at GCS; the client asks for the place and goes on from there.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::{Answer, Problem, empty};
@@ -15,9 +17,11 @@ use super::resource::apply;
 use super::upload::{asked, check_bucket, stored};
 use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
+use crate::objects::content::DataFile;
 use crate::objects::precondition::Precondition;
+use crate::objects::sessions::{LeftSession, SessionRecord};
 use crate::objects::writer::Writer;
-use crate::objects::{Attributes, NewObject, Object};
+use crate::objects::{Attributes, NewObject, Object, Objects};
 
 /// All chunks but the last have to be multiples of this.
 const CHUNK_BYTES: u64 = 256 << 10;
@@ -27,10 +31,13 @@ const SESSIONS_MAX: usize = 10_000;
 /// "Resume Incomplete", in Google's words.
 const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
 
-/// The sessions of a server, in memory only.
-#[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+/// The sessions of a server. Those of a store on disk outlive it.
+pub(crate) struct Sessions {
+    map: Mutex<HashMap<String, Arc<Session>>>,
+    objects: Arc<Objects>,
+}
 
+#[derive(Serialize, Deserialize)]
 struct Session {
     bucket: String,
     key: String,
@@ -38,16 +45,52 @@ struct Session {
     precondition: Precondition,
     expected: Expected,
     /// One chunk at a time: a second one waits, and then finds its offset taken.
+    #[serde(skip)]
     state: tokio::sync::Mutex<State>,
 }
 
+#[derive(Default)]
 enum State {
-    Open { writer: Box<Writer>, total: Option<u64> },
+    Open {
+        writer: Box<Writer>,
+        total: Option<u64>,
+    },
+    /// As an earlier run has left it: the bytes are read once before it is open again.
+    Left {
+        data: Arc<DataFile>,
+        total: Option<u64>,
+    },
     Done(Arc<Object>),
+    #[default]
     Failed,
 }
 
+/// A session as it is written down.
+#[derive(Serialize)]
+struct Said<'a> {
+    session: &'a Session,
+    total: Option<u64>,
+    done: Option<&'a Object>,
+}
+
+#[derive(Deserialize)]
+struct OwnedSaid {
+    session: Session,
+    total: Option<u64>,
+    done: Option<Object>,
+}
+
 impl Sessions {
+    /// The sessions of a store, with those that an earlier run has left.
+    ///
+    /// # Errors
+    /// For what an earlier run has written down and can't be read.
+    pub(crate) fn of(objects: &Arc<Objects>) -> io::Result<Self> {
+        let left = objects.sessions.take_left().into_iter();
+        let map = left.map(|left| Ok((left.id.clone(), Arc::new(Session::left(objects, left)?))));
+        Ok(Self { map: Mutex::new(map.collect::<io::Result<_>>()?), objects: objects.clone() })
+    }
+
     /// Sessions that are neither finished nor cancelled.
     pub(crate) fn open(&self) -> usize {
         self.map().values().filter(|session| session.is_open()).count()
@@ -57,6 +100,7 @@ impl Sessions {
     pub(crate) fn open_in(&self, bucket: &str) -> Vec<(String, u64)> {
         let size = |session: &Session| match &*session.state.try_lock().ok()? {
             State::Open { writer, .. } => Some(writer.size()),
+            State::Left { data, .. } => Some(data.size()),
             State::Done(_) | State::Failed => None,
         };
         let map = self.map();
@@ -67,25 +111,91 @@ impl Sessions {
     fn insert(&self, id: String, session: Session) -> Result<(), Problem> {
         let mut map = self.map();
         if map.len() >= SESSIONS_MAX {
-            map.retain(|_, session| session.is_open());
+            map.retain(|id, session| {
+                let is_open = session.is_open();
+                if !is_open {
+                    self.objects.sessions.end(id);
+                }
+                is_open
+            });
         }
         if map.len() >= SESSIONS_MAX {
+            self.objects.sessions.end(&id);
             return Err(Problem::too_many_uploads());
         }
         map.insert(id, Arc::new(session));
         Ok(())
     }
 
+    fn remove(&self, id: &str) -> Option<Arc<Session>> {
+        let removed = self.map().remove(id)?;
+        self.objects.sessions.end(id);
+        Some(removed)
+    }
+
+    /// Writes down an open session, where the store is on disk.
+    fn keep(
+        &self,
+        id: &str,
+        session: &Session,
+        writer: &mut Writer,
+        total: Option<u64>,
+    ) -> Result<(), Problem> {
+        let keep = |data: &DataFile| {
+            let said = serde_json::to_value(Said { session, total, done: None })?;
+            self.objects.sessions.keep(id, &SessionRecord { data: Some(data.name.clone()), said })
+        };
+        let kept = writer.data().and_then(|data| data.map_or(Ok(()), |data| keep(data)));
+        kept.map_err(|error| Problem::io(&error))
+    }
+
+    /// Writes down that a session has become an object. Where that fails, the next start finds it by the object.
+    fn keep_done(&self, id: &str, session: &Session, object: &Object) {
+        let said = serde_json::to_value(Said { session, total: None, done: Some(object) });
+        if let Ok(said) = said {
+            let _ = self.objects.sessions.keep(id, &SessionRecord { data: None, said });
+        }
+    }
+
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sessions {
+    /// Leaves the bytes of open sessions on disk.
+    fn drop(&mut self) {
+        self.objects.close();
     }
 }
 
 impl Session {
     /// One that is busy counts as open.
     fn is_open(&self) -> bool {
-        self.state.try_lock().map_or(true, |state| matches!(*state, State::Open { .. }))
+        let is_open = |state: &State| matches!(state, State::Open { .. } | State::Left { .. });
+        self.state.try_lock().map_or(true, |state| is_open(&state))
     }
+
+    fn left(objects: &Objects, left: LeftSession) -> io::Result<Self> {
+        let OwnedSaid { mut session, total, done } = serde_json::from_value(left.said)?;
+        // A run that was killed between the two has made the object and not written down that the session is done.
+        let made = |data: &Arc<DataFile>| {
+            let object = objects.find(&session.bucket, &session.key).ok();
+            object.filter(|object| object.content.is_in(data)).map(|object| without_content(&object))
+        };
+        let state = match (done, left.data) {
+            (Some(done), _) => State::Done(Arc::new(done)),
+            (None, Some(data)) => made(&data).map_or(State::Left { data, total }, State::Done),
+            (None, None) => State::Failed,
+        };
+        *session.state.get_mut() = state;
+        Ok(session)
+    }
+}
+
+/// Only the metadata of an object: a finished session must not keep bytes alive that are deleted since.
+fn without_content(object: &Object) -> Arc<Object> {
+    Arc::new(Object { content: Default::default(), ..Object::clone(object) })
 }
 
 pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
@@ -108,16 +218,18 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     precondition.check(present.as_deref()).map_err(|failed| {
         Problem::refused(crate::objects::Refused::Precondition(failed), call.bucket, &key)
     })?;
-    let writer = Box::new(call.state.objects.writer(expected.wanted(&call.state.config), total));
-    let session = Session {
+    let mut writer = Box::new(call.state.objects.writer(expected.wanted(&call.state.config), total));
+    let mut session = Session {
         bucket: call.bucket.to_owned(),
         key,
         attributes,
         precondition,
         expected,
-        state: tokio::sync::Mutex::new(State::Open { writer, total }),
+        state: Default::default(),
     };
     let id = call.state.objects.unguessable_id();
+    call.state.sessions.keep(&id, &session, &mut writer, total)?;
+    *session.state.get_mut() = State::Open { writer, total };
     let url = format!(
         "{}/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={id}",
         call.base_url(),
@@ -135,17 +247,22 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
 }
 
 pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
-    let session = find(&call)?;
+    let (id, session) = find(&call)?;
     let range = ChunkRange::of(&call.head.headers)?;
     let mut state = session.state.lock().await;
+    reopen(&call, &session, &mut state).await?;
     let (writer, total) = match &mut *state {
         State::Open { writer, total } => (writer, total),
+        State::Left { .. } => return Err(Problem::gone("The upload session can't be continued yet.")),
         State::Done(object) => return Ok(stored(&call, object)),
         State::Failed => return Err(Problem::gone("The upload session has failed and can't be continued.")),
     };
     if let Some(announced) = range.total {
         if total.is_some_and(|known| known != announced) {
             return Err(Problem::invalid("The total size differs from what was announced before."));
+        }
+        if total.is_none() {
+            call.state.sessions.keep(&id, &session, writer, range.total)?;
         }
         *total = Some(announced);
     }
@@ -185,35 +302,57 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     let State::Open { writer, .. } = std::mem::replace(&mut *state, State::Failed) else {
         return Err(Problem::gone("The upload session has failed and can't be continued."));
     };
+    let object = match finish(&call, &session, *writer) {
+        Ok(object) => object,
+        Err(problem) => {
+            call.state.objects.sessions.end(&id);
+            return Err(problem);
+        }
+    };
+    call.state.sessions.keep_done(&id, &session, &object);
+    *state = State::Done(without_content(&object));
+    Ok(stored(&call, &object))
+}
+
+/// Opens a session again that an earlier run has left. Its bytes may be many, so another thread reads them.
+async fn reopen(call: &JsonCall<'_>, session: &Session, state: &mut State) -> Result<(), Problem> {
+    let State::Left { data, total } = state else { return Ok(()) };
+    let (objects, data, total) = (call.state.objects.clone(), data.clone(), *total);
+    let wanted = session.expected.wanted(&call.state.config);
+    let reading = tokio::task::spawn_blocking(move || objects.writer_after(wanted, data));
+    let writer = reading.await.map_err(io::Error::other).flatten().map_err(|error| Problem::io(&error))?;
+    *state = State::Open { writer: Box::new(writer), total };
+    Ok(())
+}
+
+/// Makes an object of all that has come.
+fn finish(call: &JsonCall<'_>, session: &Session, writer: Writer) -> Result<Arc<Object>, Problem> {
     let written = writer.finish();
     session.expected.check(&written.sums)?;
-    let attributes = final_attributes(&session, &call.head.headers);
+    let attributes = final_attributes(session, &call.head.headers);
     let new = NewObject { attributes, ..Default::default() };
-    let object = call
-        .state
-        .objects
+    let objects = &call.state.objects;
+    objects
         .commit(&session.bucket, &session.key, written, new, &session.precondition)
-        .map_err(|refused| Problem::refused(refused, &session.bucket, &session.key))?;
-    // Only its metadata: a finished session must not keep bytes alive that are deleted since.
-    *state = State::Done(Arc::new(Object { content: Default::default(), ..Object::clone(&object) }));
-    Ok(stored(&call, &object))
+        .map_err(|refused| Problem::refused(refused, &session.bucket, &session.key))
 }
 
 pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
     let id = call.query.value("upload_id").unwrap_or_default();
-    match call.state.sessions.map().remove(id) {
+    match call.state.sessions.remove(id) {
         // "Client Closed Request" is what GCS answers to a cancelled session.
         Some(_) => Ok(empty(StatusCode::from_u16(499).unwrap_or(StatusCode::OK))),
         None => Err(Problem::not_found("No such upload session.")),
     }
 }
 
-fn find(call: &JsonCall<'_>) -> Result<Arc<Session>, Problem> {
+fn find(call: &JsonCall<'_>) -> Result<(String, Arc<Session>), Problem> {
     let id =
         call.query.value("upload_id").ok_or_else(|| Problem::required("Required parameter: upload_id"))?;
     let session = call.state.sessions.map().get(id).cloned();
     session
         .filter(|session| session.bucket == call.bucket)
+        .map(|session| (id.to_owned(), session))
         .ok_or_else(|| Problem::not_found("No such upload session."))
 }
 

@@ -33,6 +33,13 @@ pub(crate) struct DataFile {
     pub(crate) store_open: Arc<AtomicBool>,
 }
 
+impl DataFile {
+    /// Returns how many bytes it holds.
+    pub(crate) fn size(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |data| data.len())
+    }
+}
+
 impl Drop for DataFile {
     fn drop(&mut self) {
         if self.store_open.load(Relaxed) {
@@ -65,6 +72,13 @@ impl Extent {
 impl Content {
     pub(crate) fn size(&self) -> u64 {
         self.extents.iter().map(Extent::len).sum()
+    }
+
+    /// Returns whether some of the bytes lie in that file.
+    pub(crate) fn is_in(&self, data: &Arc<DataFile>) -> bool {
+        self.extents
+            .iter()
+            .any(|extent| matches!(extent, Extent::File { file, .. } if Arc::ptr_eq(file, data)))
     }
 
     /// A half-open range of the bytes, cut off at the end.

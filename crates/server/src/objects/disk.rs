@@ -6,11 +6,13 @@
 //! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
 //! uploads/ID/upload.json              an upload in parts that is neither completed nor aborted
 //! uploads/ID/NUMBER.json              one of its parts: checksums, and the stretches of data files it is made of
+//! sessions/ID.json                    a resumable session: what was said at its beginning, and its data file
 //! data/ab/NAME                        bytes; objects share them after a copy, a compose or a multipart upload
 //! ```
 //!
 //! Renaming an object's JSON into place is the moment at which it exists. Data files that no JSON names (a crash in
-//! the middle of a request) are removed at the next start. Resumable sessions don't outlive the server.
+//! the middle of a request) are removed at the next start. A session's data file grows as bytes come. Its checksums
+//! are computed anew when the session goes on after a restart.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
+use super::sessions::{LeftSession, SessionRecord};
 use super::uploads::{Part, Upload};
 use super::versions::Versioning;
 use super::writer::Written;
@@ -34,6 +37,14 @@ pub(crate) struct Disk {
     root: PathBuf,
     store_open: Arc<AtomicBool>,
     next_name: AtomicU64,
+}
+
+/// What an earlier run has left.
+#[derive(Default)]
+pub(crate) struct Left {
+    pub(crate) buckets: Vec<Found>,
+    pub(crate) uploads: Vec<Upload>,
+    pub(crate) sessions: Vec<LeftSession>,
 }
 
 /// One bucket as found at the start.
@@ -82,8 +93,8 @@ struct ExtentRecord {
 
 impl Disk {
     /// Opens or creates the folder and reads what is in it.
-    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Vec<Found>, Vec<Upload>)> {
-        for folder in ["buckets", "data", "uploads"] {
+    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Left)> {
+        for folder in ["buckets", "data", "sessions", "uploads"] {
             fs::create_dir_all(root.join(folder))?;
         }
         let disk = Disk {
@@ -92,17 +103,18 @@ impl Disk {
             next_name: AtomicU64::new(now_us),
         };
         let files = disk.data_files()?;
-        let mut found = Vec::new();
+        let mut left = Left::default();
         for entry in fs::read_dir(root.join("buckets"))? {
             let entry = entry?;
             if let (true, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
-                found.push(disk.read_bucket(name, &files)?);
+                left.buckets.push(disk.read_bucket(name, &files)?);
             }
         }
-        let uploads = disk.read_uploads(&files)?;
-        // What no object and no part has taken a second reference to goes with this map.
+        left.uploads = disk.read_uploads(&files)?;
+        left.sessions = disk.read_sessions(&files)?;
+        // What no object, part or session has taken a second reference to goes with this map.
         drop(files);
-        Ok((disk, found, uploads))
+        Ok((disk, left))
     }
 
     pub(crate) fn create_bucket(
@@ -268,6 +280,36 @@ impl Disk {
         Ok(uploads)
     }
 
+    /// Keeps what a resumable session says.
+    pub(crate) fn keep_session(&self, id: &str, record: &SessionRecord) -> io::Result<()> {
+        self.replace(&self.session(id), &serde_json::to_vec(record)?)
+    }
+
+    /// Forgets a resumable session.
+    pub(crate) fn end_session(&self, id: &str) -> io::Result<()> {
+        fs::remove_file(self.session(id))
+    }
+
+    fn read_sessions(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<LeftSession>> {
+        let mut sessions = Vec::new();
+        for entry in fs::read_dir(self.root.join("sessions"))? {
+            let path = entry?.path();
+            let id = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+            if path.extension().is_none_or(|kind| kind != "json") {
+                // The rest of an interrupted write.
+                fs::remove_file(&path)?;
+                continue;
+            }
+            let SessionRecord { data, said } = serde_json::from_slice(&fs::read(&path)?)?;
+            match data.map(|name| files.get(&name).cloned()) {
+                // Its bytes are gone: it was about to end.
+                Some(None) => fs::remove_file(&path)?,
+                data => sessions.push(LeftSession { id, data: data.flatten(), said }),
+            }
+        }
+        Ok(sessions)
+    }
+
     /// A noncurrent version that is no older than the live object is of a change that was interrupted before it hid that.
     fn undo_interrupted(&self, found: &mut Found) -> io::Result<()> {
         let live: HashMap<&str, u64> =
@@ -294,6 +336,10 @@ impl Disk {
 
     fn upload(&self, id: &str) -> PathBuf {
         self.root.join("uploads").join(id)
+    }
+
+    fn session(&self, id: &str) -> PathBuf {
+        self.root.join("sessions").join(format!("{id}.json"))
     }
 
     /// Keys may be longer than file names, hold `..`, `//` or anything; their hash never does.

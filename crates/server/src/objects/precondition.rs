@@ -1,9 +1,11 @@
 //! What a request demands of the present state of an object before it acts.
 
+use serde::{Deserialize, Serialize};
+
 use super::object::Object;
 
 /// Both dialects' preconditions; all that are present must hold. A generation of 0 is an absent object.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Precondition {
     pub(crate) generation_match: Option<u64>,
     pub(crate) generation_not_match: Option<u64>,
@@ -16,7 +18,7 @@ pub(crate) struct Precondition {
 }
 
 /// `*` or one ETag without quotes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ETags {
     Any,
     One(String),

@@ -1,7 +1,7 @@
 //! Bytes on their way into the store.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -43,6 +43,30 @@ impl Writer {
         Writer { hasher: Hasher::new(wanted), sink, size: 0 }
     }
 
+    /// Goes on at the end of a file.
+    pub(crate) fn after(disk: &Arc<Disk>, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
+        let mut file = File::options().read(true).append(true).open(&data.path)?;
+        let (mut hasher, mut size, mut buffer) = (Hasher::new(wanted), 0, vec![0; SEGMENT_BYTES]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                len => {
+                    hasher.update(&buffer[..len]);
+                    size += len as u64;
+                }
+            }
+        }
+        Ok(Writer { hasher, sink: Sink::Disk { disk: disk.clone(), open: Some((file, data)) }, size })
+    }
+
+    /// Returns the file that takes the bytes, if they go to one.
+    pub(crate) fn data(&mut self) -> io::Result<Option<&Arc<DataFile>>> {
+        match &mut self.sink {
+            Sink::Memory { .. } => Ok(None),
+            Sink::Disk { disk, open } => opened(disk, open).map(|(_, data)| Some(&*data)),
+        }
+    }
+
     /// Bytes written so far.
     pub(crate) fn size(&self) -> u64 {
         self.size
@@ -74,13 +98,7 @@ impl Writer {
                     bytes = &bytes[room..];
                 }
             }
-            Sink::Disk { disk, open } => {
-                let (file, _) = match open {
-                    Some(open) => open,
-                    None => open.insert(disk.create_data()?),
-                };
-                file.write_all(bytes)?;
-            }
+            Sink::Disk { disk, open } => opened(disk, open)?.0.write_all(bytes)?,
         }
         Ok(())
     }
@@ -94,9 +112,21 @@ impl Writer {
                 segments.into_iter().map(Extent::Memory).collect()
             }
             Sink::Disk { open, .. } => {
+                let open = open.filter(|_| self.size > 0);
                 open.map(|(_, file)| Extent::File { file, offset: 0, len: self.size }).into_iter().collect()
             }
         };
         Written { content: Content { extents }, sums: self.hasher.finish() }
     }
+}
+
+/// The file of a writer, created before its first byte.
+fn opened<'a>(
+    disk: &Disk,
+    open: &'a mut Option<(File, Arc<DataFile>)>,
+) -> io::Result<&'a mut (File, Arc<DataFile>)> {
+    Ok(match open {
+        Some(open) => open,
+        None => open.insert(disk.create_data()?),
+    })
 }

@@ -90,6 +90,52 @@ fn uploads_in_parts_outlive_the_server() {
 }
 
 #[test]
+fn resumable_sessions_outlive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = |rig: &Rig, name: &str, metadata: &str| {
+        let target = format!("/upload/storage/v1/b/demo/o?uploadType=resumable&name={name}");
+        let begun = rig.send("POST", &target, &[("content-type", "application/json")], metadata.to_owned());
+        begun.unwrap().header("location").strip_prefix(&rig.server.url()).unwrap().to_owned()
+    };
+    let chunk = |rig: &Rig, session: &str, range: &str, body: &[u8]| {
+        rig.send("PUT", session, &[("content-range", range)], body.to_vec()).unwrap()
+    };
+    let data: Vec<u8> = (0..(512 << 10) + 5).map(|n: u32| (n % 251) as u8).collect();
+    let md5 = "qGyET30OH/RwbcEMH511Aw==";
+    let first = rig(folder.path());
+    let session = begin(&first, "k", &format!(r#"{{"md5Hash":"{md5}","metadata":{{"a":"1"}}}}"#));
+    let untouched = begin(&first, "untouched", "");
+    let cancelled = begin(&first, "cancelled", "");
+    let done = begin(&first, "done", "");
+    assert_eq!(chunk(&first, &session, "bytes 0-262143/*", &data[..262_144]).status, 308);
+    chunk(&first, &cancelled, "bytes 0-262143/*", &data[..262_144]);
+    assert_eq!(first.send("DELETE", &cancelled, &[], "").unwrap().status, 499);
+    assert_eq!(chunk(&first, &done, "bytes 0-4/5", b"hello").status, 200);
+    drop(first);
+    let second = rig(folder.path());
+    assert_eq!(second.server.counters().resumable_open, 2);
+    assert_eq!(chunk(&second, &cancelled, "bytes */*", b"").status, 404);
+    assert_eq!(chunk(&second, &done, "bytes */*", b"").json()["size"], "5");
+    let asked = chunk(&second, &session, "bytes */524293", b"");
+    assert_eq!((asked.status, asked.header("range")), (308, "bytes=0-262143"));
+    let next = chunk(&second, &session, "bytes 262144-524287/524293", &data[262_144..524_288]);
+    assert_eq!((next.status, next.header("range")), (308, "bytes=0-524287"));
+    drop(second);
+    let third = rig(folder.path());
+    let other = chunk(&third, &session, "bytes */524294", b"");
+    assert_eq!(other.status, 400, "the size was announced before the restart");
+    let last = chunk(&third, &session, "bytes 524288-524292/524293", &data[524_288..]);
+    assert_eq!((last.status, last.json()["md5Hash"].as_str()), (200, Some(md5)));
+    assert_eq!((third.get("/demo/k").body, third.get("/demo/k").header("x-goog-meta-a")), (data.into(), "1"));
+    assert_eq!(chunk(&third, &untouched, "bytes 0-1/2", b"hi").status, 200);
+    assert_eq!(data_files(folder.path()), 3);
+    for key in ["k", "untouched", "done"] {
+        third.send("DELETE", &format!("/demo/{key}"), &[], "").unwrap();
+    }
+    assert_eq!(data_files(folder.path()), 0);
+}
+
+#[test]
 fn an_overwritten_object_is_replaced_whole() {
     let folder = tempfile::tempdir().unwrap();
     let rig = rig(folder.path());

@@ -142,9 +142,16 @@ impl Ask {
     /// Why there is no answer.
     pub(super) async fn send(&self, lanes: &Lanes) -> Result<Answer, String> {
         let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
-        let Ok(ended) = lanes.run(&ask).await;
+        let Ok(mut ended) = lanes.run(&ask).await;
+        let mut attempts = ended.attempts;
+        // A server that takes a question and hangs is there, also at the first question, whose silence alone takes longer than an
+        // origin is looked for that has never answered.
+        if let Some(lanes) = lanes.for_silent_origin(&ended) {
+            let Ok(again) = lanes.run(&ask).await;
+            (attempts, ended) = (attempts + again.attempts, again);
+        }
         let response = ended.outcome.map_err(|e| {
-            let times = if ended.attempts == 1 { "" } else { &format!(", {} attempts", ended.attempts) };
+            let times = if attempts == 1 { "" } else { &format!(", {attempts} attempts") };
             format!("{}: {e}{times}", self.place())
         })?;
         let status = response.head.status;
@@ -305,6 +312,27 @@ mod tests {
         let lanes = Lanes::start(Config { retry_for, ..Config::default() }).expect("lanes");
         let answered = Ask::get(&hangs.url()).expect("a question").send(&lanes).await;
         assert_eq!(answered.expect("an answer").text(), "here");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_at_the_first_question_is_waited_for_like_a_known_one() {
+        let (retry_for, retry_unanswered_for) = (Duration::from_secs(3), Duration::from_millis(300));
+        let config = || Config { retry_for, retry_unanswered_for, ..Config::default() };
+        let asked = AtomicU32::new(0);
+        let hangs = Scripted::serve(move |_| {
+            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_secs(4));
+            }
+            answer(200, &[], "here")
+        });
+        let ask = |url: &str| Ask::get(url).expect("a question");
+        let lanes = Lanes::start(config()).expect("lanes");
+        assert_eq!(ask(&hangs.url()).send(&lanes).await.expect("an answer").text(), "here");
+        // What takes no connection may not exist.
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");
+        let began = std::time::Instant::now();
+        let error = ask(&format!("http://{nobody}/")).send(&lanes).await.err().expect("nobody is there");
+        assert!(began.elapsed() < retry_for / 2 && error.contains(&nobody.to_string()), "{error}");
     }
 
     #[test]

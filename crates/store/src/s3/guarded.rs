@@ -60,7 +60,7 @@ impl S3 {
         if self.is_kept(write, condition) {
             return Ok(written);
         }
-        let found = match self.head(&written.id, None).await {
+        let found = match Box::pin(self.head(&written.id, None)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => return Err(replaced(exchange)),
             Err(error) => return Err(error.within(exchange.operation)),

@@ -17,7 +17,7 @@ impl S3 {
         if must_ask() {
             let _alone = self.regions.asking.lock().await;
             if must_ask() {
-                let region = self.ask_for_region(bucket).await;
+                let region = Box::pin(self.ask_for_region(bucket)).await;
                 tracing::debug!(bucket, region, "a bucket's region was asked for");
                 self.regions.asked(bucket, region.as_deref());
             }

@@ -17,7 +17,7 @@ const REST: Duration = Duration::from_secs(1);
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 /// The most that were under way since there was none.
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// What gives memory back after the last burst.
+/// The task that gives memory back after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
 
 /// A call that an event loop waits for. Memory is given back when the last of many is dropped.

@@ -69,7 +69,7 @@ impl Client {
         Ok(started)
     }
 
-    /// Returns what a kind of store can do; `None` where this client has no dialect for it.
+    /// Returns the properties of a kind of store; `None` where this client has no dialect for it.
     pub fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         self.inner.settings.capabilities(provider)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What a kind of store can do, where this client reaches such stores.
+    /// Returns the properties of a kind of store; `None` where this client has no dialect for it.
     pub(crate) fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         let own = self.dialects.iter().find(|dialect| dialect.provider() == provider);
         own.map(|dialect| dialect.capabilities()).or_else(|| capabilities_of(provider))

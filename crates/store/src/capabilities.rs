@@ -1,4 +1,4 @@
-//! What a kind of store can do, as far as callers decide by it.
+//! The properties of a kind of store by which callers decide.
 
 use laneway_lanes::Protocol;
 
@@ -11,31 +11,31 @@ use laneway_lanes::Protocol;
 pub struct Capabilities {
     /// The largest object, in bytes.
     pub object_bytes_max: u64,
-    /// How the states and versions of an object are told apart.
+    /// The names of an object's states and versions.
     pub versions: VersionNames,
-    /// Whether one request copies an object of any size and changes its metadata. Where it doesn't, large objects are copied in
-    /// parts ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
+    /// One request copies an object of any size, and changes its metadata. Otherwise large objects are copied in parts
+    /// ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
     /// ([`Store::changing`](crate::Store::changing)).
     pub copies_any_size: bool,
-    /// Whether a multipart upload takes a condition, when it is completed. Where it doesn't, uploads with a condition go through a
-    /// resumable session, which takes it when it begins.
+    /// A multipart upload takes a condition when it is completed. Otherwise uploads with a condition go through a resumable
+    /// session, which takes it when it begins.
     pub multipart_takes_condition: bool,
-    /// Whether every server keeps a condition on a delete, at no cost. Where one may not, an object might have to be asked for
-    /// before each delete.
+    /// Every server keeps a condition on a delete, at no cost. Otherwise an object might have to be asked for before each
+    /// delete.
     pub delete_keeps_condition: bool,
-    /// Whether deleting an object that doesn't exist is an error.
+    /// Deleting an object that doesn't exist is an error.
     pub delete_tells_missing: bool,
-    /// Whether a listing with [`start_after`](crate::List::start_after) counts that key among the entries of its first page.
+    /// A listing with [`start_after`](crate::List::start_after) counts that key among the entries of its first page.
     pub lists_start_key: bool,
-    /// Whether the token of a listing's next page is a key, from which another listing may go on.
+    /// The token of a listing's next page is a key, from which another listing may go on.
     pub tokens_are_keys: bool,
     /// The most objects that one request deletes.
     pub delete_many_max: usize,
-    /// Whether objects have tags.
+    /// Objects have tags.
     pub has_tags: bool,
-    /// Whether the answer to a download carries the user's metadata.
+    /// The answer to a download carries the user's metadata.
     pub get_tells_metadata: bool,
-    /// Under which names a file's times, mode and owner are kept in an object's metadata.
+    /// The names under which an object's metadata keeps a file's times, mode and owner.
     pub file_attributes: FileAttributes,
     /// The protocol that the cloud's own servers speak best, assumed of an endpoint until a connection has shown its own.
     pub protocol: Protocol,
@@ -64,7 +64,7 @@ impl Default for Capabilities {
     }
 }
 
-/// How a store tells apart the states of an object, and the versions that a bucket keeps.
+/// The way in which a store names the states of an object, and the versions that a bucket keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionNames {
     /// A number, the generation, is both.

@@ -27,7 +27,7 @@ use crate::{
 pub struct Store {
     dialect: Arc<dyn Dialect>,
     lanes: Lanes,
-    /// Which customer's key its reads send.
+    /// The customer's key that its reads send.
     read: ReadAs,
     listings: Arc<listings::Tally>,
 }
@@ -106,7 +106,7 @@ impl Store {
         self.dialect.anticipate(bucket, requests)
     }
 
-    /// What is known so far of the way to the bucket's objects.
+    /// Returns what is known so far of the network path to the bucket's objects.
     pub async fn path(&self, bucket: &str) -> Path {
         self.dialect.path(bucket).await
     }
@@ -116,18 +116,18 @@ impl Store {
         self.dialect.spare(bucket).await
     }
 
-    /// Whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come
+    /// Returns whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come
     /// between. Some S3 endpoints don't, as far as is known or seen: there the object is compared before and after.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)
     }
 
-    /// What listings of it have taken so far.
+    /// Returns what listings of it have taken so far.
     pub fn listings(&self) -> Listings {
         self.listings.snapshot()
     }
 
-    /// What has been asked of it so far, as its price list classes requests.
+    /// Returns the requests sent to it so far, in the classes of its price list.
     pub fn requests(&self) -> Requests {
         self.dialect.requests()
     }

@@ -18,7 +18,7 @@ pub enum Unless {
 }
 
 impl Unless {
-    /// Whether an object that is described so is what the reader has.
+    /// Returns whether an object that is described so is the one that the reader has.
     pub fn is_met(&self, meta: &ObjectMeta) -> bool {
         match self {
             Self::Version(Version::ETag(etag)) => {

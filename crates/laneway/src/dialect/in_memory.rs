@@ -238,7 +238,7 @@ impl Dialect for InMemory {
         if range.is_empty() && get.range.is_some() {
             return Err(error(ErrorKind::InvalidRange, "the range begins at or beyond the object's end"));
         }
-        // What was cut at its end fits into memory, where the object is.
+        // The object is in memory, so that its offsets are sizes of memory.
         let asked = bytes.slice(range.start as usize..range.end as usize);
         let (mut body, mut sunk, mut stopped) = (Bytes::new(), 0, false);
         if let Some(maker) = get.sink {

@@ -72,7 +72,7 @@ impl Bucket {
         self.0.provider
     }
 
-    /// What the bucket's store can do.
+    /// Returns the properties of the bucket's store.
     pub fn capabilities(&self) -> &Capabilities {
         &self.0.capabilities
     }

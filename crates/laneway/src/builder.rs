@@ -381,9 +381,10 @@ impl ClientBuilder {
     }
 
     /// Adds a dialect of the caller's: URLs of its scheme ([`Provider::other`](crate::Provider::other)) name objects of its store, for every
-    /// verb and job. A dialect of a cloud's own scheme takes that cloud's place.
+    /// verb and job. Of several for one scheme the last counts.
     #[must_use]
     pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
+        self.settings.dialects.retain(|other| other.provider() != dialect.provider());
         self.settings.dialects.push(dialect);
         self
     }

@@ -96,14 +96,13 @@ pub(crate) async fn object(
     put: PutOptions,
     is_move: bool,
 ) -> Result<Sent, Error> {
-    let is_within = from.provider() == to.provider();
     let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
     let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
     let from_object =
         SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
     let item = Item { from: from_object, to: id };
     let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
-    let (sent, version) = match is_within {
+    let (sent, version) = match ends.is_within() {
         true => within::copy_for_call(job, &ends, &item).await?,
         false => across::any(job, &ends, &item).await?,
     };
@@ -230,6 +229,11 @@ impl Item {
 }
 
 impl Ends {
+    /// Returns whether the store copies the objects by itself.
+    fn is_within(&self) -> bool {
+        self.from.provider() == self.to.provider() && self.from.capabilities().copies
+    }
+
     pub(crate) fn new(from: Store, to: Store, request: Arc<CopyRequest>) -> Self {
         Self { from, to, request }
     }

@@ -3,10 +3,11 @@
 
 mod in_memory;
 
+pub use async_trait::async_trait;
 pub use in_memory::InMemory;
 pub use laneway_store::{
     Appended, Body, Capabilities, Changing, Deletion, Dialect, Error, ErrorKind, FileAttributes, Get,
-    GetRange, GetSink, Got, List, Multipart, NewBucket, NotAScheme, Operation, Page, Part, PartChecksums,
-    Path, ReadAs, RequestPrices, Resumable, Route, Segment, SignOptions, SinkError, Spare, StoredPart,
-    Timings, Unless, VersionNames, capabilities_of,
+    GetHedge, GetRange, GetSink, Got, HedgeMaker, List, Multipart, NewBucket, NotAScheme, Operation, Page,
+    Part, PartChecksums, Path, Protocol, ReadAs, RequestPrices, Resumable, Route, Segment, SignOptions,
+    SinkError, SinkMaker, Spare, StoredPart, Timings, Unless, VersionNames, capabilities_of,
 };

@@ -125,13 +125,13 @@ mod tests {
 
     #[test]
     fn what_a_file_is_comes_back_out_of_an_objects_metadata() {
-        for (provider, ns) in
+        for (names, ns) in
             [(FileAttributes::Gcloud, 0), (FileAttributes::Rclone, 0), (FileAttributes::Rclone, 5_000_001)]
         {
             for s in [1_700_000_000, 0, -1, -1_000] {
                 let all =
                     Attributes { mtime: Some((s, ns)), mode: Some(0o640), uid: Some(1000), gid: Some(0) };
-                let written = all.metadata(provider).into_iter().collect();
+                let written = all.metadata(names).into_iter().collect();
                 assert_eq!(Attributes::of_object(&written), all, "{written:?}");
             }
         }

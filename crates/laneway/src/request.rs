@@ -130,10 +130,10 @@ impl CopyRequest {
 
     /// What of files besides their bytes is set on them, of what the objects of a store carry.
     pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
-        match (self.preserve, self.sets_times, from.get_tells_metadata) {
+        match (self.preserve, self.sets_times, from.list_tells_metadata) {
             (true, ..) => Preserve::All,
             // A time that no listing shows would make the file look older than its object.
-            (false, true, false) => Preserve::Times,
+            (false, true, true) => Preserve::Times,
             (false, ..) => Preserve::Nothing,
         }
     }

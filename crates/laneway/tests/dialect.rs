@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use laneway::dialect::{
     Body, Capabilities, Dialect, Error, ErrorKind, Get, GetSink, Got, InMemory, List, Multipart, Operation,
-    Page, Part, ReadAs, Route, SinkError, Unless,
+    Page, Part, ReadAs, Route, SinkError, Unless, VersionNames,
 };
 use laneway::{
     Checksums, Client, Condition, CopyRequest, Event, Job, Location, ObjectId, ObjectMeta, Provider,
@@ -53,24 +53,29 @@ impl Faulty {
 }
 
 /// Hands on a body up to its middle, or with one byte changed.
-struct Damaged(Box<dyn GetSink>, Fault, bool);
+struct Damaged {
+    sink: Box<dyn GetSink>,
+    fault: Fault,
+    /// The damage is done to the first bytes alone.
+    is_done: bool,
+}
 
 impl GetSink for Damaged {
     fn begin(&mut self, meta: &ObjectMeta, range: std::ops::Range<u64>) -> Result<Route, SinkError> {
-        self.0.begin(meta, range)
+        self.sink.begin(meta, range)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        if std::mem::replace(&mut self.2, true) {
-            return self.0.write(bytes);
+        if std::mem::replace(&mut self.is_done, true) {
+            return self.sink.write(bytes);
         }
-        if self.1 == Fault::Cut {
-            self.0.write(&bytes[..bytes.len() / 2])?;
+        if self.fault == Fault::Cut {
+            self.sink.write(&bytes[..bytes.len() / 2])?;
             return Err("cut".into());
         }
         let mut bytes = bytes.to_vec();
         bytes[0] ^= 1;
-        self.0.write(&bytes)
+        self.sink.write(&bytes)
     }
 }
 
@@ -103,7 +108,7 @@ impl Dialect for Faulty {
         match (fault, get.sink) {
             (Fault::None, _) => self.memory.get(get, read).await,
             (Fault::Cut | Fault::WrongBytes, Some(maker)) => {
-                let maker = || Box::new(Damaged(maker(), fault, false)) as Box<dyn GetSink>;
+                let maker = || Box::new(Damaged { sink: maker(), fault, is_done: false }) as Box<dyn GetSink>;
                 let got = self.memory.get(&Get { sink: Some(&maker), ..get.clone() }, read).await;
                 let cut = |_| self.error(ErrorKind::Transport, Operation::Get, get.id).interrupted(true);
                 if fault == Fault::Cut { got.map_err(cut) } else { got }
@@ -351,6 +356,115 @@ fn errors_of_a_dialect_name_the_object_and_remove_nothing() {
     assert!(stage.object("t/k") == noise(1000));
     let error = stage.client.bucket("faulty://b").unwrap().get("missing").call().unwrap_err();
     assert!(error.is_not_found() && error.to_string().contains("faulty://b/missing"), "{error}");
+}
+
+/// A store with the five verbs that every store has, and nothing else.
+#[derive(Debug)]
+struct Plain {
+    memory: InMemory,
+    capabilities: Capabilities,
+}
+
+#[async_trait]
+impl Dialect for Plain {
+    fn provider(&self) -> Provider {
+        self.memory.provider()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn endpoint(&self) -> String {
+        "plain://".to_owned()
+    }
+
+    async fn head(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+        read: ReadAs,
+    ) -> Result<ObjectMeta, Error> {
+        self.memory.head(id, version, unless, read).await
+    }
+
+    async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error> {
+        self.memory.get(get, read).await
+    }
+
+    async fn put(
+        &self,
+        id: &ObjectId,
+        body: Body,
+        sums: &Checksums,
+        options: &PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        self.memory.put(id, body, sums, options).await
+    }
+
+    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+        self.memory.delete(id, condition).await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
+    ) -> Result<Page, Error> {
+        self.memory.list(list, arrived).await
+    }
+}
+
+#[test]
+fn a_store_of_five_verbs_takes_trees_copies_and_moves() {
+    let memory = InMemory::new("plain").unwrap().bucket("b");
+    let capabilities = Capabilities { versions: VersionNames::Generation, ..Capabilities::default() };
+    let client = Client::builder().dialect(Arc::new(Plain { memory, capabilities })).build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        std::fs::create_dir_all(folder.path().join("tree")).unwrap();
+        std::fs::write(folder.path().join("tree").join(name), noise(2 * MIB)).unwrap();
+    }
+    let at = |key: &str| -> Location { format!("plain://b/{key}").parse().unwrap() };
+    let copy =
+        |from: Location, to: Location| summary(client.copy(CopyRequest::new(vec![from], to).recursive(true)));
+    assert_eq!(copy(Location::Local(folder.path().join("tree")), at("tree")).files, 2);
+    assert_eq!(copy(at("tree/"), at("copy")).files, 2, "through this machine");
+    let moved = CopyRequest::new(vec![at("copy/")], at("moved")).recursive(true).remove_source(true);
+    assert_eq!(summary(client.copy(moved)).files, 2);
+    let bucket = client.bucket("plain://b/").unwrap();
+    assert!(bucket.get("copy/a").call().unwrap_err().is_not_found());
+    assert!(bucket.get("moved/a").call().unwrap().bytes_blocking().unwrap() == noise(2 * MIB));
+    // Files that go up in parts are refused by name.
+    std::fs::write(folder.path().join("large"), noise(17 * MIB)).unwrap();
+    assert_eq!(copy(Location::Local(folder.path().join("large")), at("large")).failed, 1);
+    assert!(bucket.head("large").call().unwrap_err().is_not_found());
+}
+
+#[test]
+fn a_file_that_was_preserved_is_copied_back_once() {
+    let stage = Stage::new();
+    std::fs::create_dir_all(stage.path("tree")).unwrap();
+    std::fs::write(stage.path("tree/a"), noise(1000)).unwrap();
+    let up = CopyRequest::new(vec![Location::Local(stage.path("tree"))], url("tree"));
+    assert_eq!(summary(stage.client.copy(up.recursive(true).preserve(true))).files, 1);
+    let down = SyncRequest::new(url("tree"), Location::Local(stage.path("down")));
+    let copied = [down.clone(), down].map(|sync| summary(stage.client.sync(sync)).files);
+    assert_eq!(copied, [1, 0]);
+}
+
+#[test]
+fn a_delete_in_memory_spares_what_replaced_its_object() {
+    let stage = Stage::new();
+    stage.put("k", noise(10));
+    let bucket = stage.client.bucket("faulty://b").unwrap();
+    let old = bucket.head("k").call().unwrap().version.unwrap();
+    stage.put("k", noise(11));
+    assert!(bucket.delete("k").if_version(&old).call().unwrap_err().is_precondition());
+    assert!(stage.object("k") == noise(11));
+    let tagged = bucket.put("t", "x").options(PutOptions::default().tag("a", "b")).call().unwrap_err();
+    assert!(tagged.kind() == laneway::ErrorKind::Unsupported, "what isn't kept is refused: {tagged}");
 }
 
 #[test]

@@ -5,14 +5,17 @@ use laneway_lanes::Protocol;
 /// Properties of one kind of store. They hold for all its endpoints and don't change while a program runs; what is learned
 /// from a server's answers is asked of [`Dialect`](crate::Dialect) instead.
 ///
-/// The default is a store without peculiarities: every verb is one request whatever the size, conditions are kept everywhere,
-/// and nothing costs money. A dialect names what differs: `Capabilities { has_tags: true, ..Capabilities::default() }`.
+/// The default is a plain store, which promises nothing: every verb is one request whatever the size, conditions on deletes are not
+/// relied on, and nothing costs money. Only `Capabilities { has_tags: true, ..Capabilities::default() }` stays valid when fields are
+/// added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Capabilities {
     /// The largest object, in bytes.
     pub object_bytes_max: u64,
     /// The names of an object's states and versions.
     pub versions: VersionNames,
+    /// The store copies objects by itself. Otherwise their bytes go through this machine.
+    pub copies: bool,
     /// One request copies an object of any size, and changes its metadata. Otherwise large objects are copied in parts
     /// ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
     /// ([`Store::changing`](crate::Store::changing)).
@@ -20,6 +23,8 @@ pub struct Capabilities {
     /// A multipart upload takes a condition when it is completed. Otherwise uploads with a condition go through a resumable
     /// session, which takes it when it begins.
     pub multipart_takes_condition: bool,
+    /// One request deletes many objects, each in a state of its own.
+    pub delete_many_keeps_conditions: bool,
     /// Every server keeps a condition on a delete, at no cost. Otherwise an object might have to be asked for before each
     /// delete.
     pub delete_keeps_condition: bool,
@@ -35,6 +40,8 @@ pub struct Capabilities {
     pub has_tags: bool,
     /// The answer to a download carries the user's metadata.
     pub get_tells_metadata: bool,
+    /// A listing carries the user's metadata.
+    pub list_tells_metadata: bool,
     /// The names under which an object's metadata keeps a file's times, mode and owner.
     pub file_attributes: FileAttributes,
     /// The protocol that the cloud's own servers speak best, assumed of an endpoint until a connection has shown its own.
@@ -48,15 +55,18 @@ impl Default for Capabilities {
         Self {
             object_bytes_max: u64::MAX,
             versions: VersionNames::ETagAndId,
+            copies: false,
             copies_any_size: true,
             multipart_takes_condition: true,
-            delete_keeps_condition: true,
+            delete_many_keeps_conditions: false,
+            delete_keeps_condition: false,
             delete_tells_missing: true,
             lists_start_key: false,
             tokens_are_keys: true,
             delete_many_max: 1,
             has_tags: false,
             get_tells_metadata: true,
+            list_tells_metadata: true,
             file_attributes: FileAttributes::Rclone,
             protocol: Protocol::H1,
             prices: RequestPrices::FREE,

@@ -24,7 +24,8 @@ const DELETES_AT_ONCE: usize = 16;
 /// returns. A dialect makes its own attempts, compares checksums where the store tells them, and reports success only for
 /// what the store holds. Callers decide by [`capabilities`](Self::capabilities) and never by the provider.
 ///
-/// `head`, `get`, `put`, `delete` and `list` are what a store must have. Every other verb answers
+/// `head`, `get`, `put`, `delete` and `list` are what a store must have. Without multipart uploads it takes files up to 16 MiB, since
+/// larger ones go up in parts. Every other verb answers
 /// [`Unsupported`](ErrorKind::Unsupported) by default, and every question of knowledge has the answer of a store without peculiarities.
 #[async_trait]
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
@@ -37,7 +38,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Returns the URL that requests go to, without credentials, and the same for every bucket and region.
     fn endpoint(&self) -> String;
 
-    /// Returns a digest of the settings that change what an upload makes (keys, added headers), from which none can be had back.
+    /// Returns a digest of the settings that change what an upload makes (keys, added headers), from which the settings cannot be recovered.
     fn fingerprint(&self) -> String {
         String::new()
     }
@@ -47,7 +48,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Requests::default()
     }
 
-    /// Announces requests for a bucket's objects, so that connections can be opened before they come; 0 takes the rest back.
+    /// Announces requests for a bucket's objects, so that connections can be opened before they come; 0 cancels the announcement.
     fn anticipate(&self, _bucket: &str, _requests: usize) {}
 
     /// Returns what is known of the network path to a bucket's objects.
@@ -141,17 +142,17 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// See [`Store::changing`](crate::Store::changing).
     async fn changing(&self, id: &ObjectId, _change: &MetaChange) -> Result<Changing, Error> {
-        Err(unsupported(self, Operation::SetMeta, id, CHANGES_IN_PLACE))
+        Err(unsupported(self, Operation::SetMeta, id, NO_CHANGING))
     }
 
     /// See [`Store::begin_change`](crate::Store::begin_change).
     async fn begin_change(&self, changing: &Changing, _checked: bool) -> Result<Multipart, Error> {
-        Err(unsupported(self, Operation::SetMeta, &changing.found().id, CHANGES_IN_PLACE))
+        Err(unsupported(self, Operation::SetMeta, &changing.found().id, NO_CHANGING))
     }
 
     /// See [`Store::changed`](crate::Store::changed).
     async fn changed(&self, changing: &Changing, _made: &ObjectMeta) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::SetMeta, &changing.found().id, CHANGES_IN_PLACE))
+        Err(unsupported(self, Operation::SetMeta, &changing.found().id, NO_CHANGING))
     }
 
     /// See [`Store::sign`](crate::Store::sign).
@@ -276,7 +277,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-const CHANGES_IN_PLACE: &str = "this store changes objects of any size by one request";
+const NO_CHANGING: &str = "this store changes no object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
 const FIXED_BUCKETS: &str = "this store makes and removes no buckets";

@@ -116,6 +116,8 @@ pub struct Got {
 }
 
 /// Where the time of a request's last attempt went.
+///
+/// The default is that of an answer that took no time, as a store without a network gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timings {
     /// Waiting for a lane.
@@ -126,4 +128,11 @@ pub struct Timings {
     pub elapsed: Duration,
     /// What the connection spoke.
     pub protocol: Protocol,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        let none = Duration::ZERO;
+        Self { queued: none, first_byte: none, elapsed: none, protocol: Protocol::H1 }
+    }
 }

@@ -68,7 +68,7 @@ pub use encryption::{CustomerKey, Encryption, NotAKey, ReadAs, SseAlgorithm};
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
-pub use laneway_lanes::{Body, Breaks, Path, Route, Segment, SinkError, Spare};
+pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
 pub use listing::{List, Page};
 pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};

@@ -125,7 +125,7 @@ impl<'a> Copies<'a> {
                 job.skip_archived(ends.begin(job, &item), item.size()).await;
             } else if request.dry_run {
                 group.add(item, 0);
-            } else if ends.from.provider() != ends.to.provider() {
+            } else if !ends.is_within() {
                 across::send(units, job, ends, item).await?;
             } else if within::is_large(&item, job.engine.copy_sizes) {
                 units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), item))).await?;
@@ -147,7 +147,7 @@ pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
         job.skip_archived(ends.begin(&job, &item), item.size()).await;
     } else if ends.request.dry_run {
         plan(job, ends, vec![item]).await;
-    } else if ends.from.provider() == ends.to.provider() {
+    } else if ends.is_within() {
         within::copy_one(job, ends, item).await;
     } else {
         across::copy_one(job, ends, item).await;

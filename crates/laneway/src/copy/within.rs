@@ -28,7 +28,8 @@ pub(super) fn is_large(item: &Item, sizes: CopySizes) -> bool {
 
 /// Copies a group of objects, all at once.
 pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
-    if ends.request.remove_source && !ends.from.capabilities().copies_any_size && items.len() > 1 {
+    if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
+    {
         return move_group(&job, &ends, items).await;
     }
     let mut copies: FuturesUnordered<_> =
@@ -36,7 +37,7 @@ pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) 
     while copies.next().await.is_some() {}
 }
 
-/// Moves a group of objects of one bucket inside S3: what was copied is removed in one request, each object in the state
+/// Moves a group of objects of one bucket inside a store: what was copied is removed in one request, each object in the state
 /// that was copied.
 async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let copy_one = |item: Item| async move {

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use crc_fast::CrcAlgorithm;
-use laneway_lanes::Protocol;
 use laneway_store::{
     Body, Capabilities, Checksums, Condition, Dialect, Error, ErrorKind, Get, GetRange, Got, List,
     MetaChange, Multipart, NewBucket, NotAScheme, ObjectId, ObjectMeta, Operation, Page, Part, PartChecksums,
@@ -77,7 +76,12 @@ impl InMemory {
     /// # Errors
     /// For a text that can't be the scheme of a dialect: see [`Provider::other`].
     pub fn new(scheme: &str) -> Result<Self, NotAScheme> {
-        let capabilities = Capabilities { versions: VersionNames::Generation, ..Capabilities::default() };
+        let capabilities = Capabilities {
+            versions: VersionNames::Generation,
+            copies: true,
+            delete_keeps_condition: true,
+            ..Capabilities::default()
+        };
         Ok(Self { provider: Provider::other(scheme)?, capabilities, state: Mutex::default() })
     }
 
@@ -107,31 +111,54 @@ impl InMemory {
     }
 
     /// Returns the object, if it is in the state that is named.
-    fn found(&self, operation: Operation, id: &ObjectId, version: Option<&Version>) -> Result<Object, Error> {
-        let mut state = self.lock();
-        let object = self.contents(&mut state, operation, id)?.objects.get(&id.key).cloned();
+    fn found(
+        &self,
+        state: &mut State,
+        operation: Operation,
+        id: &ObjectId,
+        version: Option<&Version>,
+    ) -> Result<Object, Error> {
         let missing = || self.error(ErrorKind::NotFound, operation, id, "there is no such object");
-        let object = object.ok_or_else(missing)?;
-        let named = id.version.as_deref();
-        let is_other = version.is_some_and(|version| object.meta.version.as_ref() != Some(version));
-        if is_other || named.is_some_and(|named| object.meta.version_id.as_deref() != Some(named)) {
+        let object =
+            self.contents(state, operation, id)?.objects.get(&id.key).cloned().ok_or_else(missing)?;
+        let generation = object.meta.version.as_ref().map(ToString::to_string);
+        // The bucket keeps no versions besides the one that is there.
+        if id.version.as_deref().is_some_and(|named| generation != Some(format!("generation {named}"))) {
+            return Err(missing());
+        }
+        if version.is_some_and(|version| object.meta.version.as_ref() != Some(version)) {
             return Err(self.error(ErrorKind::Precondition, operation, id, "the object is in another state"));
         }
         Ok(object)
     }
 
+    /// Refuses what the store couldn't keep.
+    fn check_kept(&self, operation: Operation, id: &ObjectId, options: &PutOptions) -> Result<(), Error> {
+        let is_kept = options.tags.is_empty()
+            && options.retention.is_none()
+            && !options.legal_hold
+            && options.acl.is_none()
+            && options.kms_key.is_none();
+        let refused = || {
+            let why = "a store in memory keeps no tags, retention, holds, access control or keys";
+            self.error(ErrorKind::Unsupported, operation, id, why)
+        };
+        is_kept.then_some(()).ok_or_else(refused)
+    }
+
     /// Writes an object, if the condition holds.
     fn store(
         &self,
+        state: &mut State,
         operation: Operation,
         id: &ObjectId,
         bytes: Bytes,
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
-        let mut state = self.lock();
+        self.check_kept(operation, id, options)?;
         state.writes += 1;
         let generation = state.writes;
-        let contents = self.contents(&mut state, operation, id)?;
+        let contents = self.contents(state, operation, id)?;
         self.check(operation, id, contents.objects.get(&id.key), &options.condition)?;
         let now = SystemTime::now();
         let mut meta = ObjectMeta::new(ObjectId::new(&id.bucket, &id.key), bytes.len() as u64);
@@ -185,18 +212,17 @@ impl InMemory {
         }
     }
 
-    /// Does something with an upload that is under way.
-    fn upload<T>(
+    /// Returns an upload that is under way.
+    fn upload<'a>(
         &self,
+        state: &'a mut State,
         operation: Operation,
         upload: &Multipart,
-        act: impl FnOnce(&mut Upload) -> T,
-    ) -> Result<T, Error> {
-        let mut state = self.lock();
-        let contents = self.contents(&mut state, operation, &upload.id)?;
+    ) -> Result<&'a mut Upload, Error> {
+        let contents = self.contents(state, operation, &upload.id)?;
         let found = contents.uploads.get_mut(&upload.upload_id).filter(|found| found.key == upload.id.key);
         let gone = || self.error(ErrorKind::NotFound, operation, &upload.id, "there is no such upload");
-        found.map(act).ok_or_else(gone)
+        found.ok_or_else(gone)
     }
 }
 
@@ -225,12 +251,12 @@ impl Dialect for InMemory {
         _unless: Option<&Unless>,
         _read: ReadAs,
     ) -> Result<ObjectMeta, Error> {
-        Ok(self.found(Operation::Head, id, version)?.meta)
+        Ok(self.found(&mut self.lock(), Operation::Head, id, version)?.meta)
     }
 
     async fn get(&self, get: &Get<'_>, _read: ReadAs) -> Result<Got, Error> {
         let error = |kind, why: &str| self.error(kind, Operation::Get, get.id, why);
-        let Object { meta, bytes } = self.found(Operation::Get, get.id, get.version)?;
+        let Object { meta, bytes } = self.found(&mut self.lock(), Operation::Get, get.id, get.version)?;
         if get.unless.is_some_and(|unless| unless.is_met(&meta)) {
             return Err(error(ErrorKind::NotModified, "the object is what the reader has"));
         }
@@ -255,13 +281,7 @@ impl Dialect for InMemory {
         } else {
             body = asked;
         }
-        let timings = Timings {
-            queued: Duration::ZERO,
-            first_byte: Duration::ZERO,
-            elapsed: Duration::ZERO,
-            protocol: Protocol::H1,
-        };
-        Ok(Got { meta, range, body, sunk, stopped, attempts: 1, timings })
+        Ok(Got { meta, range, body, sunk, stopped, attempts: 1, timings: Timings::default() })
     }
 
     async fn put(
@@ -272,15 +292,14 @@ impl Dialect for InMemory {
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
         let bytes = self.read(Operation::Put, id, &body, sums.crc32c)?;
-        self.store(Operation::Put, id, bytes, options)
+        self.store(&mut self.lock(), Operation::Put, id, bytes, options)
     }
 
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-        let found = self.found(Operation::Delete, id, None)?;
-        let mut state = self.lock();
-        let contents = self.contents(&mut state, Operation::Delete, id)?;
+        let state = &mut *self.lock();
+        let found = self.found(state, Operation::Delete, id, None)?;
         self.check(Operation::Delete, id, Some(&found), condition)?;
-        contents.objects.remove(&id.key);
+        self.contents(state, Operation::Delete, id)?.objects.remove(&id.key);
         Ok(())
     }
 
@@ -291,6 +310,10 @@ impl Dialect for InMemory {
     ) -> Result<Page, Error> {
         let mut state = self.lock();
         let id = ObjectId::new(&list.bucket, &list.prefix);
+        if list.versions {
+            let why = "a store in memory keeps no versions";
+            return Err(self.error(ErrorKind::Unsupported, Operation::List, &id, why));
+        }
         let objects = &self.contents(&mut state, Operation::List, &id)?.objects;
         let max = list.max.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX) as usize;
         let after = list.token.as_deref().max(list.start_after.as_deref());
@@ -334,19 +357,20 @@ impl Dialect for InMemory {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        let source = self.found(Operation::Copy, from, None)?;
+        let state = &mut *self.lock();
+        let source = self.found(state, Operation::Copy, from, None)?;
         self.check(Operation::Copy, from, Some(&source), condition)?;
-        self.store(Operation::Copy, to, source.bytes, &options.described_like(&source.meta))
+        self.store(state, Operation::Copy, to, source.bytes, &options.described_like(&source.meta))
     }
 
     async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
-        let Object { meta, bytes } = self.found(Operation::SetMeta, id, None)?;
-        let condition = meta.version.clone().map_or(Condition::None, Condition::Matches);
-        let options = change.applied(&meta).condition(condition);
-        self.store(Operation::SetMeta, id, bytes, &options)
+        let state = &mut *self.lock();
+        let Object { meta, bytes } = self.found(state, Operation::SetMeta, id, None)?;
+        self.store(state, Operation::SetMeta, id, bytes, &change.applied(&meta))
     }
 
     async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        self.check_kept(Operation::Begin, id, options)?;
         let mut state = self.lock();
         state.writes += 1;
         let upload_id = format!("upload-{}", state.writes);
@@ -358,7 +382,7 @@ impl Dialect for InMemory {
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
         let bytes = self.read(Operation::Part, &upload.id, &body, Some(crc32c))?;
         let part = part(number, &bytes);
-        self.upload(Operation::Part, upload, |upload| upload.parts.insert(number, bytes))?;
+        self.upload(&mut self.lock(), Operation::Part, upload)?.parts.insert(number, bytes);
         Ok(part)
     }
 
@@ -370,22 +394,21 @@ impl Dialect for InMemory {
         version: Option<&Version>,
         range: std::ops::Range<u64>,
     ) -> Result<Part, Error> {
-        let source = self.found(Operation::Part, from, version)?;
+        let state = &mut *self.lock();
+        let source = self.found(state, Operation::Part, from, version)?;
         let range = GetRange::from(range).within(source.meta.size);
         let bytes = source.bytes.slice(range.start as usize..range.end as usize);
         let part = part(number, &bytes);
-        self.upload(Operation::Part, upload, |upload| upload.parts.insert(number, bytes))?;
+        self.upload(state, Operation::Part, upload)?.parts.insert(number, bytes);
         Ok(part)
     }
 
     async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-        self.upload(Operation::ListParts, upload, |upload| {
-            let stored = |(number, bytes): (&u32, &Bytes)| {
-                let Part { number, etag, size, crc32c, .. } = part(*number, bytes);
-                StoredPart { number, etag, size, crc32c }
-            };
-            upload.parts.iter().map(stored).collect()
-        })
+        let stored = |(number, bytes): (&u32, &Bytes)| {
+            let Part { number, etag, size, crc32c, .. } = part(*number, bytes);
+            StoredPart { number, etag, size, crc32c }
+        };
+        Ok(self.upload(&mut self.lock(), Operation::ListParts, upload)?.parts.iter().map(stored).collect())
     }
 
     async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
@@ -411,33 +434,31 @@ impl Dialect for InMemory {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let error = |kind, why: &str| self.error(kind, Operation::Complete, &upload.id, why);
-        let mut parts: Vec<&Part> = parts.iter().collect();
-        parts.sort_by_key(|part| part.number);
-        let (options, joined) = self
-            .upload(Operation::Complete, upload, |found| {
-                let mut joined = BytesMut::new();
-                for known in parts {
-                    let bytes = found
-                        .parts
-                        .get(&known.number)
-                        .filter(|bytes| part(known.number, bytes).etag == known.etag)?;
-                    joined.extend_from_slice(bytes);
-                }
-                Some((found.options.clone().condition(condition.clone()), joined.freeze()))
-            })?
-            .ok_or_else(|| error(ErrorKind::Invalid, "a part that is named isn't there"))?;
+        let state = &mut *self.lock();
+        let found = self.upload(state, Operation::Complete, upload)?;
+        let parts: BTreeMap<u32, &Part> = parts.iter().map(|part| (part.number, part)).collect();
+        if parts.is_empty() {
+            return Err(error(ErrorKind::Invalid, "no part is named"));
+        }
+        let mut joined = BytesMut::new();
+        for (number, known) in parts {
+            let bytes = found.parts.get(&number).filter(|bytes| part(number, bytes).etag == known.etag);
+            let missing = || error(ErrorKind::Invalid, "a part that is named isn't there");
+            joined.extend_from_slice(bytes.ok_or_else(missing)?);
+        }
+        let (options, joined) = (found.options.clone().condition(condition.clone()), joined.freeze());
         if whole.crc32c.is_some_and(|known| known != crc32c(&joined)) {
             return Err(error(ErrorKind::Integrity, "the object would have another checksum"));
         }
-        let meta = self.store(Operation::Complete, &upload.id, joined, &options)?;
-        self.abort(upload).await?;
+        let meta = self.store(state, Operation::Complete, &upload.id, joined, &options)?;
+        self.contents(state, Operation::Complete, &upload.id)?.uploads.remove(&upload.upload_id);
         Ok(meta)
     }
 
     async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        self.upload(Operation::Abort, upload, |_| ())?;
-        let mut state = self.lock();
-        self.contents(&mut state, Operation::Abort, &upload.id)?.uploads.remove(&upload.upload_id);
+        let state = &mut *self.lock();
+        self.upload(state, Operation::Abort, upload)?;
+        self.contents(state, Operation::Abort, &upload.id)?.uploads.remove(&upload.upload_id);
         Ok(())
     }
 

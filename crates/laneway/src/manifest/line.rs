@@ -348,7 +348,8 @@ fn rounded(seconds: f64) -> f64 {
 
 /// The key of a URL.
 fn key(url: &str) -> Option<&str> {
-    let rest = ["gs://", "s3://"].iter().find_map(|scheme| url.strip_prefix(scheme))?;
+    let (scheme, rest) = url.split_once("://")?;
+    Provider::of_scheme(scheme)?;
     Some(rest.split_once('/')?.1)
 }
 

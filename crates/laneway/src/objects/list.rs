@@ -370,11 +370,11 @@ mod tests {
         let list = laneway_store::List::new("b", "p/");
         let after = laneway_store::List { start_after: Some("p/k".to_owned()), ..list.clone() };
         let next = laneway_store::List { token: Some("t".to_owned()), ..after.clone() };
-        for (provider, list, max) in
+        for (lists_start_key, list, max) in
             [(false, &list, 7), (false, &after, 7), (true, &list, 7), (true, &after, 8), (true, &next, 7)]
         {
-            assert_eq!(page_max(provider, list, 7), max, "{provider:?} {list:?}");
-            assert_eq!(page_max(provider, list, u64::MAX), 1000);
+            assert_eq!(page_max(lists_start_key, list, 7), max, "{lists_start_key} {list:?}");
+            assert_eq!(page_max(lists_start_key, list, u64::MAX), 1000);
         }
     }
 }

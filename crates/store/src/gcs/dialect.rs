@@ -23,9 +23,11 @@ use crate::{
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     object_bytes_max: 5 << 40,
     versions: VersionNames::Generation,
+    copies: true,
     copies_any_size: true,
     // The XML API, which has the multipart uploads, takes no preconditions.
     multipart_takes_condition: false,
+    delete_many_keeps_conditions: false,
     delete_keeps_condition: true,
     delete_tells_missing: true,
     lists_start_key: true,
@@ -33,6 +35,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     delete_many_max: Gcs::OBJECTS_MAX,
     has_tags: false,
     get_tells_metadata: false,
+    list_tells_metadata: true,
     file_attributes: FileAttributes::Gcloud,
     protocol: Protocol::H2,
     prices: RequestPrices { writes: 0.005, reads: 0.0004, deletes: 0.0 },

@@ -26,8 +26,10 @@ use crate::{
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     object_bytes_max: 10_000 * (5 << 30),
     versions: VersionNames::ETagAndId,
+    copies: true,
     copies_any_size: false,
     multipart_takes_condition: true,
+    delete_many_keeps_conditions: true,
     delete_keeps_condition: false,
     delete_tells_missing: false,
     lists_start_key: false,
@@ -35,6 +37,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     delete_many_max: S3::OBJECTS_MAX,
     has_tags: true,
     get_tells_metadata: true,
+    list_tells_metadata: false,
     file_attributes: FileAttributes::Rclone,
     protocol: Protocol::H1,
     prices: RequestPrices { writes: 0.005, reads: 0.0004, deletes: 0.0 },

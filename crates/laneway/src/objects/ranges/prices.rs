@@ -33,10 +33,12 @@ impl PriceList {
         let is_below = |domain: &str| {
             host.strip_suffix(domain).is_some_and(|above| above.is_empty() || above.ends_with('.'))
         };
-        match () {
-            () if is_below("googleapis.com") => Self::GCS,
-            () if is_below("amazonaws.com") || is_below("amazonaws.com.cn") => Self::S3,
-            () => Self::FREE,
+        if is_below("googleapis.com") {
+            Self::GCS
+        } else if is_below("amazonaws.com") || is_below("amazonaws.com.cn") {
+            Self::S3
+        } else {
+            Self::FREE
         }
     }
 

@@ -69,9 +69,10 @@ pub(crate) struct Socket {
 }
 
 /// Longest time in which a client may read the rest of what was written to a connection that has ended.
-const LINGER_MAX: Duration = Duration::from_secs(5);
-/// Most bytes that the client may still send meanwhile: more than the frames that cross the end on their way.
-const LINGER_BYTES_MAX: u64 = 256 << 10;
+const LINGER_MAX: Duration = Duration::from_secs(10);
+/// Most bytes that the client may still send meanwhile: twice the window of an h2 connection. A client that has begun an upload before a GOAWAY
+/// reached it sends as much as the window lets it.
+const LINGER_BYTES_MAX: u64 = 32 << 20;
 
 pub(crate) enum Transport {
     Plain(TcpStream),
@@ -277,6 +278,8 @@ mod tests {
         socket.write_all(&vec![1; ANSWER]).await.unwrap();
         socket.shutdown().await.unwrap();
         drop(socket);
+        // An upload that was begun before the end was seen.
+        client.write_all(&vec![0; 16 << 20]).await.unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
         assert_eq!(answer.len(), ANSWER);

@@ -95,6 +95,12 @@ impl Cell {
             _ if self.is_large() && self.fault.is_like_another() => {
                 Some("another of its class meets large objects")
             }
+            _ if operation == Operation::CopyLargeAcross
+                && self.is_continued()
+                && self.often == Often::Always =>
+            {
+                Some("where nothing is tried again, such a copy may end with the break that comes before")
+            }
             _ if !self.is_chosen() => Some("they are in another dialect or protocol"),
             _ if operation == Operation::PutNewLargeFile && self.kind.provider != Provider::Gcs => {
                 Some("on S3 it is what put-large-file is")
@@ -160,12 +166,15 @@ impl Cell {
         }
     }
 
+    /// Returns whether the request goes on where another one broke off.
+    fn is_continued(&self) -> bool {
+        let is_sliced = matches!(self.strike.operation, Operation::GetLargeFile | Operation::CopyLargeAcross);
+        is_sliced && self.strike.about == About::Slice && self.strike.nth > 1
+    }
+
     /// The fault, and what makes sure that it is met: the first stream of a large object breaks where the fault is for the request that goes on.
     fn rules(&self) -> Vec<String> {
-        let is_continued =
-            matches!(self.strike.operation, Operation::GetLargeFile | Operation::CopyLargeAcross);
-        let broken = (is_continued && self.strike.about == About::Slice && self.strike.nth > 1)
-            .then(|| "get:1 reset@3MiB".to_owned());
+        let broken = self.is_continued().then(|| "get:1 truncate@3MiB".to_owned());
         broken.into_iter().chain([self.rule()]).collect()
     }
 

@@ -189,7 +189,7 @@ pub(crate) enum Keyed {
     PartCopy,
 }
 
-/// Which customer's key a read sends.
+/// The customer's key that a read sends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ReadAs {
     /// The key of the store's own objects.

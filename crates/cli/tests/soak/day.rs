@@ -126,7 +126,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
                 }
             }
         }
-        // What one has found wrong is what the test fails with.
+        // The test fails with the first fault that a worker has found.
         workers.map(|worker| worker.join().unwrap_or_else(|found| std::panic::resume_unwind(found)))
     });
     println!("{samples}");
@@ -140,7 +140,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
     }
 }
 
-/// How often it is looked whether a worker has failed.
+/// The time between two looks at the workers.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Returns whether a worker has ended before its day did, which ends it for all.

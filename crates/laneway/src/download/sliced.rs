@@ -297,7 +297,7 @@ impl Split {
                 longest = Some((end - at, at - stream.start, stream));
             }
         }
-        // Of a stream that has only begun nothing is known: there the pace of the whole counts, whose end may be near.
+        // A stream that has only begun has shown no pace. The pace of the whole counts there, since its end may be near.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
         let helps = |left: u64, brought: u64, began: Instant| match since(began) {

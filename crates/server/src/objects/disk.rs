@@ -39,7 +39,7 @@ pub(crate) struct Disk {
     next_name: AtomicU64,
 }
 
-/// What an earlier run has left.
+/// The uploads and sessions that an earlier run has left.
 #[derive(Default)]
 pub(crate) struct Left {
     pub(crate) buckets: Vec<Found>,
@@ -112,7 +112,7 @@ impl Disk {
         }
         left.uploads = disk.read_uploads(&files)?;
         left.sessions = disk.read_sessions(&files)?;
-        // What no object, part or session has taken a second reference to goes with this map.
+        // Contents that no object, part or session refers to are dropped with this map.
         drop(files);
         Ok((disk, left))
     }

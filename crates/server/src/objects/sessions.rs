@@ -50,7 +50,7 @@ impl KeptSessions {
     /// Forgets a session.
     pub(crate) fn end(&self, id: &str) {
         if let Some(disk) = &self.disk {
-            // What stays comes back at the next start, and can be cancelled then.
+            // A file that stays comes back at the next start, and can be cancelled then.
             let _ = disk.end_session(id);
         }
     }

@@ -328,7 +328,7 @@ mod tests {
         let ask = |url: &str| Ask::get(url).expect("a question");
         let lanes = Lanes::start(config()).expect("lanes");
         assert_eq!(ask(&hangs.url()).send(&lanes).await.expect("an answer").text(), "here");
-        // What takes no connection may not exist: nobody waits a minute for it.
+        // A server that takes no connection may not exist, so it is not tried for a minute.
         let retry_for = Duration::from_secs(60);
         let lanes = Lanes::start(Config { retry_for, ..config() }).expect("lanes");
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");

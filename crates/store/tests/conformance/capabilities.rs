@@ -122,7 +122,7 @@ const SERVERS: [Server; 14] = [
     },
 ];
 
-/// What a dialect without sessions, and with multipart uploads, doesn't have.
+/// Capabilities that a dialect with multipart uploads and without sessions lacks.
 const SESSIONS: &[Capability] =
     &[NoMultipartUpload, GcsSessions, ConditionalResumable, ResumableStatus, SessionCancel];
 

@@ -59,7 +59,7 @@ impl Kind {
 pub(super) struct Write {
     /// `None` is a removal.
     pub(super) content: Option<Content>,
-    /// Whether the write was on condition that nothing is there, so that even one that is sent again happens once.
+    /// The write was on condition that nothing is there, so that it happens once even if it is sent again.
     pub(super) once: bool,
 }
 

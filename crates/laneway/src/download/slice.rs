@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use laneway_lanes::attempts::note;
-use laneway_store::{Breaks, Get, GetSink, ObjectId, Route, Store};
+use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
 use super::range_writer::{Output, Pinned, RangeWriter};
@@ -127,6 +127,11 @@ impl<O: Output> RangeWriter<O> {
                 Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => {
                     attempts += 1;
                     note(attempts);
+                }
+                Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
+                    let size = of.map_or(end, |of| of.size);
+                    let message = format!("the store told {size} bytes, and refuses those from {at} on: {e}");
+                    return Err(Error::integrity(id.to_string(), message).after(attempts));
                 }
                 Err(e) => return Err(Error::from(e).after(attempts)),
             }

@@ -21,7 +21,7 @@ use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
 use crate::location::url;
 use crate::plan::resume::missing;
-use crate::plan::slices::{HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
+use crate::plan::slices::{CONNECTION_PAYS, HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
 use crate::platform::boot;
 use crate::running::{Made, Moved, Running};
 use crate::{CopyRequest, Error};
@@ -269,11 +269,13 @@ struct Split {
     so_far: u64,
     /// When the opener's first bytes were there.
     opened: Instant,
+    /// The most streams at once so far. As many may run again without another connection.
+    streams_max: usize,
 }
 
 impl Split {
     fn new(round_trip: Duration) -> Self {
-        Self { round_trip, so_far: 0, opened: Instant::now() }
+        Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
 
     /// Takes over the end of the longest stream, for one of `more` that are to help: as much as others have taken so far, so that what turns
@@ -300,11 +302,16 @@ impl Split {
         // A stream that has only begun has shown no pace. The pace of the whole counts there, since its end may be near.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
+        let is_new = since(self.opened) < self.round_trip;
+        let whole_takes = |help: Duration| is_new || is_worth_help(all, came, since(self.opened), help);
+        let streams_now = under_way.len() + usize::from(before > 0) + 1;
+        if streams_now > self.streams_max && !whole_takes(self.round_trip * CONNECTION_PAYS) {
+            return None;
+        }
+        let help = self.round_trip * HELP_PAYS;
         let helps = |left: u64, brought: u64, began: Instant| match since(began) {
-            new if new < self.round_trip * HELP_PAYS => {
-                is_worth_help(all, came, since(self.opened), self.round_trip)
-            }
-            old => is_worth_help(left, brought, old, self.round_trip),
+            young if young < help => whole_takes(help),
+            old => is_worth_help(left, brought, old, help),
         };
         let streams = under_way.len() + usize::from(before > 0) + more;
         let most = (all / streams.max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
@@ -318,6 +325,7 @@ impl Split {
             }
         }?;
         self.so_far += end.end - end.start;
+        self.streams_max = self.streams_max.max(streams_now);
         Some(end)
     }
 }

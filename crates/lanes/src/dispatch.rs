@@ -50,7 +50,7 @@ pub(crate) use served::SILENT_MAX;
 
 use crate::{Path, Protocol};
 
-/// Most connections at once over all origins, unless the caller caps it lower. With a round trip of 50 ms so many h1 lanes ask for 5000
+/// Most connections at once over all origins, unless the caller caps it lower. With a round trip of 50 ms so many lanes of one request each ask for 5000
 /// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 
@@ -340,7 +340,7 @@ impl Dispatcher {
         }
         let (origin, weight, opener, lane) = (attempt.origin, attempt.weight, attempt.opener, attempt.lane);
         let before = *attempt;
-        let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
+        let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(Lane::is_exclusive);
         if alone {
             attempt.role = Role::Freight;
             let after = *attempt;

@@ -16,22 +16,39 @@ pub enum Scheme {
     Https,
 }
 
-/// The HTTP version a connection speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Protocol {
-    /// HTTP/1.1: one request at a time.
-    H1,
-    /// HTTP/2: many streams at once.
-    H2,
+/// The protocol that a connection speaks, with what follows from it for those that decide.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Protocol {
+    name: &'static str,
+    is_multiplexed: bool,
 }
 
 impl Protocol {
-    /// The name used in logs and statistics: `h1` or `h2`.
+    /// HTTP/1.1: one request at a time.
+    pub const H1: Self = Self::new("h1", false);
+    /// HTTP/2: many streams at once.
+    pub const H2: Self = Self::new("h2", true);
+
+    /// A protocol by its name in logs and statistics.
+    pub(crate) const fn new(name: &'static str, is_multiplexed: bool) -> Self {
+        Self { name, is_multiplexed }
+    }
+
+    /// The name used in logs and statistics, such as `h1` or `h2`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::H1 => "h1",
-            Self::H2 => "h2",
-        }
+        self.name
+    }
+
+    /// Returns whether a connection carries many requests at once. It then outlives a request that is dropped. A connection that
+    /// carries one request at a time ends with a dropped one, but may turn from express into freight in the middle of a body.
+    pub fn is_multiplexed(self) -> bool {
+        self.is_multiplexed
+    }
+}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 

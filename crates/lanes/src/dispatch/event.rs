@@ -136,7 +136,7 @@ pub(crate) enum Event {
         /// Bytes of its body.
         bytes: u64,
     },
-    /// An attempt turned out to be bulk while it ran: its h1 lane is freight from now on.
+    /// An attempt turned out to be bulk while it ran: its lane, where it is alone on it, is freight from now on.
     TurnedFreight {
         /// The attempt.
         attempt: AttemptId,

@@ -9,8 +9,6 @@ use super::CONNECTIONS_MAX;
 use super::bulk_in_flight::CHANGE_MIN;
 use super::in_flight::{ATTEMPTS_MIN, Shown};
 use super::lane::{LANES_MAX, STREAMS_MAX};
-use crate::Protocol;
-
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
 const HANDSHAKE_COST: Duration = Duration::from_micros(800);
 
@@ -30,16 +28,16 @@ const ANSWER_SEGMENTS: f64 = 2.0;
 /// lanes too many once; assuming too little costs a round trip in every cold start.
 const RTT_ASSUMED: Duration = Duration::from_millis(50);
 
-/// Beyond [`ATTEMPTS_MIN`] h2 lanes, each has to carry so many attempts: a few dozen files don't need more to be polite and
+/// Beyond [`ATTEMPTS_MIN`] multiplexed lanes, each has to carry so many attempts: a few dozen files don't need more to be polite and
 /// fast at once.
 const ATTEMPTS_PER_LANE: usize = 32;
 
-/// Fewest h1 lanes that filling the path is taken to need: sizes vary.
+/// Fewest exclusive lanes that filling the path is taken to need: sizes vary.
 const FILL_MIN: usize = ATTEMPTS_MIN / 2;
 
-/// Beyond half of all connections, those for bulk among them, each of an origin's h1 lanes has to have [`ATTEMPTS_MIN`] attempts of
+/// Beyond half of all connections, those for bulk among them, each of an origin's exclusive lanes has to have [`ATTEMPTS_MIN`] attempts of
 /// what the origin has had to do: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms to a server on two cores, and with 128 0.85 s.
-const H1_USUAL: usize = CONNECTIONS_MAX / 2;
+const EXCLUSIVE_USUAL: usize = CONNECTIONS_MAX / 2;
 
 /// Nor are there more, beyond those, than it takes to ask for as much in a second as S3 promises to bear of writes under one prefix, before
 /// it has spread that over more servers. Of reads it bears 5500; GCS begins with 1000 and 5000.
@@ -60,8 +58,8 @@ pub(super) struct Work {
 /// What is known of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Known {
-    /// What it speaks, and whether it has shown that.
-    pub(super) protocol: Protocol,
+    /// Whether each of its lanes carries many requests at once, and whether it has shown that.
+    pub(super) is_multiplexed: bool,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
     /// What it takes to answer beside that.
@@ -75,10 +73,7 @@ pub(super) fn wanted(work: Work, known: Known) -> usize {
     if work.attempts == 0 {
         return 0;
     }
-    match known.protocol {
-        Protocol::H1 => h1(work, known),
-        Protocol::H2 => h2(work, known),
-    }
+    if known.is_multiplexed { multiplexed(work, known) } else { exclusive(work, known) }
 }
 
 /// How many lanes to dial beside those that there are. A few more don't pay for the two round trips until they open: with
@@ -91,14 +86,14 @@ pub(super) fn missing(have: usize, wanted: usize) -> usize {
 /// n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
 /// n·(rtt + service)/handshake. But the attempts' bytes take their time on the path whatever the number of lanes, and
 /// once it is full another lane only divides it: beyond what goes at once none pays.
-fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize {
+fn exclusive(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize {
     let (live, turn) = (work.attempts as f64, rtt.unwrap_or(RTT_ASSUMED) + service);
     let best = (live * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt().ceil() as usize;
     let mean = (work.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    // What turns out to speak h2 has no more lanes than if it had been known.
-    let usual = H1_USUAL.saturating_sub(work.freight);
+    // What turns out to be multiplexed has no more lanes than if it had been known.
+    let usual = EXCLUSIVE_USUAL.saturating_sub(work.freight);
     let documented = (REQUESTS_A_SECOND * turn.as_secs_f64()) as usize;
     let most = if is_known { usual.max(documented.min(work.so_far / ATTEMPTS_MIN)) } else { ATTEMPTS_MIN };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
@@ -106,7 +101,7 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
 /// answers' segments; more attempts than streams go in turns. What doesn't go at once finds windows that have grown.
-fn h2(work: Work, Known { rtt, service, path, .. }: Known) -> usize {
+fn multiplexed(work: Work, Known { rtt, service, path, .. }: Known) -> usize {
     let rtt = rtt.unwrap_or(RTT_ASSUMED);
     let (live, bytes) = (work.attempts, (work.bytes as f64).min(path.at_once(rtt + service)));
     let time = |lanes: usize| {
@@ -133,16 +128,18 @@ mod tests {
     const FAR: Option<Duration> = Some(Duration::from_millis(50));
     const NEAR: Option<Duration> = Some(Duration::from_micros(200));
     const GIGABIT: Shown = Shown { rate: 125e6, is_full: true };
+    const EXCLUSIVE: bool = false;
+    const MULTIPLEXED: bool = true;
 
-    /// At an origin that speaks this, over a path that has shown nothing.
-    fn wanted(protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
-        over(Shown::default(), protocol, attempts, bytes, rtt)
+    /// At an origin with such lanes, over a path that has shown nothing.
+    fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+        over(Shown::default(), is_multiplexed, attempts, bytes, rtt)
     }
 
-    fn over(path: Shown, protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+    fn over(path: Shown, is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
         super::wanted(
             Work { attempts, so_far: attempts, bytes, freight: 0 },
-            Known { protocol, has_spoken: true, rtt, service: SERVICE, path },
+            Known { is_multiplexed, has_spoken: true, rtt, service: SERVICE, path },
         )
     }
 
@@ -156,25 +153,25 @@ mod tests {
 
     #[test]
     fn no_work_wants_no_lane_and_one_wants_one() {
-        for protocol in [Protocol::H1, Protocol::H2] {
-            assert_eq!(wanted(protocol, 0, 0, FAR), 0);
-            assert_eq!(wanted(protocol, 1, 1024, FAR), 1);
+        for is_multiplexed in [false, true] {
+            assert_eq!(wanted(is_multiplexed, 0, 0, FAR), 0);
+            assert_eq!(wanted(is_multiplexed, 1, 1024, FAR), 1);
         }
     }
 
     #[test]
     fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
         let bytes = 1000 * (4700 + 1024);
-        assert!((24..=LANES_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
-        assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
-        assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_USUAL);
-        assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+        assert!((24..=LANES_MAX).contains(&wanted(MULTIPLEXED, 1000, bytes, FAR)));
+        assert!(wanted(MULTIPLEXED, 1000, bytes, NEAR) <= 6);
+        assert_eq!(wanted(EXCLUSIVE, 1000, bytes, FAR), EXCLUSIVE_USUAL);
+        assert!(wanted(EXCLUSIVE, 1000, bytes, NEAR) <= 48);
     }
 
     #[test]
     fn a_server_nearby_that_takes_its_time_is_worth_as_many_lanes_as_one_far_away() {
         let known = |service| Known {
-            protocol: Protocol::H1,
+            is_multiplexed: false,
             has_spoken: true,
             rtt: NEAR,
             service,
@@ -182,15 +179,15 @@ mod tests {
         };
         let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
         assert!(super::wanted(work, known(SERVICE)) <= 48);
-        assert_eq!(super::wanted(work, known(Duration::from_millis(30))), H1_USUAL);
+        assert_eq!(super::wanted(work, known(Duration::from_millis(30))), EXCLUSIVE_USUAL);
         let beside = Work { freight: 2, ..work };
-        assert_eq!(super::wanted(beside, known(Duration::from_millis(30))), H1_USUAL - 2, "of all together");
+        assert_eq!(super::wanted(beside, known(Duration::from_millis(30))), EXCLUSIVE_USUAL - 2, "of all together");
     }
 
     #[test]
-    fn a_long_queue_of_tiny_objects_far_away_is_worth_more_h1_lanes_than_there_can_be() {
+    fn a_long_queue_of_tiny_objects_far_away_is_worth_more_exclusive_lanes_than_there_can_be() {
         let known = |rtt| Known {
-            protocol: Protocol::H1,
+            is_multiplexed: false,
             has_spoken: true,
             rtt,
             service: SERVICE,
@@ -204,21 +201,21 @@ mod tests {
         assert_eq!([1500, 2048, 3200, 20_000].map(|so_far| after(so_far, FAR)), [128, 128, 178, 178]);
         assert_eq!(
             after(20_000, Some(Duration::from_millis(20))),
-            H1_USUAL,
+            EXCLUSIVE_USUAL,
             "no more than stores promise to bear"
         );
     }
 
     #[test]
     fn seventy_five_files_of_5_kb_leave_in_two_rounds() {
-        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), FAR);
+        let lanes = wanted(MULTIPLEXED, 75, 75 * (4700 + 1024), FAR);
         assert!((12..=16).contains(&lanes), "{lanes}");
     }
 
     #[test]
-    fn objects_that_fill_the_path_get_as_many_h1_lanes_as_go_at_once() {
+    fn objects_that_fill_the_path_get_as_many_exclusive_lanes_as_go_at_once() {
         let objects =
-            |path, rtt_ms| over(path, Protocol::H1, 200, 200 * 272_000, Some(Duration::from_millis(rtt_ms)));
+            |path, rtt_ms| over(path, EXCLUSIVE, 200, 200 * 272_000, Some(Duration::from_millis(rtt_ms)));
         assert!((8..=16).contains(&objects(Shown::default(), 2)));
         assert!((24..=34).contains(&objects(Shown::default(), 20)));
         assert!((24..=34).contains(&objects(Shown::default(), 120)), "however far");
@@ -232,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn before_a_server_has_shown_what_it_speaks_there_are_not_too_many_lanes_for_h2() {
+    fn before_a_server_has_shown_what_it_speaks_lanes_are_not_too_many() {
         let known = Known {
-            protocol: Protocol::H1,
+            is_multiplexed: false,
             has_spoken: false,
             rtt: FAR,
             service: SERVICE,
@@ -246,16 +243,16 @@ mod tests {
     }
 
     #[test]
-    fn fifty_empty_files_stay_within_sixteen_h2_lanes() {
-        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, FAR)));
+    fn fifty_empty_files_stay_within_sixteen_multiplexed_lanes() {
+        assert!((1..=16).contains(&wanted(MULTIPLEXED, 50, 50 * 1024, FAR)));
     }
 
     #[test]
     fn never_more_lanes_than_attempts() {
         for live in 1..300 {
             for rtt in [None, FAR, NEAR] {
-                assert!(wanted(Protocol::H1, live, 1 << 20, rtt) <= live);
-                assert!(wanted(Protocol::H2, live, 1 << 20, rtt) <= live);
+                assert!(wanted(EXCLUSIVE, live, 1 << 20, rtt) <= live);
+                assert!(wanted(MULTIPLEXED, live, 1 << 20, rtt) <= live);
             }
         }
     }

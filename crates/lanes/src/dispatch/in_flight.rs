@@ -1,6 +1,6 @@
 //! How many small attempts are on their way at once.
 //!
-//! An h2 lane takes a hundred attempts, but those that are on their way together share the path and all end late. What
+//! A multiplexed lane takes a hundred attempts, but those that are on their way together share the path and all end late. What
 //! keeps the path full is enough; the others wait, and the smallest go first. Attempts of unknown size count for what
 //! others brought whose answers said theirs.
 //!

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use super::{OriginId, Role};
 use crate::Protocol;
 
-/// Streams on one h2 express lane until the server has announced its limit, and at most: GCS announces 100, and
-/// beyond it another connection's window is worth more than another stream.
+/// Requests at once on one multiplexed express lane until the server has announced its limit, and at most: GCS announces 100 h2
+/// streams, and beyond them another connection's window is worth more than another stream.
 pub(super) const STREAMS_MAX: usize = 100;
 
-/// Most h2 express lanes of one origin, and most freight lanes: at 90 MB/s a stream those are 2.9 GB/s, a 25 Gbit/s link.
+/// Most multiplexed express lanes of one origin, and most freight lanes: at 90 MB/s a stream those are 2.9 GB/s, a 25 Gbit/s link.
 pub(super) const LANES_MAX: usize = 32;
 
-/// Streams on one h2 freight lane: enough to hide a request's round trip behind the other's body.
+/// Requests at once on one multiplexed freight lane: enough to hide a request's round trip behind the other's body.
 const FREIGHT_STREAMS: usize = 2;
 
 #[derive(Debug)]
@@ -98,22 +98,25 @@ impl Lane {
         self.state == LaneState::Draining
     }
 
-    pub(super) fn protocol(&self) -> Option<Protocol> {
-        match self.state {
-            LaneState::Open(protocol) => Some(protocol),
-            _ => None,
+    /// Whether it is open and carries one attempt at a time: what is on it may take it along to the other role.
+    pub(super) fn is_exclusive(&self) -> bool {
+        matches!(self.state, LaneState::Open(protocol) if !protocol.is_multiplexed())
+    }
+
+    /// How many attempts it carries at once as a lane of the role; 0 unless it is open.
+    fn attempts_max(&self, role: Role) -> usize {
+        match (self.state, role) {
+            (LaneState::Open(protocol), _) if !protocol.is_multiplexed() => 1,
+            (LaneState::Open(_), Role::Express) => self.streams_max,
+            (LaneState::Open(_), Role::Freight) => FREIGHT_STREAMS.min(self.streams_max),
+            _ => 0,
         }
     }
 
     /// Whether another attempt fits: a free stream, and not more than the lane's share of the queue.
     pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
-        let Some(protocol) = self.protocol() else { return false };
-        let streams = match (protocol, role) {
-            (Protocol::H1, _) => 1,
-            (Protocol::H2, Role::Express) => self.streams_max,
-            (Protocol::H2, Role::Freight) => FREIGHT_STREAMS.min(self.streams_max),
-        };
-        self.in_flight < streams && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
+        self.in_flight < self.attempts_max(role)
+            && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
     }
 
     pub(super) fn take(&mut self, now: Instant, weight: u64) {

@@ -266,9 +266,9 @@ impl OriginState {
         self.down.shown().at_once(turn).max(self.up.shown().at_once(turn)) as u64
     }
 
-    /// What the origin most likely speaks: before anything is known, what ALPN prefers.
-    fn likely(&self) -> Protocol {
-        self.protocol.unwrap_or(Protocol::H2)
+    /// Whether the origin's express lanes most likely carry many requests at once: before anything is known, what ALPN prefers.
+    fn is_likely_multiplexed(&self) -> bool {
+        self.protocol.is_none_or(Protocol::is_multiplexed)
     }
 
     pub(super) fn express_wanted(&mut self) -> usize {
@@ -280,8 +280,8 @@ impl OriginState {
         let bytes = known + self.anticipated as u64 * size;
         let path = if self.up.small > bytes / 2 { self.up.shown() } else { self.down.shown() };
         let service = self.in_flight.service();
-        let known =
-            Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), service, path };
+        let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
+        let known = Known { is_multiplexed, has_spoken, rtt: self.path(), service, path };
         let freight = self.freight_wanted();
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         let work = Work { attempts: live, so_far: live + self.express_ended, bytes, freight };

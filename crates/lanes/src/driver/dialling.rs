@@ -105,16 +105,16 @@ impl Dial {
         counts.add(tally, Count::Handshake, u64::from(self.origin.scheme == Scheme::Https));
         let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
         let connection = match protocol {
-            Protocol::H1 => {
-                counts.connections_h1.fetch_add(1, Relaxed);
-                Connection::H1(Box::new(H1::new(stream, progress, absolute_form)))
-            }
             Protocol::H2 => {
                 let (lane, control) = (self.lane, Arc::clone(&self.control));
                 let ended = move || control.tell(Command::Closed { lane });
                 let h2 = H2::open(stream, progress, lane, self.role, ended).await?;
                 counts.connections_h2.fetch_add(1, Relaxed);
                 Connection::H2(h2)
+            }
+            _ => {
+                counts.connections_h1.fetch_add(1, Relaxed);
+                Connection::H1(Box::new(H1::new(stream, progress, absolute_form)))
             }
         };
         let (lane, role, protocol) = (self.lane.0, self.role.name(), protocol.name());

@@ -123,7 +123,7 @@ impl Driver {
                 }
                 // Only where nothing else can be on the connection.
                 if let Some(lane) = self.lanes.get_mut(&lane)
-                    && lane.protocol == Some(Protocol::H1)
+                    && lane.protocol.is_some_and(|protocol| !protocol.is_multiplexed())
                     && let Some(role) = lane.running.get_mut(&attempt)
                 {
                     *role = Role::Freight;
@@ -268,13 +268,12 @@ impl Driver {
                 let connection = connection.unwrap_or_else(|| panic!("sent on {lane:?}, which is gone"));
                 assert_eq!(connection.origin, origin, "sent to another origin");
                 assert!(!connection.is_draining, "sent on {lane:?}, which takes nothing new");
-                match connection.protocol {
-                    None => panic!("sent on {lane:?}, which isn't open"),
-                    Some(Protocol::H1) => assert!(connection.running.is_empty(), "two at once on HTTP/1.1"),
-                    Some(Protocol::H2) => {
-                        let is_other = |other: &Role| *other != role;
-                        assert!(!connection.running.values().any(is_other), "express beside freight");
-                    }
+                let protocol = connection.protocol.unwrap_or_else(|| panic!("sent on {lane:?}, which isn't open"));
+                if protocol.is_multiplexed() {
+                    let is_other = |other: &Role| *other != role;
+                    assert!(!connection.running.values().any(is_other), "express beside freight");
+                } else {
+                    assert!(connection.running.is_empty(), "two at once on {protocol:?}");
                 }
                 connection.running.insert(attempt, role);
                 self.running.insert(attempt, lane);

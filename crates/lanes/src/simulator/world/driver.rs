@@ -147,7 +147,8 @@ impl World {
         let mut others = connection.riding.iter().chain(&connection.waiting);
         assert!(others.all(|w| self.requests[w.0 as usize].role == role), "express beside freight");
         let running = connection.riding.len() + connection.waiting.len();
-        assert!(running < if protocol == Protocol::H1 { 1 } else { 100 }, "too many on one lane");
+        let attempts_max = if protocol.is_multiplexed() { 100 } else { 1 };
+        assert!(running < attempts_max, "too many on one lane");
         let rtt = nanos(self.paths[connection.path].1.rtt);
         let is_idle = running == 0 && self.now - connection.last_used + rtt > nanos(server.idle_max);
         let after = match server.ending {
@@ -155,7 +156,7 @@ impl World {
             Ending::Silence => Some(NO_PROGRESS),
             Ending::Found | Ending::Seen => None,
         };
-        if let Some(after) = after.filter(|_| is_idle && protocol == Protocol::H1) {
+        if let Some(after) = after.filter(|_| is_idle && !protocol.is_multiplexed()) {
             connection.riding.push(attempt);
             let request = &mut self.requests[attempt.0 as usize];
             (request.running, request.role) = (true, role);
@@ -165,7 +166,7 @@ impl World {
         let is_idle = is_idle && self.now - connection.last_used > nanos(server.idle_max);
         if connection.is_last || is_idle {
             connection.is_last = true;
-            if protocol == Protocol::H1 {
+            if !protocol.is_multiplexed() {
                 self.connections.remove(&lane);
                 self.forget_flows(lane);
                 self.tell(Event::Stale { lane });
@@ -174,7 +175,7 @@ impl World {
             self.tell(Event::Finished { attempt, reusable: false });
             return self.bounce(attempt);
         }
-        let waits = protocol == Protocol::H2 && connection.riding.len() >= server.streams_max;
+        let waits = protocol.is_multiplexed() && connection.riding.len() >= server.streams_max;
         if waits {
             connection.waiting.push_back(attempt);
         } else {
@@ -231,7 +232,7 @@ impl World {
     /// The server sends the answer, of a large object as much as its opener takes.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let Request { want, role, .. } = self.requests[attempt.0 as usize];
-        let role = match self.is_large_opener(&want) && self.is_h1(lane) {
+        let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
             true => Role::Freight,
             false => role,
         };
@@ -240,8 +241,9 @@ impl World {
         self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
-    fn is_h1(&self, lane: LaneId) -> bool {
-        self.connections[&lane].protocol == Some(Protocol::H1)
+    /// Whether a request has the connection for itself.
+    fn is_exclusive(&self, lane: LaneId) -> bool {
+        self.connections[&lane].protocol.is_some_and(|protocol| !protocol.is_multiplexed())
     }
 
     fn is_large_opener(&self, want: &Want) -> bool {
@@ -252,7 +254,7 @@ impl World {
     fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,
-            true if self.is_h1(lane) || role == Role::Freight => want.down,
+            true if self.is_exclusive(lane) || role == Role::Freight => want.down,
             true => 0,
         }
     }
@@ -265,7 +267,7 @@ impl World {
         let server = &self.servers[want.origin];
         let (answers_max, drains) = (server.answers_max, server.faults.drains);
         let drains = self.chance(drains);
-        let is_h1 = self.is_h1(lane);
+        let is_exclusive = self.is_exclusive(lane);
         let connection = self.connections.get_mut(&lane).unwrap();
         connection.answers += 1;
         let is_first = connection.answers == 1;
@@ -282,12 +284,12 @@ impl World {
                 0 => self.get_all(want.down, want.origin),
                 _ => self.opened(attempt, want.origin),
             }
-            if is_h1 && role == Role::Express {
+            if is_exclusive && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
                 self.tell(Event::TurnedFreight { attempt });
             }
         }
-        if is_last && is_h1 {
+        if is_last && is_exclusive {
             self.tell(Event::Draining { lane });
         }
     }
@@ -306,15 +308,15 @@ impl World {
         let is_cut = self.request(attempt).is_cut;
         let mut reusable = false;
         if let Some(connection) = self.connections.get_mut(&lane) {
-            let is_h2 = connection.protocol == Some(Protocol::H2);
+            let is_multiplexed = connection.protocol.is_some_and(Protocol::is_multiplexed);
             connection.riding.retain(|w| *w != attempt);
             connection.waiting.retain(|w| *w != attempt);
             connection.last_used = now;
-            reusable = is_h2 || well && !connection.is_last && !is_cut;
+            reusable = is_multiplexed || well && !connection.is_last && !is_cut;
             let max = self.servers[connection.origin].streams_max;
             let next = connection.waiting.pop_front();
             connection.riding.extend(next);
-            if is_h2 && !std::mem::replace(&mut connection.is_limit_announced, true) {
+            if is_multiplexed && !std::mem::replace(&mut connection.is_limit_announced, true) {
                 self.tell(Event::Streams { lane, max });
             }
             if let Some(next) = next {

@@ -50,28 +50,28 @@ impl Path {
         }
     }
 
-    /// The seconds that one request more takes beside `requests`, without its bytes: on HTTP/1.1 its share of the round trips that
-    /// the connections make in turn, of which the dispatcher opens as many as pay; on HTTP/2 all go at once.
+    /// The seconds that one request more takes beside `requests`, without its bytes. Where connections carry one at a time,
+    /// that is its share of the round trips that they make in turn, of which the dispatcher opens as many as pay.
     pub(super) fn request_seconds(&self, requests: usize) -> f64 {
         let lanes = self.lanes(requests);
-        match self.protocol {
+        match self.protocol.is_multiplexed() {
+            true => WORK,
             // All go at once, and each opens a connection.
-            Protocol::H1 if lanes >= requests as f64 => HANDSHAKE + WORK,
-            Protocol::H1 => self.turn() / lanes + WORK,
-            Protocol::H2 => WORK,
+            false if lanes >= requests as f64 => HANDSHAKE + WORK,
+            false => self.turn() / lanes + WORK,
         }
     }
 
     /// The seconds that so many requests take together, without their bytes.
     pub(super) fn requests_seconds(&self, requests: usize) -> f64 {
         let count = requests as f64;
-        match self.protocol {
+        match self.protocol.is_multiplexed() {
             _ if requests == 0 => 0.0,
-            Protocol::H1 => {
+            true => self.turn() + count * WORK,
+            false => {
                 let lanes = self.lanes(requests);
                 count * (self.turn() / lanes + WORK) + lanes * HANDSHAKE
             }
-            Protocol::H2 => self.turn() + count * WORK,
         }
     }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderValue;
 use rustls::{AlertDescription, PeerIncompatible};
@@ -17,7 +19,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::client_certificate::{is_refused, refused};
+use crate::dispatch::Role;
+use crate::driver::{Carrier, Dial, Opened, Transport, Tried};
 use crate::error::{Error, Kind};
+use crate::h1::H1;
+use crate::h2::H2;
 use crate::proxy::{Proxies, Proxy};
 use crate::stream::{Ahead, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
@@ -41,20 +47,18 @@ const NEARBY: Duration = Duration::from_millis(4);
 const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
-/// An open connection.
-pub(crate) struct Dialed {
-    pub(crate) stream: Stream,
-    pub(crate) protocol: Protocol,
-    /// The round trip as the last handshake flight saw it.
-    pub(crate) rtt: Duration,
-    pub(crate) progress: Arc<Progress>,
-    /// Whose it is.
-    pub(crate) address: SocketAddr,
+/// An open stream, and the protocol that both ends agreed on.
+struct Dialed {
+    stream: Stream,
+    protocol: Protocol,
+    rtt: Duration,
+    progress: Arc<Progress>,
+    address: SocketAddr,
     /// Whether requests have to name their whole URL, because a forward proxy takes them.
-    pub(crate) absolute_form: Option<Proxy>,
+    absolute_form: Option<Proxy>,
 }
 
-/// What a dial needs to know beside the origin.
+/// Opens HTTP/1.1 and HTTP/2 over TCP, by ALPN where there is TLS.
 pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
@@ -68,39 +72,60 @@ pub(crate) struct Dialer {
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
 }
 
-/// What a dial has found out about addresses, however it ended.
-#[derive(Debug, Default)]
-pub(crate) struct Tried {
-    /// Those that took no connection, or not before another one did that was begun later.
-    pub(crate) failed: Vec<SocketAddr>,
-    /// The one that did.
-    pub(crate) connected: Option<SocketAddr>,
+impl Transport for Dialer {
+    fn resolve<'a>(&'a self, origin: &'a Origin) -> BoxFuture<'a, Result<Vec<SocketAddr>, Error>> {
+        Box::pin(self.addresses_of(origin))
+    }
+
+    fn open<'a>(
+        &'a self,
+        dial: &'a Dial,
+        addresses: &'a [SocketAddr],
+        tried: &'a mut Tried,
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        Box::pin(async move {
+            // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
+            let only = (dial.role == Role::Freight).then_some(Protocol::H1);
+            let dialed = match self.dial(dial, only, addresses, tried).await {
+                // A server that speaks h2 alone ends such a handshake; it gets what it can.
+                Err(e) if only.is_some() && e.kind() == Kind::Tls => {
+                    self.dial(dial, None, addresses, tried).await?
+                }
+                dialed => dialed?,
+            };
+            dial.connected();
+            let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
+            let connection: Box<dyn Carrier> = if protocol == Protocol::H2 {
+                let h2 = H2::open(stream, progress, dial.lane, dial.role, dial.ended()).await?;
+                dial.counts().connections_h2.fetch_add(1, Relaxed);
+                Box::new(h2)
+            } else {
+                dial.counts().connections_h1.fetch_add(1, Relaxed);
+                Box::new(H1::new(stream, progress, absolute_form))
+            };
+            Ok(Opened { connection, rtt, address })
+        })
+    }
 }
 
 impl Dialer {
-    /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` takes how each of
-    /// them did. `only` narrows what is offered by ALPN; `reached` gets the TCP handshake's round trip as soon as it is
-    /// known. The connection is watched by `progress`.
-    ///
-    /// # Errors
-    /// [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
-    /// host and the cause.
-    pub(crate) async fn dial(
+    /// Opens a stream in time. `only` narrows what is offered by ALPN.
+    async fn dial(
         &self,
-        origin: &Origin,
+        dial: &Dial,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
-        progress: Arc<Progress>,
-        reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
-        let late = || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.timeout));
-        tokio::time::timeout(
-            self.timeout,
-            self.dial_patiently(origin, only, addresses, tried, progress, reached),
-        )
-        .await
-        .unwrap_or_else(|_| Err(late()))
+        let dialed = self.dial_patiently(dial, only, addresses, tried);
+        let dialed = tokio::time::timeout(self.timeout, dialed).await.unwrap_or_else(|_| {
+            let late = format!("{}: no connection within {:?}", dial.origin, self.timeout);
+            Err(Error::new(Kind::Timeout, late))
+        });
+        if dialed.is_ok() {
+            tried.half_open = None;
+        }
+        dialed
     }
 
     /// The TLS settings, where any are needed: built at the first use, on a thread where that delays nobody.
@@ -120,7 +145,7 @@ impl Dialer {
     ///
     /// # Errors
     /// [`Kind::Resolve`].
-    pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+    async fn addresses_of(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
         let proxy = self.proxies.for_origin(origin);
         let to = proxy.map_or(origin, |p| &p.origin);
         if let Ok(ip) = to.host.parse::<IpAddr>() {
@@ -141,13 +166,15 @@ impl Dialer {
 
     async fn dial_patiently(
         &self,
-        origin: &Origin,
+        dial: &Dial,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
-        progress: Arc<Progress>,
-        reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
+        let origin = &dial.origin;
+        let progress = Arc::new(Progress::new(Arc::clone(&dial.traffic)));
+        // From the first answer on the server may send no more ahead than it should.
+        progress.receives(dial.role);
         let proxy = self.proxies.for_origin(origin);
         let needs_tls = [Some(origin), proxy.map(|proxy| &proxy.origin)]
             .into_iter()
@@ -158,7 +185,7 @@ impl Dialer {
             let (address, tcp, took) = connect_first(&to, addresses, tried).await?;
             tokio::time::sleep(self.tcp_handshake_min.saturating_sub(took)).await;
             let rtt = took.max(self.tcp_handshake_min);
-            reached(rtt);
+            dial.reached(rtt);
             Ok((address, tcp, rtt))
         };
         let mut connect = std::pin::pin!(connect);
@@ -242,7 +269,7 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
 async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) -> Result<Connected, Error> {
     // Unless one answers, also where that is waited for too long.
-    *tried = Tried { failed: addresses.to_vec(), connected: None };
+    *tried = Tried { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
     let mut last = None;
@@ -259,7 +286,7 @@ async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) ->
         tokio::select! {
             ended = running.next() => match ended {
                 Some(Ok((address, tcp, took))) => {
-                    tried.connected = Some(address);
+                    tried.half_open = Some(address);
                     // Those before it were given their time; what was begun later may be as good.
                     let before = addresses.iter().take_while(|a| **a != address);
                     tried.failed = before.copied().collect();

@@ -2,12 +2,12 @@
 //!
 //! One task on the express thread owns all state; everything else tells it what happened by a [`Command`].
 
+mod carrier;
 mod control;
 mod dialling;
 mod exchange;
 mod names;
 mod resting;
-mod reusable;
 mod stragglers;
 
 use std::collections::HashMap;
@@ -17,18 +17,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+pub(crate) use carrier::Carrier;
 pub(crate) use control::Control;
+pub(crate) use dialling::{Dial, Opened, Transport, Tried};
 use names::Names;
-pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::dial::Dialer;
+use crate::connection::Fate;
 use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
 use crate::error::{Error, Kind};
-use crate::h1::H1;
-use crate::h2::H2;
 use crate::hedge::Watch;
 use crate::shared::Shared;
 use crate::spare::{Claim, Spare, SpareLanes};
@@ -70,8 +69,8 @@ pub(crate) enum Command {
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
-    /// An attempt has ended; an h1 connection that can be used again comes back with it.
-    Finished { attempt: AttemptId, lane: LaneId, reusable: Reusable },
+    /// An attempt has ended. A connection that it had for itself, and that can be used again, comes back with it.
+    Finished { attempt: AttemptId, lane: LaneId, fate: Fate, connection: Option<Box<dyn Carrier>> },
     /// The first answer on the connection has begun.
     Answered { lane: LaneId },
     /// The server closes the connection after what it is answering.
@@ -84,27 +83,42 @@ pub(crate) enum Command {
     KeepsIdle { lane: LaneId, limit: Duration },
 }
 
-/// A connection that has just been opened.
-pub(crate) struct Opened {
-    pub(crate) connection: Connection,
-    pub(crate) rtt: Duration,
-    pub(crate) address: SocketAddr,
+/// A lane as the driver holds it, from its dial on.
+struct Lane {
+    origin: OriginId,
+    state: LaneState,
 }
 
-pub(crate) enum Connection {
-    H1(Box<H1>),
-    H2(H2),
-}
-
-/// A lane as the driver holds it.
-enum Lane {
+enum LaneState {
     Dialling,
-    /// `None` while a request has the connection.
-    H1(Option<Box<H1>>),
-    H2 {
-        connection: H2,
-        streams_max: usize,
-    },
+    /// The dial has failed, for the attempts that share the failure.
+    Failed(Error),
+    Open(OpenLane),
+}
+
+struct OpenLane {
+    /// `None` while a request has it for itself.
+    connection: Option<Box<dyn Carrier>>,
+    address: SocketAddr,
+    progress: Arc<Progress>,
+    /// How many requests at once the dispatcher was told of.
+    requests_max: usize,
+}
+
+impl Lane {
+    fn open(&self) -> Option<&OpenLane> {
+        match &self.state {
+            LaneState::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+
+    fn open_mut(&mut self) -> Option<&mut OpenLane> {
+        match &mut self.state {
+            LaneState::Open(open) => Some(open),
+            _ => None,
+        }
+    }
 }
 
 /// What the driver keeps of an origin.
@@ -132,12 +146,7 @@ pub(crate) struct Driver {
     lanes: FxHashMap<LaneId, Lane>,
     origins: Vec<OriginEntry>,
     numbers: HashMap<Origin, OriginId>,
-    lane_origins: FxHashMap<LaneId, OriginId>,
-    lane_addresses: FxHashMap<LaneId, SocketAddr>,
-    lane_progress: FxHashMap<LaneId, Arc<Progress>>,
-    /// Why dials failed, for the attempts that share the failure.
-    dial_errors: HashMap<LaneId, Error>,
-    dialer: Arc<Dialer>,
+    transport: Arc<dyn Transport>,
     control: Arc<Control>,
     shared: Arc<Shared>,
     watch: Watch,
@@ -150,7 +159,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(connections_max: usize, dialer: Dialer, control: Arc<Control>) -> Self {
+    pub(crate) fn new(connections_max: usize, transport: Arc<dyn Transport>, control: Arc<Control>) -> Self {
         let shared = Arc::clone(&control.shared);
         Self {
             watch: Watch::new(shared.pace.is_none()),
@@ -163,11 +172,7 @@ impl Driver {
             lanes: FxHashMap::default(),
             origins: Vec::new(),
             numbers: HashMap::new(),
-            lane_origins: FxHashMap::default(),
-            lane_addresses: FxHashMap::default(),
-            lane_progress: FxHashMap::default(),
-            dial_errors: HashMap::new(),
-            dialer: Arc::new(dialer),
+            transport,
             control,
             shared,
         }
@@ -278,7 +283,9 @@ impl Driver {
             }
             Command::Answered { lane } => self.dispatcher.handle(now, Event::Answered { lane }),
             Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
-            Command::Finished { attempt, lane, reusable } => self.finished(now, attempt, lane, reusable),
+            Command::Finished { attempt, lane, fate, connection } => {
+                self.finished(now, attempt, lane, fate, connection);
+            }
             Command::Closed { lane } => {
                 self.forget(lane);
                 self.dispatcher.handle(now, Event::Closed { lane });
@@ -326,33 +333,35 @@ impl Driver {
         let _ = submission.reply.send(Err(Error::new(Kind::Connect, why)));
     }
 
-    fn finished(&mut self, now: Instant, attempt: AttemptId, lane: LaneId, reusable: Reusable) {
+    fn finished(
+        &mut self,
+        now: Instant,
+        attempt: AttemptId,
+        lane: LaneId,
+        fate: Fate,
+        connection: Option<Box<dyn Carrier>>,
+    ) {
         self.watch.end(now, attempt);
-        if let Some(time) = reusable.avoided_for() {
+        if let Some(time) = fate.avoided_for() {
             self.avoid(now, lane, time);
         }
-        if matches!(reusable, Reusable::Broken) {
+        if fate == Fate::Broken {
             self.dispatcher.handle(now, Event::Unserved { lane });
         }
-        if matches!(reusable, Reusable::Stale | Reusable::Lost) {
+        if matches!(fate, Fate::Stale | Fate::Lost) {
             self.dispatcher.handle(now, Event::Stale { lane });
         }
-        let again = match (reusable, self.lanes.get_mut(&lane)) {
-            (Reusable::H1(connection), Some(Lane::H1(slot))) => {
-                *slot = Some(connection);
-                true
+        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut).filter(|_| fate == Fate::Usable);
+        let reusable = open.is_some();
+        if let Some(open) = open {
+            open.connection = connection.or(open.connection.take());
+            let announced = open.connection.as_ref().map(|connection| connection.requests_max());
+            if let Some(max) = announced.filter(|max| *max != open.requests_max) {
+                open.requests_max = max;
+                self.dispatcher.handle(now, Event::Streams { lane, max });
             }
-            (Reusable::H2, Some(Lane::H2 { connection, streams_max })) => {
-                let announced = connection.streams_max();
-                if *streams_max != announced {
-                    *streams_max = announced;
-                    self.dispatcher.handle(now, Event::Streams { lane, max: announced });
-                }
-                true
-            }
-            _ => false,
-        };
-        self.dispatcher.handle(now, Event::Finished { attempt, reusable: again });
+        }
+        self.dispatcher.handle(now, Event::Finished { attempt, reusable });
     }
 
     fn tick(&mut self, now: Instant) {
@@ -399,8 +408,10 @@ impl Driver {
                 }
                 Action::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
-                        let error = self.dial_errors.get(&because).map(Error::again);
-                        let error = error.unwrap_or_else(|| Error::new(Kind::Connect, "no connection"));
+                        let error = match self.lanes.get(&because).map(|lane| &lane.state) {
+                            Some(LaneState::Failed(error)) => error.again(),
+                            _ => Error::new(Kind::Connect, "no connection"),
+                        };
                         let _ = submission.reply.send(Err(error));
                     }
                 }
@@ -418,35 +429,32 @@ impl Driver {
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         }
         if submission.request.no_progress.is_some_and(|own| own > self.control.shared.no_progress)
-            && let Some(progress) = self.lane_progress.get(&lane)
+            && let Some(open) = self.lanes.get(&lane).and_then(Lane::open)
         {
-            progress.allow_silence();
+            open.progress.allow_silence();
         }
         self.control.note(|| sent(&submission, lane, role));
         let freight = role == Role::Freight;
-        let home = if freight { self.control.freight(lane.0) } else { &self.control.express }.clone();
         let exchange = exchange::Exchange { lane, freight, control: Arc::clone(&self.control) };
-        match self.lanes.get_mut(&lane) {
-            Some(Lane::H1(slot)) => match slot.take().ok_or(true).and_then(quiet) {
-                Ok(connection) => {
+        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut);
+        match open.and_then(|open| open.connection.take()) {
+            Some(mut connection) => {
+                if connection.is_quiet(&mut Context::from_waker(Waker::noop())) {
                     self.begin_watching(now, &submission, lane, role);
-                    home.spawn(exchange.over_h1(connection, submission));
-                }
-                Err(is_unused) => {
+                    let shared = connection.carry(exchange, submission);
+                    if let Some(open) = self.lanes.get_mut(&lane).and_then(Lane::open_mut) {
+                        open.connection = shared;
+                    }
+                } else {
                     // The server has closed it this very moment: replaced for free, the request untouched.
                     self.forget(lane);
                     self.dispatcher.handle(now, Event::Stale { lane });
                     self.dispatcher.handle(now, Event::Closed { lane });
                     self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
-                    self.bounce(now, submission, is_unused);
+                    self.bounce(now, submission, connection.is_unused());
                 }
-            },
-            Some(Lane::H2 { connection, .. }) => {
-                let connection = connection.clone();
-                self.begin_watching(now, &submission, lane, role);
-                home.spawn(exchange.over_h2(connection, submission));
             }
-            _ => {
+            None => {
                 self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
                 self.bounce(now, submission, true);
             }
@@ -454,14 +462,11 @@ impl Driver {
     }
 
     fn forget(&mut self, lane: LaneId) {
-        if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
+        if self.lanes.remove(&lane).is_some_and(|gone| gone.open().is_some()) {
             tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
             self.control.note(|| What::Closed { lane: lane.0 });
         }
-        self.lane_origins.remove(&lane);
-        self.lane_addresses.remove(&lane);
-        self.lane_progress.remove(&lane);
     }
 
     fn closed_one(&self) {
@@ -479,12 +484,6 @@ impl Driver {
         self.origins.push(OriginEntry { origin: origin.clone(), traffic, names, spare, tally: None });
         id
     }
-}
-
-/// The connection, unless its server has closed it; else whether it was never used.
-fn quiet(mut connection: Box<H1>) -> Result<Box<H1>, bool> {
-    let is_quiet = connection.is_quiet(&mut Context::from_waker(Waker::noop()));
-    if is_quiet { Ok(connection) } else { Err(connection.is_unused()) }
 }
 
 fn sent(submission: &Submission, lane: LaneId, role: Role) -> What {

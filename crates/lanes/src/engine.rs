@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::DIAL_MAX;
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
-use crate::driver::{Command, Control, Driver};
+use crate::driver::{Command, Control, Driver, Transport};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::Outage;
@@ -90,15 +90,23 @@ impl Lanes {
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that is no URL, or threads that can't
     /// be started.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let dialer = Dialer {
+        let transport = Dialer {
             tls: tokio::sync::OnceCell::new(),
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
             user_agent: config.user_agent.clone(),
             timeout: config.no_progress.min(DIAL_MAX),
             tcp_handshake_min: config.tcp_handshake_min,
-            resolve: config.resolve,
+            resolve: config.resolve.clone(),
         };
+        Self::start_over(Arc::new(transport), config)
+    }
+
+    /// Starts an engine whose connections this transport opens.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_over(transport: Arc<dyn Transport>, config: Config) -> Result<Self, Error> {
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
         let freight_threads = config.bulk_threads.map_or_else(
@@ -121,7 +129,7 @@ impl Lanes {
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
-        let driver = Driver::new(connections_max, dialer, Arc::clone(&control));
+        let driver = Driver::new(connections_max, transport, Arc::clone(&control));
         let (end, ended) = oneshot::channel();
         let mut ends = vec![end];
         spawn("laneway-express", express, driver.run(queue, ended))?;

@@ -26,12 +26,13 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
+use crate::connection::{Connection, Fate, Pending, RESTED};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::proxy::Proxy;
 use crate::shared::{Sending, Shared, interrupted, with_timeout};
 use crate::stream::{Progress, Stream};
-use crate::{Head, Request, Route, Scheme};
+use crate::{Head, Protocol, Request, Route, Scheme};
 
 /// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
 const ONE_WRITE: usize = 16 * 1024;
@@ -59,76 +60,36 @@ pub(crate) struct H1 {
     announced: Option<Duration>,
 }
 
-/// What is left to do after an answer's head.
-pub(crate) struct Pending {
-    framing: Framing,
-    keep_alive: bool,
-    /// How long the server keeps the connection when it is idle, where it says so anew.
-    pub(crate) keeps_idle: Option<Duration>,
-    pub(crate) route: Route,
-}
+impl Connection for H1 {
+    const PROTOCOL: Protocol = Protocol::H1;
 
-impl Pending {
-    /// Whether the connection takes no other request after this answer.
-    pub(crate) fn is_last(&self) -> bool {
-        !self.keep_alive
-    }
-}
+    type Rest = Framing;
 
-impl H1 {
-    pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
-        Self {
-            stream,
-            progress,
-            proxy,
-            asked: 0,
-            is_answered: false,
-            rested: Duration::ZERO,
-            announced: None,
-        }
+    fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
-    /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
-    /// readable. Where it does, the context's waker hears of the first that comes.
-    pub(crate) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+    /// A server that has closed the connection, or speaks unasked, has made it readable.
+    fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
         self.progress.wake_at(1);
         // A task that has done much in its turn would be told to wait, whatever has come.
         pin!(tokio::task::unconstrained(self.stream.fill_buf())).poll(cx).is_pending()
     }
 
-    pub(crate) fn progress(&self) -> Arc<Progress> {
-        Arc::clone(&self.progress)
-    }
-
-    /// Whether it has served nobody yet.
-    pub(crate) fn is_unused(&self) -> bool {
+    fn is_unused(&self) -> bool {
         self.asked == 0
     }
 
-    /// Returns whether its first request is under way, or was the last.
-    pub(crate) fn is_first(&self) -> bool {
+    fn is_first(&self) -> bool {
         self.asked == 1
     }
 
-    /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
-    fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
-        let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
-        (self.announced.replace(announced) != Some(announced)).then_some(announced)
-    }
-
-    /// How long it had been idle before the request that is under way, if it had served others and brought nothing for this
-    /// one.
-    pub(crate) fn rested(&self) -> Option<Duration> {
-        (self.asked > 1 && !self.is_answered).then_some(self.rested)
-    }
-
-    /// Sends the request and reads the answer's head.
-    pub(crate) async fn ask(
+    async fn ask(
         &mut self,
         request: &mut Request,
         incoming: &mut Incoming,
         shared: &Shared,
-    ) -> Result<Pending, Error> {
+    ) -> Result<Pending<Framing>, Error> {
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let mut heads = Heads::default();
         self.asked += 1;
@@ -156,19 +117,18 @@ impl H1 {
         self.begin(request, head, whole_body_sent, incoming)
     }
 
-    /// Reads the body. Returns whether the sink stopped it and whether the connection can be used
-    /// again.
-    pub(crate) async fn receive(
+    async fn receive(
         &mut self,
-        pending: Pending,
+        pending: Pending<Framing>,
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
     ) -> Result<(bool, bool), Error> {
+        let keep_alive = !pending.is_last;
         if pending.route == Route::Stop {
-            return Ok((true, pending.framing == Framing::Sized(0) && pending.keep_alive));
+            return Ok((true, pending.rest == Framing::Sized(0) && keep_alive));
         }
-        match pending.framing {
+        match pending.rest {
             Framing::Sized(mut left) => {
                 let mut gathering = incoming.is_bulk().then(|| Gathering::new(Instant::now()));
                 while left > 0 {
@@ -182,7 +142,7 @@ impl H1 {
                     }
                     left -= taken as u64;
                     if route == Route::Stop {
-                        return Ok((true, left == 0 && pending.keep_alive));
+                        return Ok((true, left == 0 && keep_alive));
                     }
                 }
             }
@@ -207,7 +167,42 @@ impl H1 {
                 }
             },
         }
-        Ok((false, pending.keep_alive))
+        Ok((false, keep_alive))
+    }
+
+    fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {
+        if self.progress.is_given_up() {
+            // What was given up at its first request goes elsewhere: no fault of the request.
+            return (if self.is_first() { error.stale() } else { error }, Fate::Spent);
+        }
+        let fate = fate(&error, self.rested());
+        (if fate == Fate::Stale { error.stale() } else { error }, fate)
+    }
+}
+
+impl H1 {
+    pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
+        Self {
+            stream,
+            progress,
+            proxy,
+            asked: 0,
+            is_answered: false,
+            rested: Duration::ZERO,
+            announced: None,
+        }
+    }
+
+    /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
+    fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
+        let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
+        (self.announced.replace(announced) != Some(announced)).then_some(announced)
+    }
+
+    /// How long it had been idle before the request that is under way, if it had served others and brought nothing for this
+    /// one.
+    fn rested(&self) -> Option<Duration> {
+        (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
     /// Whether a plain connection was ended before it brought anything, as most servers that want TLS do.
@@ -225,13 +220,13 @@ impl H1 {
         head: head::Answer,
         whole_body_sent: bool,
         incoming: &mut Incoming,
-    ) -> Result<Pending, Error> {
+    ) -> Result<Pending<Framing>, Error> {
         let framing = Framing::of(&request.method, &head.head)?;
         // An answer that tells its end in two ways may mean something else to a proxy (RFC 9112, section 6.3).
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
         let keeps_idle = self.keeps_idle(&head.head);
-        Ok(Pending { framing, keep_alive, keeps_idle, route: incoming.begin(head.head)? })
+        Ok(Pending { rest: framing, is_last: !keep_alive, keeps_idle, route: incoming.begin(head.head)? })
     }
 
     /// Sends head and body. Returns the answer's head when the server answered before the body was out.
@@ -438,6 +433,20 @@ impl H1 {
     }
 }
 
+/// What an error says of its connection. One that had served others before and brought nothing for this request had `rested` for a
+/// while: most likely the server closed it because it was idle, and the request crossed that.
+fn fate(error: &Error, rested: Option<Duration>) -> Fate {
+    let was_idle = rested.is_some_and(|rested| rested >= RESTED);
+    match error.kind() {
+        Kind::Timeout if was_idle => Fate::Lost,
+        Kind::Timeout => Fate::Broken,
+        Kind::Interrupted if was_idle => Fate::Stale,
+        // Some servers close a connection after so many requests: no fault of its address.
+        Kind::Interrupted if rested.is_none() && !error.is_unsent() => Fate::Broken,
+        _ => Fate::Spent,
+    }
+}
+
 /// The error of a plain connection that was ended before it brought anything: the server may be going away, or want TLS.
 fn unanswered(error: Error) -> Error {
     let doing =
@@ -445,5 +454,28 @@ fn unanswered(error: Error) -> Error {
     match error.into_source() {
         Some(source) => Error::because(Kind::Interrupted, doing, source),
         None => Error::new(Kind::Interrupted, doing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addresses::FAILED_FOR;
+
+    #[test]
+    fn a_connection_that_breaks_off_is_its_address_s_fault_unless_it_was_idle() {
+        let error = |kind| Error::new(kind, "on purpose");
+        let after = |error: Error, rested| fate(&error, rested).avoided_for();
+        assert_eq!(after(error(Kind::Interrupted), None), Some(FAILED_FOR));
+        assert_eq!(fate(&error(Kind::Interrupted), Some(RESTED / 2)), Fate::Spent);
+        assert_eq!(fate(&error(Kind::Interrupted), Some(RESTED)), Fate::Stale);
+        assert_eq!(after(error(Kind::Interrupted), Some(RESTED)), None);
+        assert_eq!(after(error(Kind::Interrupted).unsent(), None), None);
+        assert_eq!(
+            after(error(Kind::Timeout), Some(RESTED)),
+            Some(FAILED_FOR),
+            "a closed one would have said so"
+        );
+        assert_eq!(after(error(Kind::Sink), None), None);
     }
 }

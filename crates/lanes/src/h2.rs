@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::h2::client::{Builder, ResponseFuture, SendRequest};
 use ::h2::{Reason, RecvStream, SendStream};
@@ -24,13 +24,14 @@ use coalesce::Coalesce;
 use first_flights::FirstFlights;
 
 use crate::body::{Segment, gathered, read_exact_at};
+use crate::connection::{Connection, Fate, Pending, RESTED};
 use crate::dispatch::{LaneId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::INFORMATIONAL_MAX;
 use crate::incoming::Incoming;
 use crate::shared::{Sending, Shared, with_timeout};
 use crate::stream::{Progress, Stream};
-use crate::{Body, Head, Request, Route};
+use crate::{Body, Head, Protocol, Request, Route};
 
 /// What a stream may send us before we give its window back. An express body fits whole.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
@@ -53,7 +54,11 @@ const AT_ONCE: usize = 64 * 1024;
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// A handle to an open connection. Clones share it.
+/// How long nothing has come over a connection that is taken for slow because a hedge on another was sooner: on a far path it rests
+/// for a round trip between two flights.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// A handle to an open connection, for one request. Clones share it.
 #[derive(Clone)]
 pub(crate) struct H2 {
     send: SendRequest<Bytes>,
@@ -61,13 +66,9 @@ pub(crate) struct H2 {
     progress: Arc<Progress>,
     /// How many answers have begun.
     answers: Arc<AtomicU64>,
-}
-
-/// An answer whose head has been read.
-pub(crate) struct Pending {
-    body: RecvStream,
-    progress: Arc<Progress>,
-    pub(crate) route: Route,
+    /// How many had, and how long the connection had moved nothing, before the handle's request.
+    answered: u64,
+    rested: Duration,
 }
 
 impl H2 {
@@ -102,29 +103,37 @@ impl H2 {
             done.ended();
             ended();
         });
-        Ok(Self { send, flights, progress, answers: Arc::default() })
+        let answers = Arc::default();
+        Ok(Self { send, flights, progress, answers, answered: 0, rested: Duration::ZERO })
+    }
+}
+
+impl Connection for H2 {
+    const PROTOCOL: Protocol = Protocol::H2;
+
+    type Rest = RecvStream;
+
+    fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
-    /// When the connection last moved a byte.
-    pub(crate) fn progress(&self) -> Arc<Progress> {
-        Arc::clone(&self.progress)
-    }
-
-    /// How many answers have begun on it.
-    pub(crate) fn answers(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.answers)
-    }
-
-    /// How many streams the server takes at once.
-    pub(crate) fn streams_max(&self) -> usize {
+    fn requests_max(&self) -> usize {
         self.send.current_max_send_streams()
     }
 
-    /// Makes sure that the connection still takes requests.
-    ///
-    /// # Errors
-    /// An [unsent](Error::is_unsent) error when it takes none any more.
-    pub(crate) async fn ready(&mut self, timeout: Duration) -> Result<(), Error> {
+    fn share(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    fn is_unused(&self) -> bool {
+        self.answers.load(Relaxed) == 0
+    }
+
+    fn is_first(&self) -> bool {
+        self.answered == 0
+    }
+
+    async fn ready(&mut self, timeout: Duration) -> Result<(), Error> {
         let waiting = poll_fn(|cx| self.send.poll_ready(cx));
         match tokio::time::timeout(timeout, waiting).await {
             Ok(Ok(())) => Ok(()),
@@ -133,13 +142,13 @@ impl H2 {
         }
     }
 
-    /// Sends the request and reads the answer's head. The connection was [`ready`](Self::ready).
-    pub(crate) async fn ask(
-        mut self,
+    async fn ask(
+        &mut self,
         request: &mut Request,
         incoming: &mut Incoming,
         shared: &Shared,
-    ) -> Result<Pending, Error> {
+    ) -> Result<Pending<RecvStream>, Error> {
+        (self.rested, self.answered) = (self.progress.idle(Instant::now()), self.answers.load(Relaxed));
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let head = head(request)?;
         let body = &request.body;
@@ -154,7 +163,9 @@ impl H2 {
             self.flights.written();
             failed("sending a request", e)
         };
-        let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(lost)?;
+        // By a handle that ends here: one that waits for a stream's turn holds that stream open.
+        let sent = self.send.clone().send_request(head, body.is_empty());
+        let (answer, mut out) = sent.map_err(lost)?;
         let mut answer = pin!(final_answer(answer));
         let (mut early, sending) = (None, shared.sending(request));
         match small {
@@ -179,41 +190,65 @@ impl H2 {
             let why = format!("the server sends more than {INFORMATIONAL_MAX} informational answers");
             return Err(Error::new(Kind::Protocol, why));
         };
-        let (parts, body) = answered.into_parts();
+        let (parts, rest) = answered.into_parts();
         self.answers.fetch_add(1, Relaxed);
         let route = incoming.begin(Head { status: parts.status, headers: parts.headers })?;
-        Ok(Pending { body, progress: self.progress, route })
+        Ok(Pending { rest, route, is_last: false, keeps_idle: None })
     }
-}
 
-impl Pending {
-    /// Reads the body. Returns whether the sink stopped it.
-    pub(crate) async fn receive(
-        mut self,
+    async fn receive(
+        &mut self,
+        pending: Pending<RecvStream>,
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
-    ) -> Result<bool, Error> {
-        if self.route == Route::Stop {
-            return Ok(true);
+    ) -> Result<(bool, bool), Error> {
+        let Pending { rest: mut body, route, .. } = pending;
+        if route == Route::Stop {
+            return Ok((true, true));
         }
-        while !self.body.is_end_stream() {
+        while !body.is_end_stream() {
             incoming.has_room(&self.progress).await;
             self.progress.receives(incoming.role());
-            let next = poll_fn(|cx| self.body.poll_data(cx));
+            let next = poll_fn(|cx| body.poll_data(cx));
             let next = async { next.await.transpose().map_err(io_error) };
             let doing = "receiving a body";
             let Some(bytes) = with_timeout(next, &self.progress, timeout, doing).await? else { break };
             let len = bytes.len();
             let route = incoming.take_whole(bytes)?;
             // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
-            self.body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
+            body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
             shared.received(len, incoming.is_bulk(), incoming.tally()).await;
             if route == Route::Stop {
-                return Ok(true);
+                return Ok((true, true));
             }
         }
-        Ok(false)
+        Ok((false, true))
+    }
+
+    fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate) {
+        // What had rested, and answered nobody since, was gone before the request came, most likely.
+        let has_rested = self.rested >= RESTED && self.answered > 0;
+        let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
+        let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
+        let error = if is_stale { error.stale() } else { error };
+        let fate = match self.progress.is_given_up() {
+            true => Fate::Spent,
+            false => fate(&error, is_hedged, self.progress.idle(Instant::now()), timeout),
+        };
+        (error, fate)
+    }
+}
+
+/// What an error says of its connection, which has moved nothing for `idle`. One that moves nothing any more is not asked again:
+/// TCP itself would take a quarter of an hour.
+fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Fate {
+    match error.kind() {
+        Kind::Interrupted if error.is_stale() => Fate::Stale,
+        Kind::Timeout if idle >= timeout => Fate::Broken,
+        // Cancelled because a hedge was sooner.
+        Kind::Closed if is_hedged && idle >= QUIET => Fate::Slow,
+        _ => Fate::Usable,
     }
 }
 
@@ -331,4 +366,30 @@ fn unprocessed(e: Error) -> Error {
     let refused = h2
         .is_some_and(|h2| h2.is_remote() && (h2.reason() == Some(Reason::REFUSED_STREAM) || h2.is_go_away()));
     if refused { e.unsent() } else { e }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addresses::{FAILED_FOR, SLOW_FOR};
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    fn after(kind: Kind, is_hedged: bool, idle: Duration) -> Fate {
+        fate(&Error::new(kind, "on purpose"), is_hedged, idle, TIMEOUT)
+    }
+
+    #[test]
+    fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
+        let quiet = after(Kind::Closed, true, QUIET);
+        assert_eq!((quiet, quiet.avoided_for()), (Fate::Slow, Some(SLOW_FOR)));
+        assert_eq!(after(Kind::Closed, true, QUIET / 2), Fate::Usable, "others come on it");
+        assert_eq!(after(Kind::Closed, false, TIMEOUT), Fate::Usable, "the caller has gone");
+    }
+
+    #[test]
+    fn a_connection_that_is_silent_for_too_long_is_broken() {
+        assert_eq!(after(Kind::Timeout, false, TIMEOUT).avoided_for(), Some(FAILED_FOR));
+        assert_eq!(after(Kind::Timeout, false, TIMEOUT / 2), Fate::Usable);
+    }
 }

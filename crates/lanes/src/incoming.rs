@@ -113,6 +113,11 @@ impl Incoming {
         self.role == Role::Freight
     }
 
+    /// Whether a hedge of its request was sent.
+    pub(crate) fn is_hedged(&self) -> bool {
+        self.tracker.as_ref().is_some_and(|tracker| tracker.is_hedged())
+    }
+
     /// What the body rides as.
     pub(crate) fn role(&self) -> Role {
         self.role

@@ -19,6 +19,7 @@ mod body;
 mod call;
 mod client_certificate;
 mod config;
+mod connection;
 mod counters;
 mod dial;
 mod dispatch;

@@ -181,7 +181,11 @@ mod tests {
         assert!(super::wanted(work, known(SERVICE)) <= 48);
         assert_eq!(super::wanted(work, known(Duration::from_millis(30))), EXCLUSIVE_USUAL);
         let beside = Work { freight: 2, ..work };
-        assert_eq!(super::wanted(beside, known(Duration::from_millis(30))), EXCLUSIVE_USUAL - 2, "of all together");
+        assert_eq!(
+            super::wanted(beside, known(Duration::from_millis(30))),
+            EXCLUSIVE_USUAL - 2,
+            "of all together"
+        );
     }
 
     #[test]

@@ -6,20 +6,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::reusable::RESTED;
-use super::{Command, Control, Reusable};
+use super::carrier::{Carrier, Hold};
+use super::{Command, Control};
+use crate::connection::{Connection, Fate};
 use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId, Role};
 use crate::error::{Error, Kind};
-use crate::h1::H1;
-use crate::h2::H2;
 use crate::incoming::Incoming;
 use crate::submission::Submission;
 use crate::tally::Count;
 use crate::trace::What;
-use crate::{Protocol, Request, Response, Route};
+use crate::{Request, Response, Route};
 
 /// A request's ride on a lane.
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     pub(super) lane: LaneId,
     /// Whether it runs on a freight thread already.
     pub(super) freight: bool,
@@ -83,24 +82,22 @@ impl Waiter {
     }
 
     /// Frees the lane, then hands the outcome over: whoever gets it finds the slot free already.
-    fn end(mut self, outcome: Result<Response, Error>, reusable: Reusable) {
-        self.hand_over(outcome, reusable);
+    fn end(mut self, outcome: Result<Response, Error>, fate: Fate, connection: Option<Box<dyn Carrier>>) {
+        self.hand_over(outcome, fate, connection);
     }
 
-    /// Ends a request whose connection is of no use any more.
-    fn end_broken(self, error: Error, connection: &H1) {
-        let reusable = match connection.progress().is_given_up() {
-            true => Reusable::No,
-            false => Reusable::after_h1(&error, connection.rested()),
-        };
-        // What was given up at its first request goes elsewhere: no fault of the request.
-        let is_unserved = connection.progress().is_given_up() && connection.is_first();
-        let is_stale = matches!(reusable, Reusable::Stale) || is_unserved;
-        let error = if is_stale { error.stale() } else { error };
-        self.end(Err(error), reusable);
+    /// Ends a request that has failed, and leaves it to the connection what becomes of it.
+    fn end_failed(self, error: Error, connection: &impl Connection, incoming: &Incoming, timeout: Duration) {
+        let (error, fate) = connection.failed(error, incoming.is_hedged(), timeout);
+        self.end(Err(error), fate, None);
     }
 
-    fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
+    fn hand_over(
+        &mut self,
+        outcome: Result<Response, Error>,
+        fate: Fate,
+        connection: Option<Box<dyn Carrier>>,
+    ) {
         let Some(reply) = self.reply.take() else { return };
         if let Some(asked) = &self.asked {
             asked.log(self.lane, &outcome);
@@ -112,7 +109,8 @@ impl Waiter {
             let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
             What::Finished { attempt: self.attempt.0, bytes }
         });
-        self.control.tell(Command::Finished { attempt: self.attempt, lane: self.lane, reusable });
+        let (attempt, lane) = (self.attempt, self.lane);
+        self.control.tell(Command::Finished { attempt, lane, fate, connection });
         let _ = reply.send(outcome);
     }
 }
@@ -123,29 +121,39 @@ impl Drop for Waiter {
             true => Error::new(Kind::Sink, "the sink panicked while it took the answer"),
             false => Error::new(Kind::Closed, "the engine was shut down"),
         };
-        self.hand_over(Err(error), Reusable::No);
+        self.hand_over(Err(error), Fate::Spent, None);
     }
 }
 
-/// An exchange that has begun, on whichever protocol.
+/// An exchange that has begun.
 struct Begun {
     waiter: Waiter,
     request: Request,
     incoming: Incoming,
-    /// How long nothing may move.
-    timeout: Duration,
     /// Whether its answer may be of any size.
     is_opener: bool,
 }
 
 impl Exchange {
-    pub(super) async fn over_h1(self, mut connection: Box<H1>, submission: Box<Submission>) {
-        let Begun { mut waiter, mut request, mut incoming, timeout, is_opener } = self.begin(*submission);
+    /// Runs on the express thread, or on the lane's freight thread.
+    pub(super) fn spawn<C: Connection>(self, connection: Hold<C>, submission: Box<Submission>) {
+        let control = Arc::clone(&self.control);
+        let home = if self.freight { control.freight(self.lane.0) } else { &control.express };
+        home.spawn(self.run(connection, submission));
+    }
+
+    async fn run<C: Connection>(self, mut connection: Hold<C>, submission: Box<Submission>) {
+        let timeout = submission.request.no_progress.unwrap_or(self.control.shared.no_progress);
+        if connection.ready(timeout).await.is_err() {
+            let is_unused = connection.is_unused();
+            return self.control.tell(Command::Bounced { submission, lane: self.lane, is_unused });
+        }
+        let Begun { mut waiter, mut request, mut incoming, is_opener } = self.begin(*submission);
         let shared = Arc::clone(&self.control.shared);
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
         let pending = match asked {
             Ok(pending) => pending,
-            Err(e) => return waiter.end_broken(e, &connection),
+            Err(e) => return waiter.end_failed(e, &*connection, &incoming, timeout),
         };
         if connection.is_first() {
             self.control.tell(Command::Answered { lane: self.lane });
@@ -155,80 +163,33 @@ impl Exchange {
             self.control.tell(Command::KeepsIdle { lane: self.lane, limit });
         }
         let moves = pending.route == Route::Freight && !self.freight;
-        if moves {
+        if moves && !C::PROTOCOL.is_multiplexed() {
             self.control.tell(Command::TurnedFreight(waiter.attempt));
             incoming = incoming.riding_as(Role::Freight);
+        } else if moves && request.expected.is_none_or(|down| down > FREIGHT_ABOVE) {
+            // Bulk that showed itself only now must not share the express connection's window. Given up before its
+            // body is read, it is asked for again in slices, which go as freight. What moves otherwise is the end of a large
+            // object, small by itself: it may block where it is written.
+            drop(pending);
+            return waiter.end(incoming.finish(C::PROTOCOL, true), Fate::Usable, None);
         }
-        if pending.is_last() {
+        if pending.is_last {
             // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
             self.control.tell(Command::Draining { lane: self.lane });
         }
         let rest = async move {
             let received = connection.receive(pending, &mut incoming, timeout, &shared);
             match waiter.unless_gone(received).await {
-                Ok((stopped, again)) => {
-                    let reusable = if again { Reusable::H1(connection) } else { Reusable::No };
-                    waiter.end(incoming.finish(Protocol::H1, stopped), reusable);
+                Ok((stopped, true)) => {
+                    let outcome = incoming.finish(C::PROTOCOL, stopped);
+                    waiter.end(outcome, Fate::Usable, connection.into_whole());
                 }
-                Err(e) => waiter.end_broken(e, &connection),
+                Ok((stopped, false)) => {
+                    waiter.end(incoming.finish(C::PROTOCOL, stopped), Fate::Spent, None);
+                }
+                Err(e) => waiter.end_failed(e, &*connection, &incoming, timeout),
             }
         };
-        self.finish(moves, rest).await;
-    }
-
-    pub(super) async fn over_h2(self, mut connection: H2, submission: Box<Submission>) {
-        let timeout = submission.request.no_progress.unwrap_or(self.control.shared.no_progress);
-        if connection.ready(timeout).await.is_err() {
-            let is_unused = connection.answers().load(Relaxed) == 0;
-            return self.control.tell(Command::Bounced { submission, lane: self.lane, is_unused });
-        }
-        let hedged = submission.tracker.clone();
-        let Begun { mut waiter, mut request, mut incoming, timeout, is_opener } = self.begin(*submission);
-        let (progress, answers) = (connection.progress(), connection.answers());
-        let before = (progress.idle(Instant::now()), answers.load(Relaxed));
-        // What had rested, and answered nobody since, was gone before the request came, most likely.
-        let stale = move |error: Error| {
-            let has_rested = before.0 >= RESTED && before.1 > 0 && answers.load(Relaxed) == before.1;
-            let is_stale = has_rested && error.kind() == Kind::Interrupted && !error.is_unsent();
-            if is_stale { error.stale() } else { error }
-        };
-        let reusable = move |outcome: &Result<_, Error>| {
-            let Err(error) = outcome else { return Reusable::H2 };
-            if progress.is_given_up() {
-                return Reusable::No;
-            }
-            let is_hedged = hedged.is_some_and(|tracker| tracker.is_hedged());
-            Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), timeout)
-        };
-        let shared = Arc::clone(&self.control.shared);
-        let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
-        let pending = match asked {
-            Ok(pending) => pending,
-            Err(e) => {
-                let outcome = Err(stale(e));
-                let reusable = reusable(&outcome);
-                return waiter.end(outcome, reusable);
-            }
-        };
-        if before.1 == 0 {
-            self.control.tell(Command::Answered { lane: self.lane });
-        }
-        self.sized(&waiter, &incoming, is_opener);
-        let moves = pending.route == Route::Freight && !self.freight;
-        let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
-        if moves && !is_small {
-            // Bulk that showed itself only now must not share the express connection's window. Given up before its
-            // body is read, it is asked for again in slices, which go as freight.
-            drop(pending);
-            return waiter.end(incoming.finish(Protocol::H2, true), Reusable::H2);
-        }
-        let rest = async move {
-            let received = waiter.unless_gone(pending.receive(&mut incoming, timeout, &shared)).await;
-            let outcome = received.and_then(|stopped| incoming.finish(Protocol::H2, stopped));
-            let reusable = reusable(&outcome);
-            waiter.end(outcome, reusable);
-        };
-        // What moves is the end of a large object, small by itself: it may block where it is written.
         self.finish(moves, rest).await;
     }
 
@@ -256,8 +217,7 @@ impl Exchange {
         }
         shared.counts.add(incoming.tally(), Count::Request, 1);
         shared.counts.add(incoming.tally(), Count::Hedge, u64::from(hedge_of.is_some()));
-        let timeout = request.no_progress.unwrap_or(shared.no_progress);
-        Begun { waiter, request, incoming, timeout, is_opener }
+        Begun { waiter, request, incoming, is_opener }
     }
 
     /// Tells the size of an opener whose answer has begun.

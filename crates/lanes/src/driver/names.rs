@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Driver;
+use super::{Driver, Transport, Tried};
 use crate::Origin;
 use crate::addresses::{Addresses, FAILED_FOR};
-use crate::dial::{Dialer, Tried};
 use crate::dispatch::LaneId;
 use crate::error::Error;
 
@@ -23,7 +22,11 @@ impl Names {
     ///
     /// # Errors
     /// The resolver's, where nothing is known from before.
-    pub(super) async fn order(&self, origin: &Origin, dialer: &Dialer) -> Result<Vec<SocketAddr>, Error> {
+    pub(super) async fn order(
+        &self,
+        origin: &Origin,
+        transport: &dyn Transport,
+    ) -> Result<Vec<SocketAddr>, Error> {
         let came = Instant::now();
         let mut failed = self.asking.lock().await;
         // Who came while it was asked gets the answer that it gave: a resolver that fails slowly would keep all of them waiting
@@ -32,7 +35,7 @@ impl Names {
             return Err(error.again());
         }
         let is_fresh = self.addresses().are_fresh(Instant::now());
-        let found = if is_fresh { Ok(Vec::new()) } else { dialer.resolve(origin).await };
+        let found = if is_fresh { Ok(Vec::new()) } else { transport.resolve(origin).await };
         let (now, mut addresses) = (Instant::now(), self.addresses());
         match found {
             Ok(found) => {
@@ -51,10 +54,9 @@ impl Names {
     }
 
     /// Takes note of how the addresses of a dial did.
-    pub(super) fn note(&self, tried: &Tried, is_open: bool) {
+    pub(super) fn note(&self, tried: &Tried) {
         let (now, mut addresses) = (Instant::now(), self.addresses());
-        let half_open = tried.connected.filter(|_| !is_open);
-        for address in tried.failed.iter().copied().chain(half_open) {
+        for address in tried.failed.iter().copied().chain(tried.half_open) {
             addresses.avoid(now, address, FAILED_FOR);
         }
     }
@@ -71,10 +73,11 @@ impl Names {
 impl Driver {
     /// Leaves the address that a lane leads to out of new connections for a while.
     pub(super) fn avoid(&self, now: Instant, lane: LaneId, time: Duration) {
-        if let (Some(origin), Some(address)) = (self.lane_origins.get(&lane), self.lane_addresses.get(&lane))
+        if let Some((origin, open)) = self.lanes.get(&lane).and_then(|lane| Some((lane.origin, lane.open()?)))
         {
+            let address = open.address;
             tracing::debug!(lane = lane.0, %address, ?time, "address left out");
-            self.origins[origin.0].names.avoid(now, *address, time);
+            self.origins[origin.0].names.avoid(now, address, time);
         }
     }
 }

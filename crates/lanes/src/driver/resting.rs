@@ -28,9 +28,11 @@ impl Wake for IdleWaker {
 
 impl Driver {
     /// Watches a lane's connection if nobody uses it. What has come on it is its end, or nothing that was asked for: it is
-    /// closed. HTTP/2 connections tell of their end themselves.
+    /// closed. Multiplexed connections are read all the time, and tell of their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
-        let Some(Lane::H1(Some(connection))) = self.lanes.get_mut(&lane) else { return };
+        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut);
+        let connection = open.and_then(|open| open.connection.as_mut());
+        let Some(connection) = connection.filter(|held| !held.protocol().is_multiplexed()) else { return };
         let idle_waker = IdleWaker { lane, commands: self.control.commands.clone() };
         let waker = Waker::from(Arc::new(idle_waker));
         if connection.is_quiet(&mut Context::from_waker(&waker)) {
@@ -50,7 +52,8 @@ impl Driver {
         tracing::info!(?stopped, "everything stood still: idle connections are closed");
         self.dispatcher.handle(now, Event::Slept);
         self.carry_out();
-        let suspects: Vec<_> = self.lane_progress.values().map(Arc::downgrade).collect();
+        let suspects: Vec<_> =
+            self.lanes.values().filter_map(Lane::open).map(|open| Arc::downgrade(&open.progress)).collect();
         self.control.express.spawn(give_up_the_silent(suspects));
     }
 
@@ -64,7 +67,7 @@ impl Driver {
         }
         self.unserved.0 = Some(now);
         let silent = self.dispatcher.silent(now).filter_map(|lane| {
-            let progress = self.lane_progress.get(&lane)?;
+            let progress = &self.lanes.get(&lane)?.open()?.progress;
             (!progress.may_be_silent() && progress.idle(now) >= SILENT_MAX)
                 .then(|| (lane, progress.unacknowledged()))
         });
@@ -73,7 +76,9 @@ impl Driver {
             if self.unserved.1.get(lane) == Some(unacknowledged) {
                 tracing::info!(lane = lane.0, "given up: it is silent while others are answered");
                 self.dispatcher.handle(now, Event::Unserved { lane: *lane });
-                self.lane_progress[lane].give_up();
+                if let Some(open) = self.lanes.get(lane).and_then(Lane::open) {
+                    open.progress.give_up();
+                }
             }
         }
         self.unserved.1 = silent;

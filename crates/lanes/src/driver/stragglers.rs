@@ -12,12 +12,12 @@ use crate::submission::Submission;
 impl Driver {
     /// Watches a request that is being sent, if it may be hedged.
     pub(super) fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
-        if let (Some(tracker), Some(origin)) = (&submission.tracker, self.lane_origins.get(&lane)) {
+        if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
             let expected = submission.request.expected;
             // Until its answer tells, what may be of any size is compared with what is small, whatever lane it is on: alone on a
             // freight lane it had nothing to be compared with.
             let role = if submission.request.is_opener() { Role::Express } else { role };
-            self.watch.begin(now, submission.attempt, (*origin, role), expected, Arc::clone(tracker));
+            self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
         }
     }
 

@@ -268,7 +268,8 @@ impl Driver {
                 let connection = connection.unwrap_or_else(|| panic!("sent on {lane:?}, which is gone"));
                 assert_eq!(connection.origin, origin, "sent to another origin");
                 assert!(!connection.is_draining, "sent on {lane:?}, which takes nothing new");
-                let protocol = connection.protocol.unwrap_or_else(|| panic!("sent on {lane:?}, which isn't open"));
+                let protocol =
+                    connection.protocol.unwrap_or_else(|| panic!("sent on {lane:?}, which isn't open"));
                 if protocol.is_multiplexed() {
                     let is_other = |other: &Role| *other != role;
                     assert!(!connection.running.values().any(is_other), "express beside freight");

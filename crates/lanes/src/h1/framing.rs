@@ -18,7 +18,7 @@ const SIZE_LINE: usize = 18;
 
 /// How a body's end is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     Sized(u64),
     Chunked,
     UntilClose,

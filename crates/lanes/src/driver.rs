@@ -86,10 +86,10 @@ pub(crate) enum Command {
 /// A lane as the driver holds it, from its dial on.
 struct Lane {
     origin: OriginId,
-    state: LaneState,
+    stage: LaneStage,
 }
 
-enum LaneState {
+enum LaneStage {
     Dialling,
     /// The dial has failed, for the attempts that share the failure.
     Failed(Error),
@@ -107,15 +107,15 @@ struct OpenLane {
 
 impl Lane {
     fn open(&self) -> Option<&OpenLane> {
-        match &self.state {
-            LaneState::Open(open) => Some(open),
+        match &self.stage {
+            LaneStage::Open(open) => Some(open),
             _ => None,
         }
     }
 
     fn open_mut(&mut self) -> Option<&mut OpenLane> {
-        match &mut self.state {
-            LaneState::Open(open) => Some(open),
+        match &mut self.stage {
+            LaneStage::Open(open) => Some(open),
             _ => None,
         }
     }
@@ -408,8 +408,8 @@ impl Driver {
                 }
                 Action::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
-                        let error = match self.lanes.get(&because).map(|lane| &lane.state) {
-                            Some(LaneState::Failed(error)) => error.again(),
+                        let error = match self.lanes.get(&because).map(|lane| &lane.stage) {
+                            Some(LaneStage::Failed(error)) => error.again(),
                             _ => Error::new(Kind::Connect, "no connection"),
                         };
                         let _ = submission.reply.send(Err(error));

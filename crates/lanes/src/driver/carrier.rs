@@ -1,6 +1,5 @@
 //! A connection without its type: what a lane holds.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::task::Context;
 
@@ -65,31 +64,18 @@ pub(super) enum Hold<C> {
 }
 
 impl<C: Connection> Hold<C> {
+    pub(super) fn connection(&mut self) -> &mut C {
+        match self {
+            Self::Whole(connection) => connection,
+            Self::Share(handle) => handle,
+        }
+    }
+
     /// The connection that the lane has to get back.
     pub(super) fn into_whole(self) -> Option<Box<dyn Carrier>> {
         match self {
             Self::Whole(connection) => Some(connection),
             Self::Share(_) => None,
-        }
-    }
-}
-
-impl<C> Deref for Hold<C> {
-    type Target = C;
-
-    fn deref(&self) -> &C {
-        match self {
-            Self::Whole(connection) => connection,
-            Self::Share(handle) => handle,
-        }
-    }
-}
-
-impl<C> DerefMut for Hold<C> {
-    fn deref_mut(&mut self) -> &mut C {
-        match self {
-            Self::Whole(connection) => connection,
-            Self::Share(handle) => handle,
         }
     }
 }

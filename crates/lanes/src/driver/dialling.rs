@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 
 use super::names::Names;
-use super::{Carrier, Command, Control, Driver, Lane, LaneState, OpenLane};
+use super::{Carrier, Command, Control, Driver, Lane, LaneStage, OpenLane};
 use crate::dispatch::{Event, LaneId, OriginId, Role};
 use crate::error::Error;
 use crate::shared::Counts;
@@ -58,7 +58,7 @@ pub(crate) struct Tried {
 
 impl Driver {
     pub(super) fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
-        self.lanes.insert(lane, Lane { origin, state: LaneState::Dialling });
+        self.lanes.insert(lane, Lane { origin, stage: LaneStage::Dialling });
         self.control.note(|| What::Dialled { lane: lane.0, role });
         tracing::debug!(lane = lane.0, role = role.name(), "dialling");
         let entry = &self.origins[origin.0];
@@ -83,7 +83,7 @@ impl Driver {
             Ok(Opened { connection, rtt, address }) => {
                 let Some(dialled) = self.lanes.get_mut(&lane) else { return self.closed_one() };
                 let protocol = connection.protocol();
-                dialled.state = LaneState::Open(OpenLane {
+                dialled.stage = LaneStage::Open(OpenLane {
                     address,
                     progress: Arc::clone(connection.progress()),
                     requests_max: connection.requests_max(),
@@ -97,7 +97,7 @@ impl Driver {
                 tracing::info!(lane = lane.0, "no connection: {error}");
                 self.control.note(|| What::Closed { lane: lane.0 });
                 if let Some(dialled) = self.lanes.get_mut(&lane) {
-                    dialled.state = LaneState::Failed(error);
+                    dialled.stage = LaneStage::Failed(error);
                 }
                 self.dispatcher.handle(now, Event::DialFailed { lane });
                 self.carry_out();

@@ -136,13 +136,14 @@ struct Begun {
 
 impl Exchange {
     /// Runs on the express thread, or on the lane's freight thread.
-    pub(super) fn spawn<C: Connection>(self, connection: Hold<C>, submission: Box<Submission>) {
+    pub(super) fn spawn<C: Connection>(self, hold: Hold<C>, submission: Box<Submission>) {
         let control = Arc::clone(&self.control);
         let home = if self.freight { control.freight(self.lane.0) } else { &control.express };
-        home.spawn(self.run(connection, submission));
+        home.spawn(self.run(hold, submission));
     }
 
-    async fn run<C: Connection>(self, mut connection: Hold<C>, submission: Box<Submission>) {
+    async fn run<C: Connection>(self, mut hold: Hold<C>, submission: Box<Submission>) {
+        let connection = hold.connection();
         let timeout = submission.request.no_progress.unwrap_or(self.control.shared.no_progress);
         if connection.ready(timeout).await.is_err() {
             let is_unused = connection.is_unused();
@@ -153,7 +154,7 @@ impl Exchange {
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
         let pending = match asked {
             Ok(pending) => pending,
-            Err(e) => return waiter.end_failed(e, &*connection, &incoming, timeout),
+            Err(e) => return waiter.end_failed(e, connection, &incoming, timeout),
         };
         if connection.is_first() {
             self.control.tell(Command::Answered { lane: self.lane });
@@ -178,16 +179,17 @@ impl Exchange {
             self.control.tell(Command::Draining { lane: self.lane });
         }
         let rest = async move {
+            let connection = hold.connection();
             let received = connection.receive(pending, &mut incoming, timeout, &shared);
             match waiter.unless_gone(received).await {
                 Ok((stopped, true)) => {
                     let outcome = incoming.finish(C::PROTOCOL, stopped);
-                    waiter.end(outcome, Fate::Usable, connection.into_whole());
+                    waiter.end(outcome, Fate::Usable, hold.into_whole());
                 }
                 Ok((stopped, false)) => {
                     waiter.end(incoming.finish(C::PROTOCOL, stopped), Fate::Spent, None);
                 }
-                Err(e) => waiter.end_failed(e, &*connection, &incoming, timeout),
+                Err(e) => waiter.end_failed(e, connection, &incoming, timeout),
             }
         };
         self.finish(moves, rest).await;

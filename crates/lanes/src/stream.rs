@@ -6,6 +6,7 @@ mod carried;
 mod gathered;
 mod held;
 mod platform;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -21,6 +22,7 @@ use tokio_rustls::client::TlsStream;
 pub(crate) use ahead::Ahead;
 pub(crate) use carried::Moved;
 use gathered::Gathered;
+pub(crate) use signals::PathSignals;
 pub(crate) use traffic::Traffic;
 pub(crate) use watched::{Progress, Watched};
 

@@ -10,9 +10,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::net::TcpStream;
-
-use super::platform::{Socket, TELLS_ACKNOWLEDGED};
+use super::PathSignals;
 use crate::dispatch::{Direction, Flow};
 
 /// Counts what has been carried, over all connections that there are and were.
@@ -21,12 +19,14 @@ pub(crate) struct Carried(Mutex<Sockets>);
 
 #[derive(Debug, Default)]
 struct Sockets {
-    open: Vec<Connection>,
+    open: Vec<Account>,
     /// What those brought and took that are closed.
     closed: Bytes,
     /// What had gone up, and was sent again, when that was counted last.
     up: u64,
     resent: u64,
+    /// Whether the path of any of them has not told what the peer has.
+    is_up_unknown: bool,
 }
 
 /// What an origin's connections have moved.
@@ -34,7 +34,7 @@ struct Sockets {
 pub(crate) struct Moved {
     /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
     pub(crate) down: u64,
-    /// What of ours they have, never less than before; `None` where the system doesn't tell.
+    /// What of ours they have, never less than before; `None` once a connection's path doesn't tell.
     pub(crate) up: Option<u64>,
     /// What the connection sees that has carried most since the last time.
     pub(crate) flow: Option<Flow>,
@@ -50,9 +50,10 @@ struct Bytes {
     resent: u64,
 }
 
+/// An open connection's part of what is carried.
 #[derive(Debug)]
-struct Connection {
-    socket: Socket,
+struct Account {
+    signals: Arc<dyn PathSignals>,
     program: Arc<Program>,
     /// What it has carried as it was counted last. What has come is never less than before.
     carried: Bytes,
@@ -86,7 +87,7 @@ impl Carried {
             sum.add(carried);
             let (down, up) = (carried.down - before.down, carried.up.saturating_sub(before.up));
             let (direction, moved) = if down > up { (Direction::Down, down) } else { (Direction::Up, up) };
-            if let Some(said) = connection.socket.flow(direction).filter(|_| moved > 0) {
+            if let Some(said) = connection.signals.flow(direction).filter(|_| moved > 0) {
                 disordered += said.disordered.saturating_sub(connection.disordered);
                 connection.disordered = said.disordered;
                 if moved > most {
@@ -98,7 +99,7 @@ impl Carried {
         sockets.resent = sockets.resent.max(sum.resent);
         Moved {
             down: sum.down,
-            up: TELLS_ACKNOWLEDGED.then_some(sockets.up),
+            up: (!sockets.is_up_unknown).then_some(sockets.up),
             flow: flow.map(|flow| Flow { disordered, ..flow }),
             resent: sockets.resent,
         }
@@ -117,24 +118,28 @@ impl Bytes {
     }
 }
 
-impl Connection {
+impl Account {
     fn carried(&mut self) -> Bytes {
         // What is written between the two looks counts the next time.
         let written = self.program.written.load(Relaxed);
-        let up = written.saturating_sub(self.socket.unacknowledged());
-        let came = self.program.read.load(Relaxed) + self.socket.waiting();
-        let resent = self.carried.resent.max(self.socket.resent());
+        let up = written.saturating_sub(self.signals.unacknowledged().unwrap_or_default());
+        let came = self.program.read.load(Relaxed) + self.signals.waiting().unwrap_or_default();
+        let resent = self.carried.resent.max(self.signals.resent().unwrap_or_default());
         self.carried = Bytes { down: self.carried.down.max(came), up, resent };
         self.carried
     }
 }
 
 impl Listed {
-    pub(super) fn new(list: Arc<Carried>, tcp: &TcpStream) -> Self {
+    pub(super) fn new(list: Arc<Carried>, signals: Arc<dyn PathSignals>) -> Self {
         let program = Arc::<Program>::default();
-        let (socket, carried) = (Socket::of(tcp), Bytes::default());
-        let connection = Connection { socket, program: Arc::clone(&program), carried, disordered: 0 };
-        list.lock().open.push(connection);
+        let is_up_unknown = signals.unacknowledged().is_none();
+        let account =
+            Account { signals, program: Arc::clone(&program), carried: Bytes::default(), disordered: 0 };
+        let mut sockets = list.lock();
+        sockets.is_up_unknown |= is_up_unknown;
+        sockets.open.push(account);
+        drop(sockets);
         Self { list, program }
     }
 
@@ -160,13 +165,36 @@ impl Drop for Listed {
     }
 }
 
+#[cfg(test)]
+mod silent_tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Silent;
+
+    impl PathSignals for Silent {}
+
+    #[test]
+    fn what_was_read_counts_and_uploads_are_unknown_where_a_path_tells_nothing() {
+        let list = Arc::new(Carried::default());
+        assert_eq!(list.moved().up, Some(0));
+        let listed = Listed::new(Arc::clone(&list), Arc::new(Silent));
+        listed.read(1000);
+        listed.wrote(1000);
+        let Moved { down, up, flow, resent } = list.moved();
+        assert_eq!((down, up, resent), (1000, None, 0));
+        assert!(flow.is_none());
+    }
+}
+
 #[cfg(all(test, target_os = "linux", not(laneway_fallback)))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
+    use super::super::platform::Socket;
     use super::*;
 
     /// A connection that is listed, and its other end.
@@ -174,7 +202,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let far = listener.accept().await.unwrap().0;
-        let listed = Listed::new(Arc::clone(list), &near);
+        let listed = Listed::new(Arc::clone(list), Arc::new(Socket::of(&near)));
         (near, listed, far)
     }
 

@@ -1,7 +1,7 @@
 //! What a socket holds in each direction, and when it is readable, as far as the system lets a program say.
 //!
-//! All of these are wishes; docs/platforms.md says what goes otherwise without them. `linux` carries them out; elsewhere `fallback` leaves everything to TCP, and says that what the
-//! peers have acknowledged isn't known, so that nothing is concluded from it.
+//! All of these are wishes; docs/platforms.md says what goes otherwise without them. `linux` carries them out; elsewhere `fallback` leaves everything to TCP, and knows
+//! nothing of the path.
 //!
 //! - `clamp`: the peer may have at most so many bytes on their way to us, 0 lifting that. Without it small answers wait a little
 //!   longer behind bulk. Returns whether it lasts; else TCP lifts it when it gives the socket more memory, which it is kept from
@@ -13,13 +13,7 @@
 //! - `unsent`: the kernel takes at most so many bytes beyond what it may send at once; it wakes the writer at half of that.
 //! - `pace`: the connection sends at most so many bytes a second; `u32::MAX` leaves it to TCP. Without it uploads overflow a path's queue after each
 //!   part.
-//! - `Socket::waiting`: about how many bytes have come and can't be read yet, or weren't. Without it what was read counts, which comes in bursts
-//!   behind each lost packet.
-//! - `Socket::unacknowledged`: how many of the bytes that were written the peer doesn't have as far as it has said, where
-//!   `TELLS_ACKNOWLEDGED`.
-//! - `Socket::resent`: how many segments were sent again so far. Without it `Counters::segments_resent` is 0.
-//! - `Socket::flow`: the round trip that a connection's packets take now, and how long none has come or gone. Without it a queue on the path
-//!   isn't seen, and lanes are added that bring nothing and leave again.
+//! - `Socket`: the path's signals, by [`PathSignals`](super::PathSignals).
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;

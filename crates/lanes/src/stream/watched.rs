@@ -11,8 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use super::PathSignals;
 use super::carried::Listed;
-use super::platform::{self, Locks, Socket, TELLS_ACKNOWLEDGED};
+use super::platform::{self, Locks, Socket};
 use super::traffic::Traffic;
 use crate::dispatch::Role;
 
@@ -33,8 +34,8 @@ pub(crate) struct Progress {
     sends_bulk: AtomicBool,
     /// How many bytes have to have come before a read is woken up.
     low_water: AtomicU32,
-    /// The socket, while it is open.
-    socket: Mutex<Option<Socket>>,
+    /// What its path tells, while it is open.
+    signals: Mutex<Option<Arc<dyn PathSignals>>>,
     is_given_up: AtomicBool,
     given_up: Notify,
     /// Set for a request whose answer may take minutes.
@@ -50,7 +51,7 @@ impl Progress {
             receives_bulk: AtomicBool::new(false),
             sends_bulk: AtomicBool::new(false),
             low_water: AtomicU32::new(1),
-            socket: Mutex::default(),
+            signals: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             given_up: Notify::new(),
             may_be_silent: AtomicBool::new(false),
@@ -118,15 +119,14 @@ impl Progress {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
-    /// How many of the bytes that were written the peer has not acknowledged; `None` where the system doesn't tell.
+    /// How many of the bytes that were written the peer has not acknowledged; `None` where its path doesn't tell.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
-        // It isn't closed while this holds it.
-        let socket = self.socket();
-        socket.filter(|_| TELLS_ACKNOWLEDGED).map(Socket::unacknowledged)
+        // It isn't closed while this holds its signals.
+        self.signals().as_ref()?.unacknowledged()
     }
 
-    fn socket(&self) -> MutexGuard<'_, Option<Socket>> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    fn signals(&self) -> MutexGuard<'_, Option<Arc<dyn PathSignals>>> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long the connection has moved nothing.
@@ -156,9 +156,10 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        *progress.socket() = Some(Socket::of(&tcp));
+        let signals: Arc<dyn PathSignals> = Arc::new(Socket::of(&tcp));
+        *progress.signals() = Some(Arc::clone(&signals));
         Self {
-            listed: Listed::new(Arc::clone(&progress.traffic.carried), &tcp),
+            listed: Listed::new(Arc::clone(&progress.traffic.carried), signals),
             tcp,
             progress,
             clamped: 0,
@@ -212,7 +213,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        *self.progress.socket() = None;
+        *self.progress.signals() = None;
     }
 }
 

@@ -2,10 +2,7 @@
 
 use tokio::net::TcpStream;
 
-use crate::dispatch::{Direction, Flow};
-
-/// What is written may lie in the system's buffers for long, and nothing says how much does.
-pub(in crate::stream) const TELLS_ACKNOWLEDGED: bool = false;
+use crate::stream::PathSignals;
 
 #[derive(Debug, Default)]
 pub(in crate::stream) struct Locks;
@@ -24,28 +21,14 @@ pub(in crate::stream) fn unsent(_tcp: &TcpStream, _bytes: u32) {}
 
 pub(in crate::stream) fn pace(_tcp: &TcpStream, _rate: u32) {}
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(in crate::stream) struct Socket;
 
 impl Socket {
     pub(in crate::stream) fn of(_tcp: &TcpStream) -> Self {
         Self
     }
-
-    pub(in crate::stream) fn waiting(self) -> u64 {
-        0
-    }
-
-    pub(in crate::stream) fn resent(self) -> u64 {
-        0
-    }
-
-    pub(in crate::stream) fn flow(self, _direction: Direction) -> Option<Flow> {
-        None
-    }
-
-    /// Nobody asks where [`TELLS_ACKNOWLEDGED`] is false.
-    pub(in crate::stream) fn unacknowledged(self) -> u64 {
-        0
-    }
 }
+
+/// What is written may lie in the system's buffers for long, and nothing says how much does.
+impl PathSignals for Socket {}

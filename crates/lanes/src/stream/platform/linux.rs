@@ -10,9 +10,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use crate::dispatch::{Direction, Flow};
-
-/// What [`Socket::unacknowledged`] says is so.
-pub(in crate::stream) const TELLS_ACKNOWLEDGED: bool = true;
+use crate::stream::PathSignals;
 
 /// Which of a socket's buffers TCP doesn't give more memory to.
 #[derive(Debug, Default)]
@@ -79,7 +77,7 @@ pub(in crate::stream) fn pace(tcp: &TcpStream, rate: u32) {
 }
 
 /// An open socket, as the kernel calls it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(in crate::stream) struct Socket(libc::c_int);
 
 impl Socket {
@@ -87,34 +85,46 @@ impl Socket {
         Self(tcp.as_raw_fd())
     }
 
-    /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
-    /// the host of a virtual machine has put together count as one.
-    pub(in crate::stream) fn waiting(self) -> u64 {
-        let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO);
-        memory.map_or(0, |memory| u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
+    /// What the peer has of that beyond a packet that was lost (RFC 2018), in full segments.
+    fn beyond_a_gap(&self) -> u64 {
+        let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
+        info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
     }
 
-    pub(in crate::stream) fn unacknowledged(self) -> u64 {
+    /// The first words of an option that is a structure of them.
+    fn option<const WORDS: usize>(&self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
+        let mut words = [0_u32; WORDS];
+        let mut len = size_of_val(&words) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is closed it
+        // would be the answer for another one, which is of no harm to memory.
+        let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
+        (asked == 0).then_some(words)
+    }
+}
+
+impl PathSignals for Socket {
+    /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
+    /// the host of a virtual machine has put together count as one.
+    fn waiting(&self) -> Option<u64> {
+        let memory = self.option::<{ SK_MEMINFO_RMEM_ALLOC + 1 }>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+        Some(u64::from(memory[SK_MEMINFO_RMEM_ALLOC]) / 2)
+    }
+
+    fn unacknowledged(&self) -> Option<u64> {
         let mut bytes: libc::c_int = 0;
         // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to where it is pointed, which lives through the
         // call. Of a socket that is closed it would be the answer for another one, which is of no harm to memory.
         let asked = unsafe { libc::ioctl(self.0, libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
         let bytes = if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 };
-        bytes.saturating_sub(self.beyond_a_gap())
+        Some(bytes.saturating_sub(self.beyond_a_gap()))
     }
 
-    pub(in crate::stream) fn resent(self) -> u64 {
-        let info = self.option::<{ TCPI_TOTAL_RETRANS + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
-        info.map_or(0, |info| info[TCPI_TOTAL_RETRANS].into())
+    fn resent(&self) -> Option<u64> {
+        let info = self.option::<{ TCPI_TOTAL_RETRANS + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO)?;
+        Some(info[TCPI_TOTAL_RETRANS].into())
     }
 
-    /// What the peer has of that beyond a packet that was lost (RFC 2018), in full segments.
-    fn beyond_a_gap(self) -> u64 {
-        let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
-        info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))
-    }
-
-    pub(in crate::stream) fn flow(self, direction: Direction) -> Option<Flow> {
+    fn flow(&self, direction: Direction) -> Option<Flow> {
         let info = self.option::<{ TCPI_RCV_OOOPACK + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO)?;
         let [round_trip, quiet, disordered] = match direction {
             Direction::Down => [TCPI_RCV_RTT, TCPI_LAST_DATA_RECV, TCPI_RCV_OOOPACK],
@@ -126,16 +136,6 @@ impl Socket {
             // Kernels before 5.4 leave it at zero.
             disordered: info[disordered].into(),
         })
-    }
-
-    /// The first words of an option that is a structure of them.
-    fn option<const WORDS: usize>(self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
-        let mut words = [0_u32; WORDS];
-        let mut len = size_of_val(&words) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is closed it
-        // would be the answer for another one, which is of no harm to memory.
-        let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
-        (asked == 0).then_some(words)
     }
 }
 

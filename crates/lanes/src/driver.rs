@@ -9,6 +9,8 @@ mod exchange;
 mod names;
 mod resting;
 mod stragglers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,0 +1,146 @@
+//! A protocol of the tests' own. It shows all that another protocol needs: a connection, and a transport that opens it.
+//!
+//! A request is its path and a line's end. An answer is one byte, the body's length, and the body.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Method, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Dial, Opened, Transport, Tried};
+use crate::connection::{Connection, Fate, Pending};
+use crate::error::{Error, Kind};
+use crate::incoming::Incoming;
+use crate::shared::{Shared, with_timeout};
+use crate::stream::Progress;
+use crate::{Config, Head, Lanes, Origin, Protocol, Request, Route};
+
+/// After so many answers the server closes a connection.
+const ANSWERS: usize = 2;
+
+struct Lines {
+    tcp: TcpStream,
+    progress: Arc<Progress>,
+    asked: usize,
+}
+
+impl Connection for Lines {
+    const PROTOCOL: Protocol = Protocol::new("lines", false);
+
+    /// The body's length.
+    type Rest = usize;
+
+    fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    fn is_unused(&self) -> bool {
+        self.asked == 0
+    }
+
+    fn is_first(&self) -> bool {
+        self.asked == 1
+    }
+
+    async fn ask(
+        &mut self,
+        request: &mut Request,
+        incoming: &mut Incoming,
+        shared: &Shared,
+    ) -> Result<Pending<usize>, Error> {
+        self.asked += 1;
+        let line = format!("{}\n", request.target.path());
+        let timeout = shared.no_progress;
+        with_timeout(self.tcp.write_all(line.as_bytes()), &self.progress, timeout, "asking").await?;
+        let rest = with_timeout(self.tcp.read_u8(), &self.progress, timeout, "waiting").await?.into();
+        let route = incoming.begin(Head { status: StatusCode::OK, headers: HeaderMap::new() })?;
+        Ok(Pending { rest, route, is_last: false, keeps_idle: None })
+    }
+
+    async fn receive(
+        &mut self,
+        pending: Pending<usize>,
+        incoming: &mut Incoming,
+        timeout: Duration,
+        shared: &Shared,
+    ) -> Result<(bool, bool), Error> {
+        let mut body = vec![0; pending.rest];
+        with_timeout(self.tcp.read_exact(&mut body), &self.progress, timeout, "receiving").await?;
+        self.progress.note_at(Instant::now());
+        let route = incoming.take(&body)?;
+        shared.received(body.len(), incoming.is_bulk(), incoming.tally()).await;
+        Ok((route == Route::Stop, true))
+    }
+
+    fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {
+        (error, Fate::Spent)
+    }
+}
+
+/// Opens such connections, whose paths tell nothing.
+struct PlainTcp;
+
+impl Transport for PlainTcp {
+    fn resolve<'a>(&'a self, origin: &'a Origin) -> BoxFuture<'a, Result<Vec<SocketAddr>, Error>> {
+        Box::pin(async { Ok(vec![SocketAddr::new(origin.host.parse().unwrap(), origin.port)]) })
+    }
+
+    fn open<'a>(
+        &'a self,
+        dial: &'a Dial,
+        addresses: &'a [SocketAddr],
+        _tried: &'a mut Tried,
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        Box::pin(async move {
+            let (address, begun) = (addresses[0], Instant::now());
+            let tcp = TcpStream::connect(address).await;
+            let tcp = tcp.map_err(|e| Error::because(Kind::Connect, "nobody listens", e))?;
+            let rtt = begun.elapsed();
+            dial.reached(rtt);
+            dial.connected();
+            let progress = Arc::new(Progress::new(Arc::clone(&dial.traffic)));
+            Ok(Opened { connection: Box::new(Lines { tcp, progress, asked: 0 }), rtt, address })
+        })
+    }
+}
+
+/// A server of the protocol whose answers are the paths.
+fn serve() -> Origin {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    thread::spawn(move || {
+        for tcp in listener.incoming().map(Result::unwrap) {
+            let lines = BufReader::new(tcp.try_clone().unwrap()).lines();
+            for line in lines.map_while(Result::ok).take(ANSWERS) {
+                let head = [u8::try_from(line.len()).unwrap()];
+                (&tcp).write_all(&[&head, line.as_bytes()].concat()).unwrap();
+            }
+        }
+    });
+    origin
+}
+
+#[tokio::test]
+async fn a_protocol_of_its_own_is_carried_by_the_real_driver() {
+    let (lanes, origin) = (Lanes::start_over(Arc::new(PlainTcp), Config::default()).unwrap(), serve());
+    let get = |path: &str| {
+        let request = Request::new(origin.clone(), Method::GET, path.parse().unwrap());
+        lanes.exchange(Request { expected: Some(100), ..request })
+    };
+    for path in ["/one", "/two"] {
+        let response = get(path).await.unwrap();
+        assert_eq!((&*response.body, response.protocol.name()), (path.as_bytes(), "lines"));
+    }
+    assert_eq!(lanes.counters().connections, 1, "the second request came after the first");
+    let lost = get("/three").await.unwrap_err();
+    assert_eq!(lost.kind(), Kind::Interrupted, "the server had closed the connection: {lost}");
+    assert_eq!(get("/four").await.unwrap().body, "/four");
+    assert_eq!(lanes.counters().connections, 2, "one that has failed is not used again");
+}

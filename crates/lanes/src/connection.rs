@@ -30,7 +30,8 @@ pub(crate) trait Connection: Send + Sized + 'static {
         1
     }
 
-    /// Returns a handle for one more request. `None` where a request takes the connection for itself.
+    /// Returns a handle for one more request. `None` where the protocol isn't multiplexed: there a request takes the connection for
+    /// itself.
     fn share(&self) -> Option<Self> {
         None
     }

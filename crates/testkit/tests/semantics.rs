@@ -1,5 +1,6 @@
-//! SEMANTICS.md names the tests that prove each of its promises, docs/incidents.md those of what has gone wrong elsewhere: a test that is
-//! renamed or moved takes its name there along, and a promise has at least one.
+//! SEMANTICS.md holds the promises, each with an id; docs/semantics-tests.md names the tests that prove each of them, and
+//! docs/incidents.md those of failures elsewhere. A test that is renamed or moved changes its name there, and a promise has
+//! at least one test.
 
 #[path = "semantics/promises.rs"]
 mod promises;
@@ -12,11 +13,14 @@ use std::path::{Path, PathBuf};
 
 use tests_below::Tests;
 
-/// What explains how names are read.
-const EXPLAINED: [&str; 3] = ["moving::x::y", "exchange::x::y", "server: x::y"];
+/// Names that explain how names are read.
+const EXPLAINED: [&str; 4] = ["moving::x::y", "exchange::x::y", "server: x::y", "python: x::y"];
 
 /// The pages that name tests, and the fewest names on each: fewer mean that they weren't found, not that there are fewer.
-const PAGES: [(&str, usize); 2] = [("SEMANTICS.md", 400), ("docs/incidents.md", 30)];
+const PAGES: [(&str, usize); 2] = [(INDEX, 400), ("docs/incidents.md", 30)];
+
+/// The page of the tests of each promise.
+const INDEX: &str = "docs/semantics-tests.md";
 
 /// The fewest promises, likewise.
 const PROMISES_MIN: usize = 200;
@@ -47,22 +51,50 @@ fn every_test_that_a_page_names_is_where_it_says() {
 }
 
 #[test]
-fn every_promise_names_tests_that_are_there() {
-    let text = fs::read_to_string(root().join("SEMANTICS.md")).expect("the page can be read");
-    let (tests, promises) = (all_tests(), promises::of(&text));
+fn every_promise_has_tests_that_are_there() {
+    let page = fs::read_to_string(root().join("SEMANTICS.md")).expect("the page can be read");
+    let index = fs::read_to_string(root().join(INDEX)).expect("the index can be read");
+    let (tests, promises) = (all_tests(), promises::of(&page));
     assert!(promises.len() >= PROMISES_MIN, "only {} promises were found", promises.len());
-    let problem = |promise: &promises::Promise| {
-        let why = promise.problem(|name| is_proof(&tests, name))?;
-        Some(format!("line {} ({}): {why}", promise.line, promise.section))
-    };
-    let problems: Vec<String> = promises.iter().filter_map(problem).collect();
-    assert!(problems.is_empty(), "{} promises:\n{}", problems.len(), problems.join("\n"));
-    let proven: BTreeSet<&str> = promises.iter().map(|promise| promise.section.as_str()).collect();
-    let without: Vec<&str> = promises::sections(&text).filter(|section| !proven.contains(section)).collect();
+    let problems = problems(&promises, &promises::rows(&index), |name| is_proof(&tests, name));
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+    let with_promises: BTreeSet<&str> = promises.iter().map(|promise| promise.section).collect();
+    let without: Vec<&str> = promises::sections(&page).filter(|name| !with_promises.contains(name)).collect();
     assert!(without.is_empty(), "sections without a promise: {without:?}");
 }
 
-/// Whether a name stands for tests: a path of them, a file that holds some, a test program or a test by its name alone.
+/// Lists promises without an id or a test, ids that stand twice, rows of no promise, and names that prove nothing.
+fn problems(
+    promises: &[promises::Promise<'_>],
+    rows: &[(&str, Vec<String>)],
+    is_proof: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let (mut problems, mut ids, mut proven) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for promise in promises {
+        if promise.id.is_empty() {
+            problems.push(format!("SEMANTICS.md:{}: no id", promise.line));
+        } else if !ids.insert(promise.id) {
+            problems.push(format!("SEMANTICS.md:{}: {} stands twice", promise.line, promise.id));
+        }
+    }
+    for (id, names) in rows {
+        if !ids.contains(id) {
+            problems.push(format!("{INDEX}: {id} is no promise"));
+        }
+        if !proven.insert(*id) {
+            problems.push(format!("{INDEX}: {id} stands twice"));
+        }
+        if names.is_empty() {
+            problems.push(format!("{INDEX}: {id} has no test"));
+        }
+        let lost = names.iter().filter(|name| !is_proof(name));
+        problems.extend(lost.map(|name| format!("{INDEX}: {id} names {name}, which is no test")));
+    }
+    problems.extend(ids.difference(&proven).map(|id| format!("{INDEX}: {id} has no row")));
+    problems
+}
+
+/// Tells if a name stands for tests: a path of them, a file that holds some, a test program or a test by its name alone.
 fn is_proof(tests: &Tests, name: &str) -> bool {
     match name {
         path if is_path(path) => tests.has(path),
@@ -71,7 +103,7 @@ fn is_proof(tests: &Tests, name: &str) -> bool {
     }
 }
 
-/// What stands in backticks and is a path of tests, as in `store: s3::get::*`.
+/// The texts in backticks that are paths of tests, as in `store: s3::get::*`.
 fn names(text: &str) -> BTreeSet<String> {
     let names = promises::quoted(text);
     names.filter(|name| is_path(name) && !EXPLAINED.contains(&name.as_str())).collect()
@@ -95,18 +127,30 @@ fn a_name_that_nobody_has_any_more_is_found() {
     assert!(tests.has("semantics::a_name_that_nobody_has_any_more_is_found") && tests.has("semantics::*"));
     assert!(!tests.has("semantics::a_name_that_nobody_has") && !tests.has("elsewhere::*"));
     assert!(!tests.has("semantics::all_tests"), "a function that is no test proves nothing");
-    assert!(tests.has_alone("every_promise_names_tests_that_are_there") && !tests.has_alone("all_tests"));
+    assert!(tests.has_alone("every_promise_has_tests_that_are_there") && !tests.has_alone("all_tests"));
     assert_eq!(names("`a::b_c`, `A::b`, `x`, `store: s3::*`, `object-store: a::b`").len(), 3);
 }
 
 #[test]
 fn a_promise_without_a_test_is_found() {
-    let page = "# Page\n## One\n- It holds. — `a::b`\n- It holds too,\n  and also here. —\n  `c` (often), `d/e.rs`\n\n  | table |\n\n\
-                ## Two\n- Nobody looks.\n- It is `a::b` and not proven.\n- Prose — behind `a::b` a dash.\n## Three\n";
-    let found = promises::of(page);
-    let problems: Vec<_> = found.iter().map(|promise| promise.problem(|_| true).is_some()).collect();
-    assert_eq!(problems, [false, false, true, true, true]);
-    assert_eq!(found[1].line, 4);
-    assert!(found[1].problem(|name| name != "d/e.rs").is_some_and(|why| why.contains("d/e.rs")));
+    let page = "# Page\n1. Not a promise\n## One\n- **AB-1** It holds.\n- **AB-2** It holds too.\n- No id.\n\
+                ## Two\n- **AB-1** Again.\n- **AB-3** Not in the index.\n## Three\n";
+    let index = "| promise | tests |\n|---|---|\n| AB-1 | `a::b`, `c: d` |\n| AB-2 | none |\n| AB-4 | `a::b` |\n| AB-4 | `e` |\n";
+    let promises = promises::of(page);
+    let ids: Vec<&str> = promises.iter().map(|promise| promise.id).collect();
+    assert_eq!(ids, ["AB-1", "AB-2", "", "AB-1", "AB-3"]);
+    assert_eq!(promises[4], promises::Promise { id: "AB-3", section: "Two", line: 9 });
     assert_eq!(promises::sections(page).collect::<Vec<_>>(), ["One", "Two", "Three"]);
+    let problems = problems(&promises, &promises::rows(index), |name| name != "c: d");
+    let expected = [
+        "SEMANTICS.md:6: no id",
+        "SEMANTICS.md:8: AB-1 stands twice",
+        "docs/semantics-tests.md: AB-1 names c: d, which is no test",
+        "docs/semantics-tests.md: AB-2 has no test",
+        "docs/semantics-tests.md: AB-4 is no promise",
+        "docs/semantics-tests.md: AB-4 is no promise",
+        "docs/semantics-tests.md: AB-4 stands twice",
+        "docs/semantics-tests.md: AB-3 has no row",
+    ];
+    assert_eq!(problems, expected);
 }

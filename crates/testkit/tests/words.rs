@@ -1,4 +1,4 @@
-//! Each word of the code has one meaning (the glossary in ARCHITECTURE.md). Words that were given up, because they had several
+//! Each word of the code has one meaning (docs/words.md). Words that were given up, because they had several
 //! or because the field has another one, don't come back as names.
 
 use std::fs;

@@ -4,7 +4,7 @@ CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector,laneway-object-store/opendal-transport
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python jvm consumers soak fuzz lint platforms bench docs public-api interop
+.PHONY: help demo test python jvm consumers soak fuzz lint prose platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,13 +41,17 @@ soak: ## run the dispatcher against 100000 random networks, kill transfers at 20
 fuzz: ## feed every parser for a minute each (FUZZ_SECONDS), driven by libFuzzer
 	.ci/fuzz
 
-lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
+lint: ## formatting, prose, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check
+	.ci/prose --count
 	$(CARGO) clippy --workspace --all-targets $(BINDINGS) --locked -- -D warnings
 	$(CARGO) clippy -p laneway-cli --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(BINDINGS) --locked
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny --locked check bans licenses sources
+
+prose: ## list long sentences, awkward openings and long names of tests
+	.ci/prose
 
 platforms: ## check the program for macOS, and test what replaces Linux's socket options elsewhere
 	.ci/platforms

@@ -6,4 +6,4 @@ mod parse;
 mod show;
 
 pub use parse::{LOSS_MAX, Unreadable, parse_duration, parse_loss, parse_rate, parse_size};
-pub use show::{count, duration, link_rate, rate, readable_size, short, size};
+pub use show::{count, duration, grouped, link_rate, rate, readable_size, short, size};

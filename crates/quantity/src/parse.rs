@@ -102,7 +102,7 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
 
 /// Returns whether a unit is one of rclone's, which are powers of 1024.
 fn is_letter(unit: &str) -> bool {
-    matches!(unit, "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T")
+    matches!(unit, "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T" | "Ki" | "Mi" | "Gi" | "Ti")
 }
 
 fn byte_scale(unit: &str) -> Option<f64> {
@@ -120,6 +120,13 @@ fn byte_scale(unit: &str) -> Option<f64> {
         "TB" => 1e12,
         "GiB" => 1073741824.0,
         "TiB" => 1099511627776.0,
+        // As rclone prints and reads them.
+        "Ki" => 1024.0,
+        "Mi" => 1048576.0,
+        "Gi" => 1073741824.0,
+        "Ti" => 1099511627776.0,
+        "PB" => 1e15,
+        "P" | "p" | "Pi" | "PiB" => 1125899906842624.0,
         _ => return None,
     })
 }
@@ -149,6 +156,7 @@ mod tests {
         assert_eq!(parse_rate("100MB/s").unwrap(), 100_000_000);
         assert_eq!(parse_rate("1MiB/s").unwrap(), 1 << 20);
         assert_eq!(parse_rate("10M").unwrap(), 10 << 20);
+        assert_eq!(parse_rate("10Mi").unwrap(), 10 << 20);
     }
 
     #[test]
@@ -160,6 +168,7 @@ mod tests {
             [parse_size("1k").unwrap(), parse_size("50M").unwrap(), parse_size("10G").unwrap()],
             [1 << 10, 50 << 20, 10 << 30]
         );
+        assert_eq!([parse_size("1Ki").unwrap(), parse_size("2P").unwrap()], [1 << 10, 2 << 50]);
     }
 
     #[test]

@@ -17,6 +17,19 @@ pub fn readable_size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") }
 }
 
+/// A number with a comma between each three digits: `4,218`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Bytes over a time as a rate: `9.96 MiB/s`. Over no time at all there is no rate.
 pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     let seconds = time.as_secs_f64();
@@ -92,6 +105,14 @@ fn digits(value: f64, whole: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comma_stands_between_each_three_digits() {
+        assert_eq!(
+            [0, 999, 1000, 4_218, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "4,218", "1,234,567"]
+        );
+    }
 
     #[test]
     fn sizes_are_shown_with_about_three_digits() {

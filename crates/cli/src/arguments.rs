@@ -2,13 +2,15 @@
 
 pub(crate) mod encryption;
 pub(crate) mod environment;
+pub(crate) mod examples;
 pub(crate) mod filters;
 pub(crate) mod inventory;
 pub(crate) mod manifest;
-mod mistakes;
+pub(crate) mod mistakes;
 pub(crate) mod names_from;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
+pub(crate) mod topics;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -26,15 +28,16 @@ use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
 use crate::verbs::{
-    cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync, verify,
+    cat, completions, cp, du, hash, help, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync, verify,
 };
 use crate::{exit, version};
 
-/// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
-/// as the network allows.
+/// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
-/// Objects are named gs://bucket/key and s3://bucket/key; everything else is a local path, and - is stdin or stdout.
-/// Wildcards are * (within a folder), ** (across folders) and ?.
+/// Laneway also talks to any other store that speaks one of these two protocols. It verifies every copy by checksum, chooses the number of
+/// connections by itself, and continues interrupted copies.
+///
+/// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Everything else is a local path; - is standard input or output.
 #[derive(Parser, Debug)]
 #[command(name = "laneway", version, long_version = version::LONG, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -44,7 +47,7 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
 }
 
-// One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
+// One verb, one file in `verbs`. The first paragraph of its options is the verb's short help.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     #[command(alias = "copy")]
@@ -74,59 +77,150 @@ pub(crate) enum Verb {
     Bench(bench::Bench),
     Completions(completions::Completions),
     Man(man::Man),
+    Help(help::Help),
 }
 
-/// Options that every verb understands. Under its heading an option joins the short help of the verbs that it means
-/// something to ([`relevance`]).
+/// Options that every verb accepts. The help of a verb shows those that have an effect on it ([`relevance`]).
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Options {
-    /// Print one JSON object a line on stdout
-    #[arg(long, global = true, help_heading = "Output")]
-    pub(crate) json: bool,
-    /// Print at the end what it took: connections, requests, waits, bytes, CPU time, and their cost at list price
-    #[arg(long, global = true, help_heading = "Output")]
-    pub(crate) stats: bool,
     /// Print failures only
+    ///
+    /// Example: laneway cp -q -r photos gs://my-bucket/photos
     #[arg(long, short, alias = "only-show-errors", global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Draw no progress bar
-    #[arg(long, global = true, help_heading = "Output")]
-    pub(crate) no_progress: bool,
-    /// Say more on stderr: each object, connection and retry, then (-vv) each request; LANEWAY_LOG=debug does the same for
-    /// logs
+    /// Print each object, connection and retry on stderr; -vv also prints each request
+    ///
+    /// LANEWAY_LOG=debug sets the same for every command.
+    ///
+    /// Example: laneway cp -v photo.jpg gs://my-bucket/
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
     pub(crate) verbose: u8,
+    /// Print one JSON object per line on stdout
+    ///
+    /// `laneway help json` describes the fields.
+    ///
+    /// Example: laneway ls -r --json gs://my-bucket
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Print statistics at the end: connections, requests, waits, bytes, CPU time and the list price of the requests
+    ///
+    /// Example: laneway cp --stats -r photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long, global = true, help_heading = "Output")]
+    pub(crate) stats: bool,
+    /// Hide the progress bar
+    ///
+    /// The bar is only drawn on a terminal.
+    ///
+    /// Example: laneway cp --no-progress -r photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long, global = true, help_heading = "Output")]
+    pub(crate) no_progress: bool,
 
-    /// Open at most so many connections (never needed for speed)
-    #[arg(long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
-    pub(crate) max_connections: Option<usize>,
-    /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
+    /// Limit throughput to RATE: 10M, 10MiB/s, 1Gbit/s
+    ///
+    /// A letter alone is binary as in rclone: 10M is 10 MiB/s.
+    ///
+    /// Example: laneway cp --bandwidth-limit 10M -r photos gs://my-bucket/photos
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
-    /// Give up when nothing has come from a server for so long, though it was asked again and again: 30s, 10m; 0 tries
-    /// nothing again [default: 2m, and 15s for a server that has never answered]
-    #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
+    /// Open at most N connections; speed never needs this
+    ///
+    /// Example: laneway cp --max-connections 8 -r photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
+    pub(crate) max_connections: Option<usize>,
+    /// Give up after retrying for TIME without a response: 30s, 10m [default: 2m, or 15s for a server that has never answered]
+    ///
+    /// 0 disables retries. LANEWAY_RETRY_FOR sets the same for every command.
+    ///
+    /// Example: laneway ls --retry-for 30s gs://my-bucket
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
-    /// Send a header with each request for an object; may be given several times
-    #[arg(long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
+    /// Send this header with each request for an object; repeat for more
+    ///
+    /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
+    #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
     pub(crate) headers: Vec<(String, String)>,
-    /// Trust the certificates in this PEM file too; may be given several times (AWS_CA_BUNDLE and SSL_CERT_FILE are
-    /// heard as well)
-    #[arg(long = "ca-cert", value_name = "FILE", global = true, help_heading = "Network")]
+    /// Also trust the certificates in this PEM file; repeat for more
+    ///
+    /// AWS_CA_BUNDLE and SSL_CERT_FILE work too.
+    ///
+    /// Example: laneway ls --ca-cert company-ca.pem s3://my-bucket
+    #[arg(
+        hide_short_help = true,
+        long = "ca-cert",
+        value_name = "FILE",
+        global = true,
+        help_heading = "Network"
+    )]
     pub(crate) ca_certs: Vec<PathBuf>,
 
     /// Send no credentials
+    ///
+    /// Public buckets need none.
+    ///
+    /// Example: laneway ls --anonymous gs://gcp-public-data-landsat
     #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Where gs:// leads, instead of STORAGE_EMULATOR_HOST or Google's own
-    #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
+    /// Use this AWS profile, and only its credentials
+    ///
+    /// It takes the place of AWS_PROFILE.
+    ///
+    /// Example: laneway ls --profile work s3://my-bucket
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
+    pub(crate) profile: Option<String>,
+    /// Use this AWS region
+    ///
+    /// It takes the place of AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
+    ///
+    /// Example: laneway mb --region eu-west-1 s3://my-bucket
+    #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
+    pub(crate) region: Option<String>,
+    /// Use this Google Cloud project to list and make buckets
+    ///
+    /// It takes the place of GOOGLE_CLOUD_PROJECT.
+    ///
+    /// Example: laneway ls --project my-project gs://
+    #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
+    pub(crate) project: Option<String>,
+    /// Bill requests to this Google Cloud project
+    ///
+    /// Requester-pays buckets need it.
+    ///
+    /// Example: laneway cp --user-project my-project gs://their-bucket/key .
+    #[arg(
+        hide_short_help = true,
+        long,
+        alias = "billing-project",
+        value_name = "PROJECT",
+        global = true,
+        help_heading = "Store"
+    )]
+    pub(crate) user_project: Option<String>,
+    /// Accept the costs of a requester-pays bucket on S3
+    ///
+    /// Example: laneway cp --request-payer s3://their-bucket/key .
+    #[arg(hide_short_help = true, long, global = true, help_heading = "Store")]
+    pub(crate) request_payer: bool,
+    /// Send gs:// requests to this server
+    ///
+    /// It takes the place of STORAGE_EMULATOR_HOST.
+    ///
+    /// Example: laneway ls --gcs-endpoint http://localhost:4443 gs://my-bucket
+    #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
-    /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the AWS profile's or Amazon's own
+    /// Send s3:// requests to this server
+    ///
+    /// It takes the place of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
+    ///
+    /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
-    /// Where an S3 bucket's name stands: path (https://host/bucket/key) or virtual (https://bucket.host/key), instead of
-    /// what the AWS profile says or the endpoint suggests
+    /// Put S3 bucket names into the path (https://host/bucket/key) or into the host name (virtual: https://bucket.host/key)
+    ///
+    /// By default the AWS profile decides, then the endpoint.
+    ///
+    /// Example: laneway ls --s3-addressing path s3://my-bucket
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "path|virtual",
         value_enum,
@@ -135,20 +229,10 @@ pub(crate) struct Options {
         help_heading = "Store"
     )]
     pub(crate) s3_addressing: Option<Addressing>,
-    /// AWS profile, whose credentials and no others are used, instead of AWS_PROFILE
-    #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
-    pub(crate) profile: Option<String>,
-    /// AWS region, instead of AWS_REGION, AWS_DEFAULT_REGION or the AWS profile's
-    #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
-    pub(crate) region: Option<String>,
-    /// Google Cloud project that is billed for the requests
-    #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
-    pub(crate) user_project: Option<String>,
-    /// Accept the costs of a requester-pays bucket on S3
-    #[arg(long, global = true, help_heading = "Store")]
-    pub(crate) request_payer: bool,
     /// Encrypt new objects with this key of the store's key management service
-    #[arg(long, value_name = "KEY", global = true, help_heading = relevance::NEW_OBJECTS)]
+    ///
+    /// Example: laneway cp --kms-key alias/my-key file s3://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "KEY", global = true, help_heading = relevance::NEW_OBJECTS)]
     pub(crate) kms_key: Option<String>,
     #[command(flatten)]
     pub(crate) encryption: EncryptionOptions,
@@ -162,9 +246,11 @@ pub(crate) fn command() -> Command {
 /// The whole definition, for the manual, which lists every option of every verb.
 pub(crate) fn whole() -> Command {
     let statuses = exit::sentence();
+    let topics = topics::sentence();
     Arguments::command()
-        .after_long_help(format!("{}\n\n{statuses}", environment::help()))
-        .after_help(statuses)
+        .disable_help_subcommand(true)
+        .after_long_help(format!("{}\n\n{topics}\n{statuses}", environment::help()))
+        .after_help(format!("{topics}\n{statuses}"))
 }
 
 /// Reads a command line.
@@ -192,7 +278,8 @@ pub(crate) use mistakes::explained;
 /// # Errors
 /// As [`parsed`].
 pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<Verb, clap::Error> {
-    let mut command = Verb::augment_subcommands(Command::new("laneway").subcommand_required(true));
+    let command = Command::new("laneway").subcommand_required(true).disable_help_subcommand(true);
+    let mut command = Verb::augment_subcommands(command);
     let matches = command.try_get_matches_from_mut(line)?;
     Verb::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
@@ -204,12 +291,23 @@ pub(crate) enum Addressing {
     Virtual,
 }
 
-/// What `-h` prints of a verb.
+/// Returns the text that `-h` prints of a verb.
 pub(crate) fn short_help(verb: &str) -> String {
     let mut command = command();
-    // Building fills in the options that every verb understands.
+    // Building fills in the options that every verb accepts.
     command.build();
     command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
+}
+
+/// Returns the text that `--help` prints of a verb, or of one below it; of the program without a verb. `None` for an unknown one.
+pub(crate) fn long_help(verb: &[String]) -> Option<String> {
+    let mut command = command();
+    command.build();
+    let mut named = &mut command;
+    for name in verb {
+        named = named.find_subcommand_mut(name)?;
+    }
+    Some(named.render_long_help().to_string())
 }
 
 /// Reads `K=V`.

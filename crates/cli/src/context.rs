@@ -147,6 +147,7 @@ impl Context {
         client = with(client, options.s3_endpoint, ClientBuilder::s3_endpoint);
         client = with(client, options.profile, ClientBuilder::profile);
         client = with(client, options.region, ClientBuilder::region);
+        client = with(client, options.project, ClientBuilder::project);
         client = with(client, options.user_project, ClientBuilder::user_project);
         client = with(client, options.kms_key, ClientBuilder::kms_key);
         client = with(client, options.max_connections, ClientBuilder::connections_max);

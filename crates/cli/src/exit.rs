@@ -3,7 +3,7 @@
 /// Each status and what it says, as help and the manual have it.
 pub(crate) const STATUSES: &[(&str, &str)] = &[
     ("0", "all done"),
-    ("1", "something failed (the rest is done)"),
+    ("1", "something failed, the rest is done"),
     ("2", "bad usage"),
     ("130", "interrupted"),
 ];
@@ -11,7 +11,7 @@ pub(crate) const STATUSES: &[(&str, &str)] = &[
 /// The statuses in one sentence.
 pub(crate) fn sentence() -> String {
     let lines: Vec<_> = STATUSES.iter().map(|(status, meaning)| format!("{status} {meaning}")).collect();
-    format!("Exit status: {}.", lines.join(", "))
+    format!("Exit status: {}.", lines.join("; "))
 }
 
 /// The exit statuses that scripts may rely on.

@@ -102,7 +102,7 @@ impl Alone {
         let canceller = job.canceller();
         let interrupt = Interrupt::listen(move || {
             canceller.cancel();
-            complain("stopping in good order; press Ctrl-C again to stop at once");
+            complain("stopping; press Ctrl-C again to stop at once");
         })?;
         Ok(Self { ticker, _interrupt: interrupt })
     }
@@ -202,14 +202,15 @@ fn print_end(
         say(&stats.table());
     }
     if summary.interrupted {
+        let whole = if wording.moves_bytes { "No partial files. " } else { "" };
         let kept = match summary.kept_bytes {
             0 => String::new(),
-            bytes => format!("; {} of large ones are kept and not moved again", quantity::size(bytes)),
+            bytes => format!("; {} of partial transfers will be reused", quantity::size(bytes)),
         };
-        complain(&format!("{}{kept}", wording.resume));
+        complain(&format!("interrupted. {whole}{}{kept}.", wording.resume));
     } else if summary.stopped && summary.kept_bytes > 0 {
         let kept = quantity::size(summary.kept_bytes);
-        say(&format!("{kept} of large ones are kept; the same command goes on with them"));
+        say(&format!("{kept} of partial transfers are kept; run the same command to continue"));
     }
     context.output.flush()
 }

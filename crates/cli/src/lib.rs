@@ -104,6 +104,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Bench(verb) => verb.run(context),
         Verb::Completions(verb) => verb.run(context),
         Verb::Man(verb) => verb.run(context),
+        Verb::Help(verb) => verb.run(context),
     }
 }
 

@@ -44,10 +44,10 @@ impl Change {
         let after = quantity::duration(self.after);
         match self.is_away {
             _ if !self.source.is_empty() => {
-                format!("waiting for credentials: {} hasn't answered for {after}", self.source)
+                format!("waiting for credentials: {} has not answered for {after}", self.source)
             }
             true => format!(
-                "retrying: {}; for up to {} without an answer",
+                "retrying: {}; gives up after {} (--retry-for)",
                 self.cause,
                 quantity::duration(self.retry_for)
             ),
@@ -125,7 +125,8 @@ mod tests {
             ..Change::default()
         };
         assert!(
-            away.line().starts_with("retrying: http://h (127.0.0.1:1) can't be reached: refused; for up to ")
+            away.line()
+                .starts_with("retrying: http://h (127.0.0.1:1) can't be reached: refused; gives up after ")
         );
         let back =
             Change { origin: "http://h".to_owned(), after: Duration::from_secs(6), ..Change::default() };
@@ -137,7 +138,7 @@ mod tests {
         };
         assert!(
             slow.line()
-                .starts_with("waiting for credentials: credential_process of profile \"p\" hasn't answered"),
+                .starts_with("waiting for credentials: credential_process of profile \"p\" has not answered"),
             "{}",
             slow.line()
         );

@@ -9,6 +9,7 @@ pub(crate) mod cp;
 pub(crate) mod demo;
 pub(crate) mod du;
 pub(crate) mod hash;
+pub(crate) mod help;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod mb;

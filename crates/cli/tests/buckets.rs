@@ -75,7 +75,7 @@ fn a_bucket_of_s3_is_made_in_the_region_that_is_asked_and_nowhere_else() {
 fn on_gcs_a_project_has_to_be_known() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY).without("GOOGLE_CLOUD_PROJECT");
-    laneway.run(["mb", "gs://lake-2"]).exits(1).complains(&["which project's bucket"]);
+    laneway.run(["mb", "gs://lake-2"]).exits(1).complains(&["no Google Cloud project is set"]);
 }
 
 #[test]

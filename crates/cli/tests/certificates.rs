@@ -87,14 +87,14 @@ fn each_certificate_that_is_not_to_be_trusted_is_refused_with_its_cause() {
         (
             params("elsewhere.test", "other host"),
             Some(&trusted),
-            &["certificate is another host's", "elsewhere.test"],
+            &["certificate is for another host", "elsewhere.test"],
         ),
-        (params("localhost", "itself"), None, &["certificate is signed by itself", "--ca-cert"]),
-        (own_authority, None, &["certificate is signed by itself"]),
+        (params("localhost", "itself"), None, &["certificate is self-signed", "--ca-cert"]),
+        (own_authority, None, &["certificate is self-signed"]),
         (
             params("localhost", "unknown root"),
             Some(&unknown),
-            &["certificate is of an unknown authority", "--ca-cert"],
+            &["certificate comes from an unknown authority", "--ca-cert"],
         ),
     ];
     for (params, issuer, words) in cases {

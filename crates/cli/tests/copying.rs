@@ -445,7 +445,7 @@ fn quoted_wildcards_in_local_paths_mean_the_files_that_match() {
     assert!(endpoint.folder().join("logs/c.txt").is_file() && !endpoint.folder().join("logs/a.gz").exists());
 
     let run = laneway.run(["cp", "logs/*", "gs://bucket/three/"]).succeeds();
-    assert!(run.stderr.contains("logs/deep: left out: it is a directory"), "{}", run.stderr);
+    assert!(run.stderr.contains("logs/deep: skipped: it is a directory"), "{}", run.stderr);
     laneway
         .run(["cp", "logs/*.none", "gs://bucket/"])
         .exits(1)

@@ -44,7 +44,7 @@ fn an_interrupted_download_leaves_the_old_file_and_says_how_to_go_on() {
     let run = running.end().exits(130);
     let rest = rest.join().expect("the reader ends");
     assert!(rest.contains(r#""interrupted":true"#), "{rest}");
-    assert!(run.stderr.contains("with -n does the rest"), "{}", run.stderr);
+    assert!(run.stderr.contains("Run the same command with -n to continue"), "{}", run.stderr);
     assert_eq!(fs::read(endpoint.folder().join("in/big")).expect("read"), b"old");
     assert_eq!(fs::read(endpoint.folder().join("in/a-small")).expect("read"), b"x");
     assert_eq!(

@@ -88,6 +88,21 @@ fn buckets_are_listed_by_the_scheme_alone() {
 }
 
 #[test]
+fn without_a_url_the_buckets_of_each_store_that_is_set_up_are_listed() {
+    let (_endpoint, laneway) = stocked();
+    let both = laneway.run(["ls", "--project", "p"]).succeeds().lines();
+    assert_eq!(both, ["gs://bucket/", "s3://bucket/"]);
+    let run = laneway.run(["ls"]).succeeds();
+    assert_eq!(run.lines(), ["s3://bucket/"]);
+    run.complains(&["gs:// is skipped", "--project"]);
+    let bare = laneway.without("AWS_ACCESS_KEY_ID").without("AWS_SECRET_ACCESS_KEY");
+    let run = bare.run(["ls"]).exits(1);
+    for says in ["--project", "laneway help credentials", "no store is set up"] {
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_listing_for_programs_has_a_record_for_each_entry() {
     let (_endpoint, laneway) = stocked();
     for scheme in SCHEMES {
@@ -337,11 +352,10 @@ fn h_is_help_unless_a_long_listing_makes_it_sizes() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);
     endpoint.server().store().put("bucket", "k", &[0; 4700]).expect("stored");
-    for arguments in [&["ls", "-h"][..], &["ls", "-h", "gs://bucket"], &["ls", "-l", "-h"], &["ls", "--help"]]
-    {
+    for arguments in [&["ls", "-h"][..], &["ls", "-h", "gs://bucket"], &["ls", "--help"]] {
         let text = laneway.run(arguments).succeeds().text();
         assert!(
-            text.contains("Usage: laneway ls") && text.contains("--gcs-endpoint"),
+            text.contains("Usage: laneway ls") && text.contains("--s3-endpoint"),
             "{arguments:?}: {text}"
         );
     }
@@ -349,7 +363,10 @@ fn h_is_help_unless_a_long_listing_makes_it_sizes() {
     assert!(
         laneway.run(["ls", "-l", "--readable-sizes", "gs://bucket"]).succeeds().text().contains("4.59KiB")
     );
-    laneway.run(["ls"]).exits(2);
+    assert_eq!(
+        laneway.run(["ls", "-lh"]).succeeds().lines().last().map(|line| line.trim().to_owned()),
+        Some("s3://bucket/".to_owned())
+    );
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_server_that_does_not_come_back_ends_a_job_with_one_line_and_what_is_kept_of
     server.shutdown();
     let run = running.end().exits(1).complains(&["can't be reached"]);
     assert!(run.stderr.contains("0 files, 1 failed, 1 not done, "), "{}", run.stderr);
-    let kept = "of large ones are kept; the same command goes on with them";
+    let kept = "of partial transfers are kept; run the same command to continue";
     assert_eq!(run.stderr.lines().filter(|line| line.ends_with(kept)).count(), 1, "{}", run.stderr);
     assert!(claimed(&out) >= 12 * MIB);
 }

@@ -87,7 +87,10 @@ fn what_is_tried_again_is_told_before_it_fails() {
     let run = laneway.run(["cp", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
     let lines: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("retrying: ")).collect();
     let [line] = lines[..] else { panic!("one line says that it is away: {}", run.stderr) };
-    assert!(line.contains("127.0.0.1:1") && line.ends_with("; for up to 4.00 s without an answer"), "{line}");
+    assert!(
+        line.contains("127.0.0.1:1") && line.ends_with("; gives up after 4.00 s (--retry-for)"),
+        "{line}"
+    );
     let run = laneway.run(["cp", "-q", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     let run = laneway.run(["ls", "-v", "gs://bucket"].iter().chain(&dead)).exits(1);
@@ -208,7 +211,7 @@ fn every_record_has_its_urls_and_a_class_of_the_documented_list() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     for warning in warnings {
         assert!(warning["source"].as_str().is_some_and(|at| at.starts_with("d/")), "{warning}");
-        assert!(warning["warning"].as_str().is_some_and(|why| why.starts_with("left out: ")), "{warning}");
+        assert!(warning["warning"].as_str().is_some_and(|why| why.starts_with("skipped: ")), "{warning}");
     }
 
     for command in [
@@ -244,7 +247,7 @@ fn links_to_folders_are_entered_where_that_is_asked_for() {
     std::os::unix::fs::symlink("../d", endpoint.folder().join("tree/d")).expect("linked");
     let run = laneway.run(["cp", "-r", "tree", "gs://bucket/"]).succeeds();
     assert!(
-        run.stderr.contains("tree/d: left out: it is a link to a directory; --follow-symlinks"),
+        run.stderr.contains("tree/d: skipped: it is a link to a directory; --follow-symlinks"),
         "{}",
         run.stderr
     );
@@ -330,6 +333,16 @@ fn help_and_version_are_no_failures() {
     let (_endpoint, laneway) = stocked();
     assert!(laneway.run(["--help"]).succeeds().text().contains("Exit status"));
     assert!(laneway.run(["cp", "--help"]).succeeds().text().contains("--storage-class"));
+    assert!(laneway.run(["help", "cp"]).succeeds().text().contains("Examples:"));
+    for (topic, says) in [
+        ("urls", "gs://BUCKET/KEY"),
+        ("credentials", "AWS_PROFILE"),
+        ("patterns", "[a-z]"),
+        ("json", "not_found"),
+    ] {
+        assert!(laneway.run(["help", topic]).succeeds().text().contains(says), "{topic}");
+    }
+    laneway.run(["help", "upload"]).exits(2).complains(&["use cp", "credentials"]);
     let version = laneway.run(["--version"]).succeeds().text();
     assert!(
         version.starts_with("laneway ") && version.contains("\ncommit ") && version.contains("\nTLS rustls ")

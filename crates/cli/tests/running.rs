@@ -78,7 +78,7 @@ fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
     store.put("bucket", "none", b"x").expect("stored");
     // Done again, the move would fail: there is nothing any more.
     let again = run();
-    assert!(again.stderr.contains("1 command done, 3 done before, 1 failed"), "{}", again.stderr);
+    assert!(again.stderr.contains("1 command done, 3 already done, 1 failed"), "{}", again.stderr);
     let record = laneway.run(["run", "--json", "--manifest", "done", "lines"]).exits(1).record("commands");
     assert_eq!((&record["done"], &record["skipped"], &record["failed"]), (&0.into(), &4.into(), &1.into()));
     // What came anew is no longer what was removed.
@@ -89,7 +89,7 @@ fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
     laneway
         .run(["run", "--manifest", "other", "lines"])
         .exits(2)
-        .complains(&["other:1: this is no manifest", "nothing was done"]);
+        .complains(&["other:1: this is not a manifest", "nothing was done"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn prefixes_and_patterns_that_were_moved_or_removed_are_done_before() {
     assert!(run().contains("4 commands done"));
     for _ in 0..2 {
         let again = run();
-        assert!(again.contains("0 commands done, 4 done before"), "{again}");
+        assert!(again.contains("0 commands done, 4 already done"), "{again}");
     }
 }
 
@@ -140,12 +140,12 @@ fn a_line_that_is_done_is_left_out_after_a_look_at_its_source_and_at_its_own_sto
     assert!(run().contains("3 commands done"));
     let requests = endpoint.server().counters().requests;
     let again = run();
-    assert!(again.contains("0 commands done, 3 done before"), "{again}");
+    assert!(again.contains("0 commands done, 3 already done"), "{again}");
     assert_eq!(endpoint.server().counters().requests, requests + 1, "one HEAD of what came down");
     std::fs::write(at("file"), "changed").expect("written");
     store.put("bucket", "from", b"changed").expect("stored");
     let again = run();
-    assert!(again.contains("2 commands done, 1 done before"), "{again}");
+    assert!(again.contains("2 commands done, 1 already done"), "{again}");
     assert_eq!(store.read("bucket", "up").expect("stored"), b"changed");
     assert_eq!(std::fs::read(at("down")).expect("a file"), b"changed");
     let elsewhere = Endpoint::start(Wire::Plain);

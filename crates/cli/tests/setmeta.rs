@@ -119,7 +119,7 @@ fn on_gcs_a_change_is_no_new_generation_and_on_s3_it_is_a_version() {
 #[test]
 fn what_can_not_be_meant_is_refused() {
     let (_endpoint, laneway) = stocked();
-    laneway.run(["setmeta", "gs://bucket/site/a.html"]).exits(2).complains(&["nothing is to be changed"]);
+    laneway.run(["setmeta", "gs://bucket/site/a.html"]).exits(2).complains(&["nothing to change"]);
     laneway.run(["setmeta", "gs://bucket/site/", "--content-type", "a/b"]).exits(2).complains(&["-r"]);
     for scheme in SCHEMES {
         let none = format!("{scheme}://bucket/none");

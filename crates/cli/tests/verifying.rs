@@ -14,7 +14,7 @@ fn the_exit_status_and_the_last_line_say_whether_two_places_are_equal() {
         endpoint.server().store().put("bucket", key, b"x").expect("stored");
     }
     let equal = laneway.run(["verify", "gs://bucket/p", "s3://bucket/q"]).succeeds();
-    assert!(equal.stderr.starts_with("2 names equal by md5 in "), "{}", equal.stderr);
+    assert!(equal.stderr.starts_with("2 objects match by md5 in "), "{}", equal.stderr);
     endpoint.server().store().put("bucket", "q/a", b"yy").expect("stored");
     let differs = laneway
         .run(["verify", "--json", "s3://bucket/p", "s3://bucket/q", "--report", "report.csv"])
@@ -41,10 +41,16 @@ fn local_files_are_read_unless_that_is_declined() {
     for (bytes, url, sum) in [("AAAA", "gs://bucket/p", "crc32c"), ("AAAA", "s3://bucket/p", "md5")] {
         fs::write(endpoint.folder().join("tree/f"), bytes).expect("written");
         let equal = laneway.run(["verify", "tree", url]).succeeds();
-        assert!(equal.stderr.starts_with(&format!("1 name equal by {sum} in ")), "{}", equal.stderr);
+        assert!(equal.stderr.starts_with(&format!("1 object matches by {sum} in ")), "{}", equal.stderr);
         fs::write(endpoint.folder().join("tree/f"), "BBBB").expect("written");
         laneway.run(["verify", "tree", url]).exits(1).complains(&["p/f: its ", "differs from the source's"]);
         let unread = laneway.run(["verify", "--no-read", "tree", url]).succeeds();
-        assert!(unread.stderr.starts_with("1 name equal by size alone in "), "{}", unread.stderr);
+        assert!(
+            unread.stderr.starts_with(
+                "1 object matches by name and size (no checksums were available to compare) in "
+            ),
+            "{}",
+            unread.stderr
+        );
     }
 }

@@ -191,7 +191,8 @@ pub(crate) async fn with_timeout<T>(
             }
         }
     }
-    Err(Error::new(Kind::Timeout, format!("no progress for {timeout:?} while {doing}")))
+    let lacking = if doing.starts_with("waiting") { "response" } else { "progress" };
+    Err(Error::new(Kind::Timeout, format!("no {lacking} for {timeout:?} while {doing}")))
 }
 
 pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {

@@ -94,14 +94,14 @@ pub(crate) fn cause(why: &CertificateError) -> &'static str {
             "its certificate isn't valid yet; is this machine's clock right?"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is another host's"
+            "its certificate is for another host"
         }
         CertificateError::Revoked => "its certificate was revoked",
         CertificateError::UnknownIssuer => {
-            "its certificate is of an unknown authority (--ca-cert or AWS_CA_BUNDLE names a CA to trust)"
+            "its certificate comes from an unknown authority; if you trust it, give its CA with --ca-cert FILE or AWS_CA_BUNDLE"
         }
         CertificateError::Other(OtherError(cause)) if cause.is::<SelfSigned>() => {
-            "its certificate is signed by itself and not trusted (--ca-cert or AWS_CA_BUNDLE names one to trust)"
+            "its certificate is self-signed and not trusted; if you trust it, give it with --ca-cert FILE or AWS_CA_BUNDLE"
         }
         _ => "its certificate is not accepted",
     }

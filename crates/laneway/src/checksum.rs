@@ -219,7 +219,7 @@ impl Run {
     pub(crate) fn verify(&self, stored: &Checksums) -> Result<Verified, String> {
         let differs = |name: &str, ours: &[u8], theirs: &[u8]| {
             let (ours, theirs) = (written(ours), written(theirs));
-            Err(format!("the {name} of the bytes is {ours}, the store says {theirs}"))
+            Err(format!("the {name} of the bytes is {ours}, but the store reports {theirs}"))
         };
         if let (Some(ours), Some(theirs)) = (self.crc32c, stored.crc32c) {
             if ours != theirs {

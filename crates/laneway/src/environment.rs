@@ -45,7 +45,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
             Ok(time) => settings.set_retry_for(time),
             // What was read stays untold, as that of the other variables does.
             Err(_) => {
-                let why = "is no time: a number with ms, s, m or h, as in 90s, or 0".to_owned();
+                let why = "is not a time; write a number with ms, s, m or h, such as 90s, or 0".to_owned();
                 unreadable.push(Unreadable { name: RETRY_FOR, why });
             }
         }

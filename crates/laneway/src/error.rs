@@ -95,14 +95,14 @@ impl Error {
 
     /// A move whose copy could not be compared, so that its source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept: remove it yourself \
-                       once you have compared the two";
+        let message = "copied, but the store returned no checksum to verify the copy, so the source is kept; compare the two, \
+                       then remove the source yourself";
         Self::own(ErrorKind::Integrity, target, message)
     }
 
     /// A move whose source was replaced after it had been copied, so that it stays.
     pub(crate) fn replaced(target: impl Into<String>) -> Self {
-        Self::source(target, "copied, but it was replaced meanwhile, and what is there now is kept")
+        Self::source(target, "copied, but the source was replaced meanwhile; the new version is kept")
     }
 
     /// Nothing is there.
@@ -334,7 +334,7 @@ impl fmt::Display for Error {
         }?;
         match self.0.kept {
             0 => Ok(()),
-            bytes => write!(f, " ({bytes} bytes are kept, the same command goes on from there)"),
+            bytes => write!(f, " ({bytes} bytes are kept; run the same command to continue from there)"),
         }
     }
 }

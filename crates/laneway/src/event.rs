@@ -32,7 +32,7 @@ pub struct Warning {
 impl Warning {
     /// A path that is no part of the job, although it lies where the job looks.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
-        Self { target: path.display().to_string(), message: format!("left out: {why}") }
+        Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }
 }
 

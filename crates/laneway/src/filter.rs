@@ -75,7 +75,7 @@ impl Filter {
                 continue;
             }
             self =
-                self.line(line).map_err(|_| Error::usage(line, format!("line {number} holds no pattern")))?;
+                self.line(line).map_err(|_| Error::usage(line, format!("line {number} is not a pattern")))?;
         }
         Ok(self)
     }
@@ -165,7 +165,7 @@ impl Filter {
         let is_folder = glob.ends_with('/');
         let plain = glob.trim_matches('/');
         if plain.is_empty() {
-            return Err(Error::usage(glob, "is no pattern of names to include or exclude"));
+            return Err(Error::usage(glob, "is not a pattern of names"));
         }
         let glob = Pattern::parse(plain).map_or_else(|| Glob::Text(plain.to_owned()), Glob::Pattern);
         self.rules.push(Rule { takes, glob, start, is_folder });

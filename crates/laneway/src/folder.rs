@@ -175,11 +175,11 @@ impl Folder {
             match (e, statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s))) {
                 (_, Ok(FileType::Symlink)) => Error::refused(
                     path.display().to_string(),
-                    "is a symbolic link, through which nothing below the destination is written",
+                    "is a symbolic link; nothing is written through links below the destination",
                 ),
                 (_, Ok(FileType::RegularFile)) => Error::refused(
                     path.display().to_string(),
-                    "is a file, and a directory of that name is needed",
+                    "is a file, but a directory of that name is needed",
                 ),
                 (e, _) => Error::local(path, "can't be opened as a directory", e),
             }
@@ -355,7 +355,7 @@ mod tests {
         let staged = place(&folder, "f").stage(1).unwrap();
         std::fs::write(dir.path().join("f"), b"theirs").unwrap();
         let error = staged.commit(only_absent).unwrap_err();
-        assert!(error.is_precondition() && error.to_string().contains("left as it is"), "{error}");
+        assert!(error.is_precondition() && error.to_string().contains("left unchanged"), "{error}");
         drop(staged);
         assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"theirs");
         place(&folder, "g").stage(1).unwrap().commit(only_absent).unwrap();

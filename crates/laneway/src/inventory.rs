@@ -162,7 +162,7 @@ impl Taker {
         match bucket == expected {
             true => Ok(()),
             false => {
-                let why = format!("this is the inventory of another bucket, {bucket}, and not of {expected}");
+                let why = format!("this inventory is of bucket {bucket}, not of {expected}");
                 Err(Error::refused(format!("{}:{line}", self.batch.file), why))
             }
         }
@@ -181,7 +181,7 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
     let mut whole = first;
     input.take(MANIFEST_MAX).read_to_end(&mut whole).map_err(failed)?;
     let manifest: serde_json::Value = serde_json::from_slice(&whole).map_err(|_| {
-        let why = "is neither an inventory's manifest.json nor what ls -r --json prints";
+        let why = "is neither an inventory's manifest.json nor the output of ls -r --json";
         Error::refused(opener.origin.name(), why)
     })?;
     match taker.place.provider {
@@ -189,7 +189,7 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
         Provider::Gcs => gcs::read(opener, manifest, taker),
         _ => Err(Error::refused(
             opener.origin.name(),
-            "this is a cloud's manifest.json; of this store only what ls -r --json prints is read",
+            "this is a cloud's manifest.json; for this store, give the output of ls -r --json",
         )),
     }
 }

@@ -202,7 +202,7 @@ struct What {
 
 async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
-        return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
+        return Err(Error::usage(request.at.to_string(), "only objects in a store can be listed").into());
     };
     request.check()?;
     if let Some(inventory) = &request.inventory {

@@ -301,7 +301,7 @@ impl Objects {
         }
         if source.all_versions {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);
-            return Err(Error::not_found(target, "there is no version of it"));
+            return Err(Error::not_found(target, "it has no versions"));
         }
         if source.recursive && source.key.ends_with('/') {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);

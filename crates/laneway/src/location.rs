@@ -139,7 +139,7 @@ impl FromStr for Location {
             }
             _ => {
                 let message =
-                    format!("unknown scheme {scheme}:// (there are gs://, s3://, file:// and plain paths)");
+                    format!("unknown scheme {scheme}://; use gs://, s3://, file:// or a plain path");
                 return Err(Error::usage(without_secrets(scheme, rest), message));
             }
         };
@@ -148,7 +148,7 @@ impl FromStr for Location {
             _ => rest.split_once('/').unwrap_or((rest, "")),
         };
         if names_user(provider, bucket, key) {
-            return Err(Error::usage(without_secrets(scheme, rest), "a URL takes no user and no password"));
+            return Err(Error::usage(without_secrets(scheme, rest), "a URL can't hold a user or a password"));
         }
         if bucket.is_empty() && !key.is_empty() {
             return Err(Error::usage(text, "the URL names no bucket"));
@@ -156,7 +156,7 @@ impl FromStr for Location {
         if Pattern::parse(bucket).is_some() {
             // A `?` may be the beginning of a signature.
             let named = without_secrets(scheme, rest);
-            return Err(Error::usage(named, "wildcards are for keys, not for the names of buckets"));
+            return Err(Error::usage(named, "wildcards match keys, not names of buckets"));
         }
         Ok(match versioned(provider, key) {
             Some((key, version)) => {

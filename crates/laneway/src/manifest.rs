@@ -201,10 +201,7 @@ impl Opened {
         let mut found = read(&path, &file, subject, targets)?;
         let mut warning = None;
         if let Some(torn) = found.torn.take() {
-            warning = Some(format!(
-                "line {} is torn, as a killed process leaves its last one: it counts as not written",
-                torn.number
-            ));
+            warning = Some(format!("line {} is incomplete, as after a crash, and is ignored", torn.number));
             if !dry_run {
                 file.set_len(torn.start).map_err(failed)?;
             }
@@ -329,7 +326,7 @@ fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> R
             }
             // Whatever else a file may hold that has no line: it is not ours to cut.
             (false, false) if !subject.line().starts_with(&line.bytes) => {
-                return Err(refused(1, "this is no manifest".to_owned()));
+                return Err(refused(1, "this is not a manifest".to_owned()));
             }
             (_, false) => found.torn = Some(line),
             (true, true) => {

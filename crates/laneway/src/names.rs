@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 /// Why a name is refused that a file system takes for one that it has.
-pub(crate) const FOLDED: &str =
-    "the destination takes it for another one's, whose name differs in case alone";
+pub(crate) const FOLDED: &str = "the destination has a name that differs only in case";
 
 /// Destinations already taken. Names are remembered by 64 bits of a keyed hash, 8 to 16 bytes each: among ten million
 /// names the chance that two are mistaken for one is about 1 in 400,000.

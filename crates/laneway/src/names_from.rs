@@ -119,9 +119,9 @@ pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Opti
     let name = text.trim_start_matches('/');
     match reading {
         _ if name.is_empty() => Err("the line names nothing"),
-        Reading::Exact if name != whole => Err(
-            "the line begins or ends with space, or begins with a slash, and what is removed has to be named as it is",
-        ),
+        Reading::Exact if name != whole => {
+            Err("the line begins or ends with a space, or begins with a slash; names to remove must be exact")
+        }
         Reading::Exact | Reading::Rclone => Ok(Some(name.to_owned())),
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(read("a b/c"), Ok(Some("a b/c".to_owned())));
         assert_eq!((read("  "), read("# a")), (Ok(None), Ok(None)));
         for other in [" a", "a ", "a\t", "/a", "//a"] {
-            assert!(read(other).unwrap_err().contains("as it is"), "{other:?}");
+            assert!(read(other).unwrap_err().contains("must be exact"), "{other:?}");
         }
     }
 

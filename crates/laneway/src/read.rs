@@ -97,7 +97,7 @@ impl Several<'_> {
             false => steps(ranges),
         };
         if meta.version.is_none() && steps.len() > 1 {
-            let message = "the store tells no version, so that its ranges may be of different states of it";
+            let message = "the store reports no version, so ranges could come from different versions of it";
             return Err(Error::integrity(self.url(), message));
         }
         let mut bytes = 0;

@@ -42,8 +42,8 @@ impl Remarks {
     /// One for all of each kind.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let archived = self.archived.warning(|count, _| match count {
-            1 => "left out: it lies in an archive and has to be restored first".to_owned(),
-            n => format!("left out, one of {n} objects that lie in an archive and have to be restored first"),
+            1 => "skipped: it is archived; restore it first".to_owned(),
+            n => format!("skipped, one of {n} archived objects; restore them first"),
         });
         let sparse = self.sparse.warning(|count, bytes| match count {
             1 => format!("is sparse: {bytes} bytes of it are holes, which an object has as zeros"),
@@ -71,7 +71,7 @@ mod tests {
         remarks.sparse("b", 6);
         remarks.archived("s3://b/k");
         let shown: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
-        assert!(shown[0].starts_with("s3://b/k: left out: it lies in an archive"), "{shown:?}");
+        assert!(shown[0].starts_with("s3://b/k: skipped: it is archived"), "{shown:?}");
         assert!(
             shown[1].starts_with("a: is sparse, one of 2 files of which 11 bytes are holes"),
             "{shown:?}"

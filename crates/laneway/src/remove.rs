@@ -138,8 +138,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
         VersionNames::Generation => "generation",
         VersionNames::ETagAndId => "ETag",
     };
-    let why =
-        format!("the inventory doesn't tell its {wanted}, without which what replaced it could be removed");
+    let why = format!("the inventory lacks its {wanted}, so a newer version could be removed by mistake");
     Some(Error::refused(url(store.provider(), &object.id), why))
 }
 
@@ -345,7 +344,7 @@ async fn remove(
         let result = result.map_err(|error| match is_bound && error.is_precondition() {
             true => Error::source(
                 begun.source.clone(),
-                "replaced since the inventory was made, and what is there now is kept",
+                "replaced since the inventory was made; the new version is kept",
             ),
             false => error,
         });

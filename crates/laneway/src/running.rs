@@ -22,10 +22,10 @@ const WRITES_MAX: u32 = 1 << 16;
 const EXPLAINED_MAX: u64 = 16;
 
 /// What is said where a filter leaves nothing to do.
-pub(crate) const FILTERED: &str = "the filters leave nothing of it";
+pub(crate) const FILTERED: &str = "nothing passes the filters";
 
 /// Why an item is left alone that a manifest knows.
-const DONE_BEFORE: &str = "the manifest says that it is done";
+const DONE_BEFORE: &str = "it is done, according to the manifest";
 
 /// What the parts of a job share.
 #[derive(Debug)]
@@ -370,7 +370,7 @@ impl Running {
     /// Tells that an item was left alone because it lies in an archive.
     pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
         self.remarks().archived(&begun.source);
-        self.skip(begun, bytes, "it lies in an archive and has to be restored first").await;
+        self.skip(begun, bytes, "it is archived; restore it first").await;
     }
 
     /// Tells that an item was left alone.

@@ -138,7 +138,7 @@ async fn merge(
             let names = NameList::start(at, request.reading())?;
             let why = |is_empty| match is_empty {
                 true => "names nothing",
-                false if request.filter.is_empty() => "names nothing that the source has",
+                false if request.filter.is_empty() => "names nothing in the source",
                 false => FILTERED,
             };
             merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
@@ -348,18 +348,16 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
     if failed > 0 {
-        let message = format!("nothing is removed ({count} would be), because {failed} failed before");
+        let message = format!("nothing was removed ({count} would have been), because {failed} failed");
         job.warn(Warning { target, message }).await;
         return false;
     }
     let why = match request.max_delete {
         _ if taken == 0 && !request.allow_empty => {
-            format!(
-                "the source has nothing, and {count} would be removed: --allow-empty does so all the same"
-            )
+            format!("the source is empty, and {count} would be removed; add --allow-empty to do so")
         }
         Some(max) if count > max => {
-            format!("{count} would be removed, which are more than --max-delete {max}")
+            format!("{count} would be removed, more than --max-delete {max}")
         }
         _ => return true,
     };
@@ -392,8 +390,8 @@ fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error>
             let links = if role == Role::Source { links(request) } else { Links::None };
             Side::tree(root.clone(), role, links, &request.filter)
         }
-        Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is no folder")),
-        Location::Standard => Err(Error::usage("-", "a stream is no folder that could be synced")),
+        Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is not a folder")),
+        Location::Standard => Err(Error::usage("-", "a stream can't be synced")),
     }
 }
 

@@ -323,13 +323,13 @@ impl Walker {
         let (metadata, is_link) = match metadata {
             Ok(found) => found,
             Err(e) => {
-                let what = if path.is_symlink() { "the link leads nowhere" } else { "can't be looked at" };
+                let what = if path.is_symlink() { "the link is broken" } else { "can't be looked at" };
                 let error = Error::local(&path, what, e);
                 return self.tell(Found::Failed(path, error)).map(|()| None);
             }
         };
         if metadata.is_file() && is_temporary_name(file_name) {
-            let why = "it is what is left of a download";
+            let why = "it is the partial file of a download";
             return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
@@ -344,11 +344,11 @@ impl Walker {
             return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if !metadata.is_dir() {
-            let why = "it is no regular file";
+            let why = "it is not a regular file";
             return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if is_link && links != Links::All {
-            let why = "it is a link to a directory; --follow-symlinks enters it";
+            let why = "it is a link to a directory; --follow-symlinks follows it";
             return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if links != Links::All {

@@ -476,8 +476,10 @@ pub struct CredentialError {
 
 impl CredentialError {
     pub(crate) fn nothing(tried: Vec<String>) -> Self {
-        let message =
-            format!("no credentials are set up; looked at {}; --anonymous sends none", tried.join(", "));
+        let message = format!(
+            "no credentials are set up; looked at {}; `laneway help credentials` explains how to set them up, and --anonymous sends none",
+            tried.join(", ")
+        );
         Self { message, unusable: None, tried }
     }
 

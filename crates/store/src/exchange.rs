@@ -232,7 +232,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
                             true => String::new(),
                             false => format!(" from {endpoint}"),
                         };
-                        let message = format!("{}{from}; --retry-for allows no longer wait", error.message());
+                        let message =
+                            format!("{}{from}; gave up after the time of --retry-for", error.message());
                         error.but(ErrorKind::Transport, message)
                     }
                     false => error,

@@ -17,7 +17,7 @@ pub(crate) fn compared<D: HttpDialect>(
     sums: &Checksums,
 ) -> Result<ObjectMeta, Error> {
     if meta.size != size {
-        let message = format!("{size} bytes were sent, the store has {}", meta.size);
+        let message = format!("{size} bytes were sent, but the store has {}", meta.size);
         return Err(exchange.error(ErrorKind::Integrity, message));
     }
     match meta.checksums.compare(sums) {

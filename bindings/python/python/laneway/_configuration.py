@@ -55,7 +55,7 @@ def _seconds(value: timedelta | float | str) -> float:
     try:
         return float(number) * _UNITS[text[len(number) :].strip() or "s"]
     except (KeyError, ValueError):
-        raise UsageError(f"{value!r} is no time: a timedelta, seconds, or a number with ms, s, m or h") from None
+        raise UsageError(f"{value!r} is not a time: a timedelta, seconds, or a number with ms, s, m or h") from None
 
 
 def _hosts(value: str | list[str]) -> list[str]:

@@ -13,23 +13,38 @@ use crate::exit::BadUsage;
 /// How new objects are encrypted, and with which keys encrypted ones are read.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct EncryptionOptions {
-    /// How S3 encrypts new objects: AES256, aws:kms or aws:kms:dsse
-    #[arg(long, value_name = "ALGORITHM", value_parser = algorithm, global = true, help_heading = NEW_OBJECTS)]
+    /// Encrypt new S3 objects with this algorithm: AES256, aws:kms or aws:kms:dsse
+    ///
+    /// Example: laneway cp --sse aws:kms file s3://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "ALGORITHM", value_parser = algorithm, global = true, help_heading = NEW_OBJECTS)]
     sse: Option<SseAlgorithm>,
-    /// Whether S3 puts a key of the bucket between objects and KMS key, which spares requests to KMS
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+    /// Use an S3 bucket key, which saves requests to KMS
+    ///
+    /// --kms-bucket-key=false turns off what the bucket has set.
+    ///
+    /// Example: laneway cp --sse aws:kms --kms-bucket-key file s3://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
         hide_possible_values = true, global = true, help_heading = NEW_OBJECTS)]
     kms_bucket_key: Option<bool>,
-    /// Encryption context of the KMS key; may be given several times
-    #[arg(long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
+    /// Add an entry to the encryption context of the KMS key; repeat for more
+    ///
+    /// Example: laneway cp --sse aws:kms --kms-context team=data file s3://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = key_value, global = true, help_heading = NEW_OBJECTS)]
     kms_context: Vec<(String, String)>,
-    /// Encrypt and read objects with the key of your own in this file, 32 bytes or their base64, which the store doesn't
-    /// keep (SSE-C, customer-supplied keys); LANEWAY_CUSTOMER_KEY may hold it instead
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Store")]
+    /// Encrypt and read objects with your own key, which the store doesn't keep
+    ///
+    /// FILE holds 32 bytes, or their base64. Stores call this SSE-C or customer-supplied encryption keys. LANEWAY_CUSTOMER_KEY may hold
+    /// the key instead.
+    ///
+    /// Example: laneway cp --customer-key-file my.key file gs://my-bucket/
+    #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]
     customer_key_file: Option<PathBuf>,
-    /// Read the sources of copies inside and between stores with this key; LANEWAY_SOURCE_CUSTOMER_KEY may hold it
-    /// instead
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Store")]
+    /// Read the sources of copies between objects with this key
+    ///
+    /// LANEWAY_SOURCE_CUSTOMER_KEY may hold the key instead.
+    ///
+    /// Example: laneway cp --source-customer-key-file old.key --customer-key-file new.key gs://my-bucket/key gs://my-bucket/key2
+    #[arg(hide_short_help = true, long, value_name = "FILE", global = true, help_heading = "Store")]
     source_customer_key_file: Option<PathBuf>,
 }
 
@@ -60,13 +75,13 @@ impl EncryptionOptions {
 
 fn key(file: &Path) -> Result<CustomerKey, BadUsage> {
     let place = file.display().to_string();
-    let bytes =
-        std::fs::read(file).map_err(|e| BadUsage::of(&place, format_args!("it can't be read: {e}")))?;
+    let bytes = std::fs::read(file)
+        .map_err(|e| BadUsage::of(&place, format_args!("the key file can't be read: {e}")))?;
     CustomerKey::parse(&bytes).map_err(|e| BadUsage::of(place, e))
 }
 
 fn algorithm(text: &str) -> Result<SseAlgorithm, String> {
-    SseAlgorithm::named(text).ok_or_else(|| "there are AES256, aws:kms and aws:kms:dsse".to_owned())
+    SseAlgorithm::named(text).ok_or_else(|| "use AES256, aws:kms or aws:kms:dsse".to_owned())
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl Moment {
             return Ok(Self::Ago(ago));
         }
         Retention::time(text).map(Self::At).ok_or_else(|| {
-            "write it as 2027-01-31, 2027-01-31T12:00:00Z, or as so long ago: 36h, 7d".to_owned()
+            "write a time as 2027-01-31 or 2027-01-31T12:00:00Z, or an age as 36h or 7d".to_owned()
         })
     }
 
@@ -90,32 +90,42 @@ impl Filters {
     }
 }
 
-/// The options, each with the value's name and what help says.
-const OPTIONS: [(&str, &str, &str); 7] = [
+/// The options: name, name of the value, short help, and what the long help adds.
+const OPTIONS: [(&str, &str, &str, &str); 7] = [
     (
         "include",
         "GLOB",
-        "Take what matches, unless an earlier --exclude does; alone, nothing else is taken. May be given several times",
+        "Include matching names; --include alone skips everything else",
+        "Rules apply in order and the first match wins. With only --include rules, everything else is skipped. Repeat for more. `laneway help patterns` explains patterns. \
+         Example: --include '*.jpg'",
     ),
     (
         "exclude",
         "GLOB",
-        "Leave out what matches, unless an earlier --include does. *.tmp means such names in any folder, /a only at the top, a/ \
-         folders with all below them; may be given several times",
+        "Skip matching names: '*.tmp', /only-at-the-top, folder/",
+        "Rules apply in order and the first match wins. Repeat for more. Example: --include keep.tmp --exclude '*.tmp'",
     ),
     (
         "exclude-from",
         "FILE",
-        "Leave out what a line of this file matches; lines that begin with '+ ' include, with # or ; say nothing",
+        "Read rules from FILE, one per line",
+        "A line is an --exclude rule. '+ ' in front makes it an --include rule. Lines that begin with # or ; are comments. \
+         Example: --exclude-from .laneway-ignore",
     ),
-    ("min-size", "SIZE", "Take only what is at least so large: 1MiB"),
-    ("max-size", "SIZE", "Take only what is at most so large"),
+    ("min-size", "SIZE", "Skip everything smaller than SIZE: 1MiB", "Example: --min-size 1k"),
+    ("max-size", "SIZE", "Skip everything larger than SIZE: 1MiB", "Example: --max-size 10G"),
     (
         "newer",
         "TIME",
-        "Take only what was changed since then: 2027-01-31, 2027-01-31T12:00:00Z, or so long ago: 36h, 7d",
+        "Skip everything changed before TIME: 2027-01-31, or an age: 7d",
+        "TIME is a date, a time in UTC (2027-01-31T12:00:00Z) or an age (36h). Example: --newer 7d",
     ),
-    ("older", "TIME", "Take only what was changed before then"),
+    (
+        "older",
+        "TIME",
+        "Skip everything changed at TIME or later: 2027-01-31, or an age: 7d",
+        "TIME is a date, a time in UTC (2027-01-31T12:00:00Z) or an age (36h). Example: --older 2027-01-31",
+    ),
 ];
 
 fn parser(id: &str) -> ValueParser {
@@ -129,11 +139,13 @@ fn parser(id: &str) -> ValueParser {
 
 impl Args for Filters {
     fn augment_args(command: Command) -> Command {
-        command.args(OPTIONS.map(|(id, value, help)| {
+        command.args(OPTIONS.map(|(id, value, help, more)| {
             let is_rule = matches!(id, "include" | "exclude" | "exclude-from");
             let action = if is_rule { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(id).long(id).value_name(value).help(help).action(action);
-            let arg = arg.value_parser(parser(id)).help_heading(HEADING);
+            let arg = arg.long_help(format!("{help}\n\n{more}"));
+            let is_frequent = matches!(id, "include" | "exclude");
+            let arg = arg.value_parser(parser(id)).help_heading(HEADING).hide_short_help(!is_frequent);
             match id {
                 "newer" => arg.visible_alias("newer-than"),
                 "older" => arg.visible_alias("older-than"),

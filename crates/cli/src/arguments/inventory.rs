@@ -8,9 +8,12 @@ use laneway::{Error, Location};
 /// What stands for a listing.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Inventory {
-    /// Go by an inventory instead of listing the source: the manifest.json of S3 Inventory or of a Storage Insights report, whose data files (CSV, Parquet) lie
-    /// beside it or in ../data, or what ls -r --json has printed. Of a manifest.json in a store (gs://, s3://) they are read where it says
-    #[arg(long, value_name = "FILE|URL")]
+    /// Read names from an inventory instead of listing the source
+    ///
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files
+    /// (CSV or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read where it says.
+    /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
+    #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
     inventory: Option<OsString>,
 }
 

@@ -7,8 +7,11 @@ use clap::Args;
 /// Where outcomes are written.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Manifest {
-    /// Write each item's outcome to FILE as it comes, a line of JSON each. The same command with the same FILE leaves out what is done and
-    /// unchanged
+    /// Record outcomes in FILE, and skip what FILE says is done
+    ///
+    /// Each outcome is one line of JSON. Sources that changed since are done again.
+    ///
+    /// Example: laneway cp -r --manifest done.jsonl photos gs://my-bucket/photos
     #[arg(long = "manifest", value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
 }

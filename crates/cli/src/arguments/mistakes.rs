@@ -7,41 +7,206 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Options that people type because other tools have them: the verbs that they are typed with (all where there are none), and the answer.
 const ANSWERS: &[(&[&str], &[&str], &str)] = &[
-    (&["-d"], &["sync", "rsync"], "use --delete, which removes from DST what SRC doesn't have"),
-    (&["--no-clobber"], &["sync", "rsync"], "use --ignore-existing"),
+    (
+        &["-d", "--delete-unmatched-destination-objects"],
+        SYNC,
+        "use --delete, which removes from DST what SRC doesn't have",
+    ),
+    (
+        &["--delete-after", "--delete-before", "--delete-during", "--del"],
+        SYNC,
+        "use --delete; it removes at the end, and only if nothing failed",
+    ),
+    (&["--delete-excluded"], SYNC, "not supported; filters protect what they skip"),
+    (&["--no-clobber", "--immutable"], SYNC, "use --ignore-existing"),
+    (&["--checksums-only"], SYNC, "use --checksum"),
+    (&["--skip-if-dest-has-newer-mtime", "-su"], SYNC, "use --update"),
+    (
+        &["--exact-timestamps", "-t", "--times"],
+        SYNC,
+        "not needed: times are compared exactly where both sides know them",
+    ),
+    (&["-e"], SYNC, "use --ignore-symlinks"),
+    (&["--no-follow-symlinks", "--skip-links"], SYNC, "use --ignore-symlinks"),
+    (
+        &["--no-follow-symlinks", "--skip-links", "-e", "--ignore-symlinks"],
+        COPY,
+        "not needed for links to folders, which are skipped; links to files are followed",
+    ),
+    (&["-L", "--copy-links"], &["cp", "mv", "copy", "move", "sync", "rsync"], "use --follow-symlinks"),
+    (&["--ignore-existing", "--immutable"], COPY, "use --no-clobber"),
     (
         &[
             "-m",
             "--part-size",
             "--multipart-chunksize",
+            "--multipart-chunk-size-mb",
             "--chunk-size",
+            "--s3-chunk-size",
+            "--s3-upload-concurrency",
             "--concurrency",
             "--transfers",
             "--checkers",
             "--parallel",
+            "--numworkers",
+            "--multi-thread-streams",
+            "--buffer-size",
+            "--fast-list",
+            "--page-size",
+            "--daisy-chain",
+            "-D",
         ],
         &[],
         "not needed: Laneway chooses by itself",
+    ),
+    (
+        &["--continue-on-error", "--skip-unsupported"],
+        &[],
+        "not needed: what fails is reported, and the rest is done",
+    ),
+    (&["--partial", "--resume"], &[], "not needed: the same command continues where it stopped; cp needs -n"),
+    (
+        &["--checksum-algorithm", "--checksum-mode", "--content-md5"],
+        &[],
+        "not needed: every copy is verified by checksum",
+    ),
+    (
+        &["--progress", "--show-progress"],
+        &[],
+        "not needed: a terminal shows the progress; --no-progress hides it",
     ),
     (
         &["--no-verify-ssl", "--insecure", "--no-check-certificate", "-k"],
         &[],
         "use --ca-cert FILE to trust a certificate; certificates are always verified",
     ),
-    (&["--retries", "--max-retries", "--low-level-retries"], &[], "use --retry-for TIME"),
+    (
+        &[
+            "--retries",
+            "--max-retries",
+            "--retry-count",
+            "--low-level-retries",
+            "--timeout",
+            "--contimeout",
+            "--cli-read-timeout",
+            "--cli-connect-timeout",
+        ],
+        &[],
+        "use --retry-for TIME",
+    ),
     (&["--bwlimit", "--limit-rate"], &[], "use --bandwidth-limit RATE"),
-    (&["--compare-dest", "--copy-dest", "--backup-dir"], &[], "not supported"),
+    (
+        &["--compare-dest", "--copy-dest", "--backup-dir", "--track-renames", "--gzip-in-flight", "-J", "-j"],
+        &[],
+        "not supported",
+    ),
     (
         &["--acl", "--grants", "-a"],
-        &["sync", "rsync", "setmeta"],
+        &["setmeta"],
         "not supported; bucket policies say who may use new objects",
     ),
+    (&["--grants"], &[], "not supported; use --acl NAME, or bucket policies"),
     (
-        &["-u", "--update", "--size-only", "-c", "--checksum"],
-        &["cp", "mv", "copy", "move"],
+        &["-u", "--update", "--size-only", "-c", "--checksum", "--if-size-differ", "--if-source-newer"],
+        COPY,
         "use sync, which compares before it copies; every copy is verified by its checksum",
     ),
+    (
+        &["-a", "--archive"],
+        &["cp", "mv", "copy", "move", "sync", "rsync"],
+        "use --preserve to keep times, modes and owners",
+    ),
+    (&["--sse-kms-key-id", "--encryption-key"], &[], "use --kms-key KEY"),
+    (&["--sse-c", "--sse-c-key"], &[], "use --customer-key-file FILE"),
+    (&["--custom-metadata", "--update-custom-metadata"], &[], "use --metadata K=V"),
+    (&["--metadata-directive"], &[], "not needed: copies keep metadata; setmeta changes it"),
+    (&["--no-guess-mime-type"], &[], "use --content-type TYPE"),
+    (&["--additional-headers"], &[], "use --header 'K: V'"),
+    (&["--max-age"], &[], "use --newer TIME"),
+    (&["--min-age"], &[], "use --older TIME"),
+    (&["-x"], SYNC, "use --exclude GLOB; `laneway help patterns` explains patterns"),
+    (
+        &["--filter", "--include-from", "--filter-from"],
+        &[],
+        "use --include and --exclude, or --exclude-from FILE with '+ ' lines",
+    ),
+    (&["-I", "--read-paths-from-stdin", "--files-from-raw"], &[], "use --files-from -"),
+    (&["--manifest-path"], &[], "use --manifest FILE"),
+    (&["--output", "--format", "-o"], &[], "use --json"),
+    (&["--debug", "--log-http", "--dump"], &[], "use -vv"),
+    (&["--verbosity", "--log-level", "--print-created-message"], &[], "use -v or -vv"),
+    (&["--log-file"], &[], "use -v 2> FILE"),
+    (&["--source-region"], &[], "not needed: the region of a bucket is looked up; --region sets the default"),
+    (
+        &["--account", "--configuration", "--impersonate-service-account", "--credentials-file"],
+        &[],
+        "not supported; `laneway help credentials` explains which credentials are used",
+    ),
 ];
+
+const SYNC: &[&str] = &["sync", "rsync"];
+const COPY: &[&str] = &["cp", "mv", "copy", "move"];
+
+/// Verbs and programs that people type because other tools have them, and the answers.
+const VERB_ANSWERS: &[(&[&str], &str)] = &[
+    (
+        &["upload", "put", "download", "get", "fetch", "copyto", "mirror", "rcp"],
+        "use cp, as in laneway cp -r FOLDER gs://BUCKET/PREFIX",
+    ),
+    (&["moveto", "rename"], "use mv"),
+    (
+        &["list", "dir", "lsf", "lsl", "lsd", "tree", "list-objects-v2", "list-buckets"],
+        "use ls, with -l for sizes and -r for everything below",
+    ),
+    (&["lsjson"], "use ls -r --json"),
+    (&["delete", "del", "remove", "deletefile", "unlink"], "use rm"),
+    (&["purge"], "use rm -r"),
+    (&["info", "head", "head-object", "describe"], "use stat"),
+    (&["check", "cryptcheck", "diff", "compare"], "use verify"),
+    (&["size", "usage"], "use du -s"),
+    (&["md5sum", "sha1sum", "hashsum", "checksum"], "use hash for files, and stat for objects"),
+    (&["mkdir", "make-bucket"], "use mb for buckets; folders need no making"),
+    (&["rmdir", "remove-bucket"], "use rb for buckets; a folder is gone with its last object"),
+    (&["pipe", "rcat"], "use cp - URL"),
+    (&["update", "setmetadata", "setmeta-object"], "use setmeta"),
+    (&["share", "link", "sign-url", "generate-url"], "use sign"),
+    (
+        &["config", "configure", "auth", "login", "init"],
+        "not needed: Laneway uses the credentials of gcloud and aws; see laneway help credentials",
+    ),
+    (
+        &[
+            "gsutil", "gcloud", "storage", "aws", "s3", "s3api", "rclone", "s5cmd", "s3cmd", "mc", "objects",
+            "buckets",
+        ],
+        "write the verb after laneway: laneway cp -r FOLDER gs://BUCKET/PREFIX",
+    ),
+    (
+        &[
+            "acl",
+            "defacl",
+            "iam",
+            "cors",
+            "lifecycle",
+            "versioning",
+            "notification",
+            "website",
+            "web",
+            "logging",
+            "retention",
+            "label",
+            "kms",
+        ],
+        "not supported; gcloud storage and aws s3api change a bucket's settings",
+    ),
+    (&["mount", "compose", "rewrite", "touch", "dedupe", "select", "bisync"], "not supported"),
+    (&["version"], "use laneway --version"),
+];
+
+/// Returns the answer to a verb of another tool.
+pub(crate) fn answer_to_verb(verb: &str) -> Option<&'static str> {
+    VERB_ANSWERS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, answer)| *answer)
+}
 
 /// The standard library's words for a text that is no number.
 const OF_PARSERS: &[&str] = &[
@@ -53,7 +218,7 @@ const OF_PARSERS: &[&str] = &[
     "cannot parse float from empty string",
 ];
 
-/// The same error in our words.
+/// Returns the message of an error in our words.
 pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.clone(),
@@ -76,6 +241,25 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
         };
         if !is_misspelt(typed, &suggested) {
             error.remove(ContextKind::SuggestedArg);
+        }
+    }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let typed = match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(typed)) => typed.clone(),
+            _ => String::new(),
+        };
+        if let Some(answer) = answer_to_verb(&typed) {
+            return format!("{typed}: {answer}");
+        }
+        let meant = match error.get(ContextKind::SuggestedSubcommand) {
+            Some(ContextValue::Strings(meant)) => meant.clone(),
+            _ => Vec::new(),
+        };
+        let meant: Vec<_> = meant.into_iter().filter(|meant| is_misspelt(&typed, meant)).collect();
+        error.remove(ContextKind::Suggested);
+        match meant.is_empty() {
+            true => _ = error.remove(ContextKind::SuggestedSubcommand),
+            false => _ = error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(meant)),
         }
     }
     let text = error.render().to_string();
@@ -119,6 +303,59 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments;
+
+    fn explained_line(line: &str) -> String {
+        let line: Vec<_> = line.split(' ').map(OsString::from).collect();
+        explained(&line, arguments::parsed(&line).expect_err("it is refused"))
+    }
+
+    #[test]
+    fn options_and_verbs_of_other_tools_get_a_hint() {
+        for (line, hint) in [
+            ("laneway cp --progress a gs://b/", "--progress: not needed"),
+            ("laneway cp --sse-kms-key-id=k a s3://b/", "--sse-kms-key-id: use --kms-key"),
+            ("laneway sync -e a gs://b/", "-e: use --ignore-symlinks"),
+            ("laneway cp -m a gs://b/", "-m: not needed"),
+            ("laneway -m cp a gs://b/", "-m: not needed"),
+            ("laneway upload a gs://b/", "upload: use cp"),
+            ("laneway s3 cp a s3://b/", "s3: write the verb after laneway"),
+            ("laneway configure", "configure: not needed"),
+            ("laneway syn a gs://b/", "'sync'"),
+        ] {
+            let said = explained_line(line);
+            assert!(said.contains(hint), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_verb_like_no_other_gets_no_suggestion() {
+        let said = explained_line("laneway teleport a gs://b/");
+        assert!(said.contains("teleport") && !said.contains("similar"), "{said}");
+    }
+
+    #[test]
+    fn no_hint_stands_for_an_option_that_exists() {
+        let mut command = arguments::command();
+        command.build();
+        for (options, verbs, _) in ANSWERS {
+            for verb in command.get_subcommands() {
+                let is_meant = verbs.iter().any(|name| verb.get_name() == *name);
+                let has = |option: &str| {
+                    verb.get_arguments().any(|arg| {
+                        let longs = arg.get_long_and_visible_aliases().into_iter().flatten();
+                        let shorts = arg.get_short_and_visible_aliases().into_iter().flatten();
+                        longs
+                            .map(|long| format!("--{long}"))
+                            .chain(shorts.map(|s| format!("-{s}")))
+                            .any(|name| name == option)
+                    })
+                };
+                let taken: Vec<_> = options.iter().filter(|option| has(option)).collect();
+                assert!(!is_meant || taken.is_empty(), "{}: {taken:?}", verb.get_name());
+            }
+        }
+    }
 
     #[test]
     fn only_what_is_almost_the_same_is_suggested() {

@@ -8,9 +8,12 @@ use laneway::{Error, Location};
 /// Where names come from.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct NamesFrom {
-    /// Take what FILE (or - for stdin) names, a name below the one source in each line, and list nothing. Empty lines and those that begin
-    /// with # or ; are passed over
-    #[arg(long = "files-from", value_name = "FILE")]
+    /// Read names below the source from FILE, one per line, instead of listing; - is stdin
+    ///
+    /// Empty lines and lines that begin with # or ; are comments.
+    ///
+    /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]
     files_from: Option<OsString>,
 }
 

@@ -1,38 +1,40 @@
-//! Every verb takes the common options; this says which of them matter to which verb. `-h` of a verb shows those that do, `--help` all
-//! of them.
+//! Every verb accepts the common options. This module says which of them have an effect on which verb, and arranges the help: `-h` shows a
+//! verb's most used options, `--help` all that have an effect, with examples.
 
 use clap::{Arg, Command};
 
-/// The heading of options that say what becomes of new objects: they mean nothing to a verb that makes none.
+use super::examples;
+
+/// The heading of options that describe new objects: they have no effect on a verb that makes none.
 pub(crate) const NEW_OBJECTS: &str = "New objects";
 
-/// The definition with the options that mean nothing to a verb left out of its short help.
+/// Returns the definition with help arranged for each verb.
 pub(crate) fn arranged(command: Command) -> Command {
     let common: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
     command
         .mut_subcommands(|verb| {
             let name = verb.get_name().to_owned();
-            // What a verb has already is not handed down to it again.
-            verb.args(
-                common
-                    .iter()
-                    .map(|option| option.clone().hide_short_help(!Meaning::of(&name).includes(option))),
-            )
+            let effect = Effect::of(&name);
+            // Clap doesn't hand down an option that a verb has already.
+            let options = common.iter().map(|option| option.clone().hide(!effect.includes(&name, option)));
+            verb.args(options)
+                .after_help(format!("`laneway help {name}` shows every option, with examples."))
+                .after_long_help(examples::help(&name))
         })
         // The program's own `-h` lists the verbs; the `-h` of each verb shows its options.
         .mut_args(|arg| if arg.is_global_set() { arg.hide_short_help(true) } else { arg })
 }
 
-/// What a verb does, as far as that decides which options matter to it.
+/// The work of a verb, as far as it decides which options have an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Meaning {
+enum Effect {
     /// Makes objects.
     Writes,
     /// Asks a store for what is there, or removes it.
     Asks,
     /// Writes objects' bytes to standard output, which can't carry JSON as well.
     Streams,
-    /// Starts clients of its own, to which few options are handed on.
+    /// Starts clients of its own, which receive few options.
     Measures,
     /// Shows its progress, and is no client of a store.
     Shows,
@@ -42,32 +44,44 @@ enum Meaning {
     Prints,
 }
 
-impl Meaning {
+impl Effect {
     /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
     fn of(verb: &str) -> Self {
         match verb {
-            "ls" | "du" | "stat" | "rm" | "setmeta" | "mb" | "rb" | "verify" => Self::Asks,
+            "ls" | "du" | "stat" | "rm" | "mb" | "rb" | "verify" => Self::Asks,
             "cat" => Self::Streams,
             "bench" => Self::Measures,
             "demo" | "hash" => Self::Shows,
             "serve" => Self::Serves,
-            "completions" | "man" => Self::Prints,
+            "completions" | "man" | "help" => Self::Prints,
             _ => Self::Writes,
         }
     }
 
-    fn includes(self, option: &Arg) -> bool {
+    fn includes(self, verb: &str, option: &Arg) -> bool {
         let id = option.get_id().as_str();
+        match id {
+            "project" => return matches!(verb, "ls" | "mb" | "run"),
+            "source_customer_key_file" => return matches!(verb, "cp" | "mv" | "sync" | "setmeta" | "run"),
+            "bandwidth_limit" => return matches!(verb, "cp" | "mv" | "sync" | "cat" | "run"),
+            "no_progress" => {
+                return matches!(verb, "cp" | "mv" | "sync" | "rm" | "setmeta" | "verify" | "run");
+            }
+            _ => {}
+        }
         match self {
             Self::Writes => true,
+            Self::Asks if matches!(verb, "ls" | "du" | "rm" | "mb" | "rb") && id == "customer_key_file" => {
+                false
+            }
             Self::Asks => option.get_help_heading() != Some(NEW_OBJECTS),
-            Self::Streams => id != "json" && Self::Asks.includes(option),
+            Self::Streams => id != "json" && Self::Asks.includes(verb, option),
             Self::Measures => {
                 matches!(id, "json" | "quiet" | "verbose" | "ca_certs" | "anonymous" | "region")
                     || id.ends_with("_endpoint")
             }
             Self::Shows => matches!(id, "json" | "quiet" | "verbose"),
-            Self::Serves => matches!(id, "quiet" | "verbose"),
+            Self::Serves => matches!(id, "quiet" | "verbose" | "stats"),
             Self::Prints => false,
         }
     }
@@ -78,37 +92,54 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::arguments::{Arguments, command, short_help};
+    use crate::arguments::{Arguments, command, long_help, short_help};
 
-    fn long_help(verb: &str) -> String {
-        let mut command = command();
-        command.build();
-        command.find_subcommand_mut(verb).expect("a verb").render_long_help().to_string()
-    }
+    /// Lines of a terminal in which a short help fits.
+    const SCREEN: usize = 48;
 
     #[test]
-    fn short_help_of_a_verb_has_only_the_options_that_mean_something_to_it() {
-        let has = |verb, option| short_help(verb).contains(option);
+    fn long_help_of_a_verb_has_only_the_options_that_have_an_effect() {
+        let has = |verb: &str, option: &str| long_help(&[verb.to_owned()]).expect("a verb").contains(option);
         assert!(has("cp", "--kms-key") && has("mv", "--s3-endpoint") && has("rm", "--json"));
         assert!(!has("ls", "--kms-key") && has("ls", "--s3-endpoint"));
         assert!(!has("cat", "--json") && has("cat", "--stats"));
+        assert!(has("mb", "--project") && has("ls", "--project") && !has("cp", "--project"));
         assert!(
             has("serve", "--quiet") && !has("serve", "--max-connections") && !has("serve", "--s3-endpoint")
         );
         assert!(has("bench", "--ca-cert") && !has("bench", "--profile"));
-        assert!(!has("completions", "--verbose"));
+        assert!(!has("completions", "--verbose") && !has("hash", "--s3-endpoint"));
     }
 
     #[test]
-    fn long_help_of_every_verb_has_every_option_that_it_takes() {
+    fn long_help_of_cp_and_run_have_every_common_option_with_an_effect() {
         let arguments = Arguments::command();
-        let common: Vec<_> =
-            arguments.get_arguments().filter(|arg| arg.is_global_set()).filter_map(Arg::get_long).collect();
+        let common: Vec<_> = arguments.get_arguments().filter(|arg| arg.is_global_set()).collect();
         assert!(common.len() > 10, "{common:?}");
-        for verb in arguments.get_subcommands().map(Command::get_name) {
-            let help = long_help(verb);
-            for option in &common {
-                assert!(help.contains(&format!("--{option}")), "{verb} lacks --{option}");
+        let help = long_help(&["run".to_owned()]).expect("a verb");
+        for option in common.iter().filter_map(|arg| arg.get_long()) {
+            assert!(help.contains(&format!("--{option}")), "--{option} is missing");
+        }
+    }
+
+    #[test]
+    fn short_help_of_a_verb_fits_on_a_screen() {
+        for verb in command().get_subcommands().map(Command::get_name) {
+            let help = short_help(verb);
+            assert!(help.lines().count() <= SCREEN, "{verb}: {} lines\n{help}", help.lines().count());
+        }
+    }
+
+    #[test]
+    fn each_option_of_a_verb_has_a_help_of_one_sentence() {
+        let mut command = command();
+        command.build();
+        for verb in command.get_subcommands() {
+            for arg in verb.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let name = format!("{} {}", verb.get_name(), arg.get_id());
+                assert!(help.starts_with(char::is_uppercase), "{name}: {help:?}");
+                assert!(!help.ends_with('.') && !help.contains(". "), "{name}: {help:?}");
             }
         }
     }
@@ -122,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_short_help_leaves_out_is_taken_all_the_same() {
+    fn an_option_that_help_leaves_out_is_accepted() {
         for line in [&["laneway", "serve", "--profile", "p"], &["laneway", "--profile", "p", "serve"]] {
             let parsed = crate::arguments::parsed(line).expect("it parses");
             assert_eq!(parsed.options.profile.as_deref(), Some("p"));

@@ -11,8 +11,8 @@ use laneway_quantity as quantity;
 pub(crate) struct Wording {
     /// What is counted, as singular and plural.
     pub(crate) noun: (&'static str, &'static str),
-    /// What was done to it, where the noun alone doesn't say: ` removed`.
-    pub(crate) done: &'static str,
+    /// What was done to it, for one and for several, where the noun alone doesn't say: ` removed`.
+    pub(crate) done: (&'static str, &'static str),
     /// What a dry run says before the count: `would copy`.
     pub(crate) planned: &'static str,
     /// Whether bytes, a rate and checksums say something about this job.
@@ -31,7 +31,8 @@ pub(crate) fn last(
     throttled: Duration,
 ) -> String {
     let time = Duration::try_from_secs_f64(summary.seconds).unwrap_or_default();
-    let mut line = format!("{}{}", count(wording, summary.files), wording.done);
+    let done = if summary.files == 1 { wording.done.0 } else { wording.done.1 };
+    let mut line = format!("{}{done}", count(wording, summary.files));
     if summary.removed > 0 {
         line += &format!(", {} removed", summary.removed);
     }
@@ -40,7 +41,7 @@ pub(crate) fn last(
         line += &compared(summary, checksums);
     }
     if summary.asked > 0 {
-        line += &format!(", {} asked for one by one", summary.asked);
+        line += &format!(", {} looked up one by one", summary.asked);
     }
     if wording.moves_bytes {
         line += &format!(", {}", quantity::size(summary.bytes));
@@ -106,7 +107,7 @@ pub(crate) fn item(item: &Item) -> Option<String> {
     };
     match &item.outcome {
         Outcome::Done { .. } if !item.atomic => Some(format!(
-            "{op} {what} (looked up before and after: the store passes preconditions over, so the check was not atomic)"
+            "{op} {what} (checked before and after: the store ignores preconditions, so the check was not atomic)"
         )),
         Outcome::Done { .. } => Some(format!("{op} {what}")),
         Outcome::Planned => Some(format!("would {op} {what}")),
@@ -126,8 +127,8 @@ fn compared(summary: &Summary, checksums: &BTreeSet<String>) -> String {
     match (summary.unverified, names.as_str()) {
         (0, "") => String::new(),
         (0, names) => format!(" by {names}"),
-        (_, "") => " by size alone".to_owned(),
-        (n, names) => format!(" ({} by {names}, {n} by size alone)", summary.files.saturating_sub(n)),
+        (_, "") => " by name and size (no checksums were available to compare)".to_owned(),
+        (n, names) => format!(" ({} by {names}, {n} by name and size)", summary.files.saturating_sub(n)),
     }
 }
 
@@ -145,11 +146,16 @@ fn verdict(summary: &Summary, checksums: &BTreeSet<String>) -> String {
 mod tests {
     use super::*;
 
-    const COPY: Wording =
-        Wording { noun: ("file", "files"), done: "", planned: "would copy", moves_bytes: true, resume: "" };
+    const COPY: Wording = Wording {
+        noun: ("file", "files"),
+        done: ("", ""),
+        planned: "would copy",
+        moves_bytes: true,
+        resume: "",
+    };
     const REMOVE: Wording = Wording {
         noun: ("object", "objects"),
-        done: " removed",
+        done: (" removed", " removed"),
         planned: "would remove",
         moves_bytes: false,
         resume: "",
@@ -235,16 +241,16 @@ mod tests {
         let last = |unverified, names: &[&str]| {
             let mut summary = summary();
             (summary.files, summary.unverified) = (5, unverified);
-            let wording = Wording { noun: ("name", "names"), done: " equal", ..REMOVE };
+            let wording = Wording { noun: ("object", "objects"), done: (" matches", " match"), ..REMOVE };
             last(&wording, &summary, &sums(names), Duration::ZERO)
                 .split(" in ")
                 .next()
                 .unwrap_or_default()
                 .to_owned()
         };
-        assert_eq!(last(0, &["crc32c", "md5"]), "5 names equal by crc32c and md5");
-        assert_eq!(last(2, &["md5"]), "5 names equal (3 by md5, 2 by size alone)");
-        assert_eq!(last(5, &[]), "5 names equal by size alone");
+        assert_eq!(last(0, &["crc32c", "md5"]), "5 objects match by crc32c and md5");
+        assert_eq!(last(2, &["md5"]), "5 objects match (3 by md5, 2 by name and size)");
+        assert_eq!(last(5, &[]), "5 objects match by name and size (no checksums were available to compare)");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use clap::{Args, Subcommand};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Measure Laneway beside the usual ways
+/// Measure Laneway beside other ways to do the same
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
     #[command(subcommand)]

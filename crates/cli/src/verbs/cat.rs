@@ -13,14 +13,19 @@ use crate::context::Context;
 use crate::exit::{BadUsage, Exit, Tally};
 use crate::{locations, standard_streams};
 
-/// Write objects to standard output
+/// Print objects to standard output
 #[derive(Args, Debug)]
 pub(crate) struct Cat {
-    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id) or patterns, written one after another
+    /// Objects, versions or patterns, printed one after another
+    ///
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred); several with
-    /// commas between them, written in this order and as often as they are asked for
+    /// Print only these bytes: 0-99, 100-, -100 (the last hundred)
+    ///
+    /// Bytes count from 0, and both ends are included. Separate several ranges by commas; they are printed in this order.
+    ///
+    /// Example: laneway cat -r 0-99,-100 gs://my-bucket/key
     #[arg(long, short, value_name = "A-B,...", allow_hyphen_values = true)]
     range: Option<Ranges>,
 }
@@ -29,7 +34,7 @@ impl Cat {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::versioned(&self.urls)?;
         if context.options.json {
-            let why = "--json: standard output carries the objects' bytes";
+            let why = "--json can't be used here: standard output carries the objects' bytes";
             return Err(BadUsage::new(why).on(&places).into());
         }
         standard_streams::output()?;

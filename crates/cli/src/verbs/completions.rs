@@ -7,12 +7,10 @@ use crate::arguments;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Print a completion script for a shell.
-///
-/// Bash: laneway completions bash > ~/.local/share/bash-completion/completions/laneway
+/// Print a completion script for a shell
 #[derive(Args, Debug)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell that reads the script
     shell: Shell,
 }
 

@@ -21,48 +21,54 @@ use crate::standard_streams;
 
 /// Copy files and objects
 ///
-/// DST is a file, a folder, an object or a prefix. A DST that ends in / or is . or .. is a folder, which sources enter under
-/// their own names; anything else names the copy itself. With -r, `cp -r dir gs://b/p/` makes p/dir/... and
-/// `cp -r dir gs://b/p` makes p/..., and so do local folders: what exists never changes where a tree goes. Single objects
-/// also enter a local folder that exists.
+/// DST names the copy itself: an object, a prefix, a file or a folder. End DST with / to copy sources into it under their own names:
+/// `cp -r dir gs://b/p/` makes p/dir/..., and `cp -r dir gs://b/p` makes p/.... The DSTs . and .. count as folders too. Existing files and
+/// objects never change where a tree goes. A single object also enters an existing local folder.
 ///
-/// A local file appears under its name only when it is complete and its checksum has been compared. After an
-/// interruption the same command with -n does the rest, and fetches of large objects only what is missing. Uploads of
-/// large files go on where they were as well; into gs:// without -n, unless it was given before.
+/// A local file appears under its name only when it is complete and its checksum matches.
 ///
-/// With --files-from the names below SRC are copied as -r would copy them.
+/// After an interruption, repeat the command with -n. It skips what is done and continues large downloads where they stopped. Interrupted
+/// uploads also resume; for gs:// repeat the command exactly.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
     items: Items,
     /// Copy folders and prefixes with everything below them
+    ///
+    /// Example: laneway cp -r photos gs://my-bucket/photos
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
-    /// How long standard input or a pipe will be: 200GiB. Needed beyond 156 GiB where a store wants equal parts, beyond 6 TiB
-    /// elsewhere
-    #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
-    expect_size: Option<u64>,
     #[command(flatten)]
     pub(super) copying: Copying,
-    /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
-    /// set them on files that objects become
-    #[arg(long, short = 'p', short_alias = 'P')]
+    /// Keep modification times, modes and owners of files
+    ///
+    /// They become metadata of the object, as gcloud storage and rclone write it, and are restored on download.
+    ///
+    /// Example: laneway cp -p -r photos gs://my-bucket/photos
+    #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
     preserve: bool,
+    #[command(flatten)]
+    filters: Filters,
     #[command(flatten)]
     names: NamesFrom,
     #[command(flatten)]
     inventory: Inventory,
-    #[command(flatten)]
-    filters: Filters,
+    /// Announce the length of stdin or of a pipe: 200GiB
+    ///
+    /// Streams beyond 6 TiB need it, and those beyond 156 GiB where a store wants equal parts.
+    ///
+    /// Example: pg_dump db | laneway cp --expect-size 200GiB - s3://my-bucket/db
+    #[arg(hide_short_help = true, long, alias = "expected-size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
+    expect_size: Option<u64>,
 }
 
 /// What is copied where.
 #[derive(Args, Debug)]
 pub(crate) struct Items {
-    /// Files, folders, objects, prefixes, patterns, or - for stdin
+    /// Files, folders, objects, prefixes or patterns; - is stdin
     #[arg(value_name = "SRC", required = true)]
     pub(crate) sources: Vec<OsString>,
-    /// Where they go, or - for stdout
+    /// The copy, or with / at its end the folder to copy into; - is stdout
     #[arg(value_name = "DST")]
     pub(crate) destination: OsString,
 }
@@ -70,24 +76,36 @@ pub(crate) struct Items {
 /// How things are copied: the options that `cp` and `mv` share.
 #[derive(Args, Debug)]
 pub(crate) struct Copying {
-    /// Leave alone what is already there
+    /// Skip destinations that exist
+    ///
+    /// Example: laneway cp -r -n photos gs://my-bucket/photos
     #[arg(long, short)]
     no_clobber: bool,
-    /// Enter folders through symbolic links too; links to files are followed in any case
-    #[arg(long)]
-    follow_symlinks: bool,
-    /// Have files and their folders on the disk itself before they count as done
-    #[arg(long)]
-    durable: bool,
-    /// Say what would be copied, and copy nothing
+    /// Print what would be done, and change nothing
+    ///
+    /// Example: laneway cp -r --dry-run photos gs://my-bucket/photos
     #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
     pub(super) manifest: Manifest,
-    /// Compress local files whose names end in one of these (html,txt) with gzip and store them as such:
-    /// Content-Encoding gzip, Cache-Control no-transform unless --cache-control says otherwise. They come back compressed
+    /// Compress local files with these extensions with gzip: html,txt
+    ///
+    /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. Downloads stay compressed.
+    /// Example: laneway cp -r -z html,css,js site gs://my-bucket
     #[arg(long, short = 'z', value_name = "EXT,...")]
     gzip_local: Option<Gzip>,
+    /// Follow symbolic links to folders
+    ///
+    /// Links to files are always followed.
+    ///
+    /// Example: laneway cp -r --follow-symlinks photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long)]
+    follow_symlinks: bool,
+    /// Flush each file and its folder to disk before it counts as done
+    ///
+    /// Example: laneway cp -r --durable gs://my-bucket/photos photos
+    #[arg(hide_short_help = true, long)]
+    durable: bool,
     #[command(flatten)]
     new: NewObjects,
 }
@@ -95,58 +113,87 @@ pub(crate) struct Copying {
 /// What new objects are to be.
 #[derive(Args, Debug)]
 pub(crate) struct NewObjects {
-    /// Content-Type of new objects, instead of the one that goes with the file's ending
+    /// Set the Content-Type, instead of guessing it from the extension
+    ///
+    /// Example: --content-type text/csv
     #[arg(long, value_name = "TYPE", help_heading = NEW_OBJECTS)]
     content_type: Option<String>,
-    /// Cache-Control of new objects
+    /// Set the Cache-Control header
+    ///
+    /// Example: --cache-control 'public, max-age=3600'
     #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     cache_control: Option<String>,
-    /// Content-Disposition of new objects
-    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    /// Set the Content-Disposition header
+    ///
+    /// Example: --content-disposition 'attachment; filename="report.pdf"'
+    #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_disposition: Option<String>,
-    /// Content-Encoding of new objects
-    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    /// Set the Content-Encoding header; this encodes nothing
+    ///
+    /// Example: --content-encoding br
+    #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_encoding: Option<String>,
-    /// Content-Language of new objects
-    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
+    /// Set the Content-Language header
+    ///
+    /// Example: --content-language de
+    #[arg(hide_short_help = true, long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     content_language: Option<String>,
-    /// Metadata of new objects; may be given several times
+    /// Add metadata; repeat for more
+    ///
+    /// Example: --metadata team=data --metadata stage=raw
     #[arg(long, value_name = "K=V", value_parser = crate::arguments::metadata, help_heading = NEW_OBJECTS)]
     metadata: Vec<(String, String)>,
-    /// Storage class of new objects, in the store's words
+    /// Set the storage class, by the store's name for it
+    ///
+    /// Example: --storage-class NEARLINE
     #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
     storage_class: Option<String>,
     #[command(flatten)]
     protection: Protection,
 }
 
-/// Who may use new objects, and how long they are kept.
+/// Access control, tags and retention of new objects.
 #[derive(Args, Debug)]
 struct Protection {
-    /// Predefined access control list of new objects: private, public-read, bucket-owner-full-control, ...
-    #[arg(long, value_name = "NAME", help_heading = NEW_OBJECTS)]
+    /// Set a predefined access control list: private, public-read
+    ///
+    /// Example: --acl bucket-owner-full-control
+    #[arg(hide_short_help = true, long, aliases = ["predefined-acl", "canned-acl"], value_name = "NAME", help_heading = NEW_OBJECTS)]
     acl: Option<String>,
-    /// Tags of new objects, on S3; copies keep their source's unless some are given
-    #[arg(long, value_name = "K=V,...", value_parser = key_value, value_delimiter = ',', help_heading = NEW_OBJECTS)]
+    /// Set tags on S3; by default copies keep those of their source
+    ///
+    /// Example: --tags team=data,stage=raw
+    #[arg(hide_short_help = true, long, value_name = "K=V,...", value_parser = key_value, value_delimiter = ',', help_heading = NEW_OBJECTS)]
     tags: Vec<(String, String)>,
-    /// Keep new objects until --lock-until: governance (GCS: unlocked) may be shortened by who is allowed to, compliance
-    /// (locked) by nobody
-    #[arg(long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
+    /// Lock new objects until --lock-until: governance or compliance
+    ///
+    /// Users with permission may shorten governance (GCS: unlocked). Nobody may shorten compliance (GCS: locked).
+    ///
+    /// Example: --lock-mode governance --lock-until 2027-01-31
+    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
     lock_mode: Option<RetentionMode>,
-    /// Until when new objects are kept: 2027-01-31, or 2027-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = lock_until, requires = "lock_mode", help_heading = NEW_OBJECTS)]
+    /// Lock new objects until TIME: 2027-01-31
+    ///
+    /// TIME is a date, or a time in UTC.
+    ///
+    /// Example: --lock-mode governance --lock-until 2027-01-31T12:00:00Z
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = lock_until, requires = "lock_mode", help_heading = NEW_OBJECTS)]
     lock_until: Option<SystemTime>,
-    /// Keep new objects until their legal hold (GCS: temporary hold) is lifted
-    #[arg(long, help_heading = NEW_OBJECTS)]
+    /// Put new objects under a legal hold (GCS: temporary hold)
+    ///
+    /// Nobody can delete them until the hold is removed.
+    ///
+    /// Example: --legal-hold
+    #[arg(hide_short_help = true, long, help_heading = NEW_OBJECTS)]
     legal_hold: bool,
 }
 
 fn lock_mode(text: &str) -> Result<RetentionMode, String> {
-    RetentionMode::named(text).ok_or_else(|| "there are governance and compliance".to_owned())
+    RetentionMode::named(text).ok_or_else(|| "use governance or compliance".to_owned())
 }
 
 fn lock_until(text: &str) -> Result<SystemTime, String> {
-    Retention::time(text).ok_or_else(|| "write it as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
+    Retention::time(text).ok_or_else(|| "write a time as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
 }
 
 impl NewObjects {
@@ -176,15 +223,14 @@ impl Protection {
 
 const WORDING: Wording = Wording {
     noun: ("file", "files"),
-    done: "",
+    done: ("", ""),
     planned: "would copy",
     moves_bytes: true,
-    resume: "interrupted; nothing is half-written, and the same command with -n does the rest",
+    resume: "Run the same command with -n to continue",
 };
 
 /// Where a multipart upload takes no condition, -n makes another kind of upload, which would begin large files anew.
-const WORDING_OF_SESSIONS: Wording =
-    Wording { resume: "interrupted; nothing is half-written, and the same command does the rest", ..WORDING };
+const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {
     capabilities_of(provider).is_some_and(|can| !can.multipart_takes_condition)
@@ -199,7 +245,7 @@ impl Cp {
         request.expect_size = self.expect_size;
         request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
-            let why = "--json: standard output carries the object's bytes";
+            let why = "--json can't be used here: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());
         }
         standard_streams::check(&request)?;

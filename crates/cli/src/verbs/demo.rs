@@ -18,20 +18,25 @@ use stage::{Stop, Stopped};
 
 /// Show what Laneway does, without an account or a network
 ///
-/// Starts a store in this process, with TLS and HTTP/2, at the end of an imitated link of 20 ms and 1 Gbit/s, and moves files
-/// to it and back: fifty of them first one by one and all at once, as simple scripts would, then as Laneway does; then a
-/// thousand; then one large object. All of it is compared byte for byte, and everything is removed. Then the three
-/// measurements that Laneway comes from are made three times each, beside the usual ways, and a page is written
-/// about them; `laneway bench all` makes more of them, beside installed programs, too.
+/// The demo starts a store in this process, with TLS and HTTP/2, behind an imitated link of 20 ms and 1 Gbit/s. It moves fifty files to the
+/// store and back as simple scripts would, then as Laneway does; then a thousand files; then one large object. It compares every byte and
+/// removes everything it made. Then it runs three benchmarks three times each, beside the usual ways, and writes a page about them.
+/// `laneway bench all` runs more benchmarks, also beside installed programs.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// Size of the large object
+    /// Set the size of the large object
+    ///
+    /// Example: laneway demo --size 1GiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
-    /// Where the page about the benchmarks is written
+    /// Write the page about the benchmarks to FILE
+    ///
+    /// Example: laneway demo --report /tmp/report.html
     #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]
     report: PathBuf,
-    /// Leave the benchmarks and the page about them out
+    /// Skip the benchmarks and their page
+    ///
+    /// Example: laneway demo --no-report
     #[arg(long, conflicts_with = "report")]
     no_report: bool,
 }

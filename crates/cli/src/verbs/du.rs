@@ -16,42 +16,50 @@ use crate::locations;
 use crate::report::listing::{self, printable};
 use crate::report::object::{ObjectRecord, UsageRecord};
 
-/// Show how many bytes objects take, and those of each folder together
+/// Show the size of objects and folders
 ///
-/// Each object and each folder is a line; a folder's comes after what is in it. With -s there is one line for each URL. Counted
-/// are the bytes of the objects as they are listed, without old versions and unfinished uploads. An inventory that isn't in the
-/// order of its keys, as those of S3 needn't be, is counted by -s alone, which reads it once for all URLs of its bucket.
+/// Each object and each folder is a line; a folder follows its contents. -s prints one line per URL. Sizes are those of the listing,
+/// without old versions and unfinished uploads. An inventory that isn't sorted by key, which is allowed on S3, needs -s; it is read once
+/// for all URLs of its bucket.
 ///
-/// -h is help without a URL; with one it means --readable-sizes, so that `du -sh` does what it does elsewhere.
+/// -h without a URL prints help; with a URL it means --readable-sizes, so `du -sh` works as usual.
 #[derive(Args, Debug)]
 // `short_h` below is help or --readable-sizes, by whether a URL is given.
 #[command(disable_help_flag = true)]
 pub(crate) struct Du {
-    /// What to count: gs://bucket/prefix/, an object or a pattern
+    /// Bucket, prefix, object or pattern
     #[arg(value_name = "URL", required_unless_present = "short_h")]
     urls: Vec<OsString>,
-    /// Only the sum of each URL
+    /// Print only the total of each URL
+    ///
+    /// Example: laneway du -s gs://my-bucket/photos
     #[arg(long, short)]
     summarize: bool,
-    /// The sum of all of them at the end
+    /// Print the sum of all URLs at the end
+    ///
+    /// Example: laneway du -sc gs://my-bucket/photos gs://my-bucket/films
     #[arg(long, short = 'c')]
     total: bool,
-    /// Only folders of so many levels below each URL
+    /// Print only folders down to N levels below each URL
+    ///
+    /// Example: laneway du -d 1 gs://my-bucket
     #[arg(long, short = 'd', value_name = "N", conflicts_with = "summarize")]
     max_depth: Option<usize>,
-    /// Sizes like 4.59KiB
+    /// Print sizes like 4.59KiB
+    ///
+    /// Example: laneway du -s --readable-sizes gs://my-bucket
     #[arg(long, alias = "human-readable")]
     readable_sizes: bool,
-    /// Print help; with a URL, sizes like 4.59KiB
-    #[arg(short = 'h', id = "short_h")]
-    short_h: bool,
-    /// Print help with details
-    #[arg(long, action = clap::ArgAction::HelpLong)]
-    help: Option<bool>,
-    #[command(flatten)]
-    inventory: Inventory,
     #[command(flatten)]
     filters: Filters,
+    #[command(flatten)]
+    inventory: Inventory,
+    /// Print help; with a URL, print sizes like 4.59KiB
+    #[arg(short = 'h', id = "short_h")]
+    short_h: bool,
+    /// Print help with details and examples
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
 }
 
 /// How many objects there are, and of how many bytes together.
@@ -173,7 +181,7 @@ impl Du {
 
     fn say_where_filtered(&self, at: &Location, sum: Sum, filter: &Filter) {
         if sum.objects == 0 && !filter.is_empty() {
-            complain(&format!("{at}: the filters leave nothing of it"));
+            complain(&format!("{at}: nothing passes the filters"));
         }
     }
 
@@ -200,10 +208,10 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
     };
     let refused = |why: &str| Err(BadUsage::of(inventory.to_string(), why.to_owned()).into());
     if places.iter().any(|at| bucket(at) != bucket(&places[0])) {
-        return refused("an inventory is one bucket's, and these places are in several");
+        return refused("an inventory is of one bucket, but these URLs are in several");
     }
     if places.len() > 1 && places.iter().any(Location::is_pattern) {
-        return refused("an inventory stands for the listing of buckets and prefixes, and not of patterns");
+        return refused("an inventory replaces the listing of buckets and prefixes, not of patterns");
     }
     Ok(())
 }
@@ -283,7 +291,7 @@ impl Printer<'_> {
             }
             let Some(ended) = folders.add(&meta.id.key, meta.size) else {
                 anyhow::bail!(
-                    "{at}: the store lists in no order, so that folders can't be counted one by one; -s counts all of it"
+                    "{at}: the store lists keys unsorted, so folders can't be counted; use -s for the total"
                 );
             };
             for (folder, sum) in ended {

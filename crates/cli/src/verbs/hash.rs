@@ -13,12 +13,12 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit, Tally};
 
-/// Show the checksums of files, as stores write them
+/// Print the checksums of files, as stores write them
 ///
-/// CRC32C, CRC64NVME and MD5 in base64, to be compared with what `laneway stat` shows of an object.
+/// CRC32C, CRC64NVME and MD5 are in base64. Compare them with those that `laneway stat` prints of an object.
 #[derive(Args, Debug)]
 pub(crate) struct Hash {
-    /// Files, or - for standard input
+    /// Files; - is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<OsString>,
 }
@@ -64,7 +64,7 @@ impl Hash {
                 Location::Local(path) => File::open(path).and_then(laneway::hash),
                 Location::Standard => laneway::hash(io::stdin().lock()),
                 _ => {
-                    let why = "this is an object; `laneway stat` shows what its store says";
+                    let why = "hash reads local files; `laneway stat` prints the checksums of an object";
                     return Err(BadUsage::of(source, why).into());
                 }
             };

@@ -1,12 +1,14 @@
 //! `laneway ls`: buckets, prefixes and objects.
 
 use std::borrow::Cow;
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::io;
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Entry, Filter, ListRequest, Location, Provider};
+use laneway::{Entry, ErrorKind, Filter, ListRequest, Location, Provider};
+use laneway_store::CredentialError;
 
 use crate::arguments;
 use crate::arguments::filters::Filters;
@@ -18,58 +20,74 @@ use crate::report::object::{ObjectRecord, PlaceRecord, UsageRecord};
 
 /// List buckets, prefixes and objects
 ///
-/// Without -r one level is listed, with prefixes as gs://bucket/prefix/. With -r every object below is listed, one URL
-/// a line. gs:// and s3:// alone list buckets.
+/// Without a URL, ls lists the buckets of each store that is set up. gs:// and s3:// list those of one store. Without -r, ls shows one level,
+/// with prefixes as gs://bucket/prefix/. With -r it prints every object, one URL per line.
 ///
-/// -h is help, as everywhere; beside -l it means --readable-sizes, so that `ls -lh` does what it does elsewhere.
+/// -h prints help; with -l it means --readable-sizes, so `ls -lh` works as usual.
 #[derive(Args, Debug)]
 // `short_h` below is help or --readable-sizes, by whether -l is given too.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
-    /// What to list: gs://bucket/prefix/, a pattern, or gs:// for all buckets
-    #[arg(value_name = "URL", required_unless_present = "short_h")]
+    /// Bucket, prefix, object or pattern; gs:// and s3:// list buckets
+    #[arg(value_name = "URL")]
     urls: Vec<OsString>,
-    /// Size, time of the last change (UTC) and URL of each object, and their total
+    /// Show size and time of change (UTC) of each object, and a total
+    ///
+    /// Example: laneway ls -l gs://my-bucket/photos/
     #[arg(long, short)]
     long: bool,
-    /// Every object below, however deep
+    /// List every object below, however deep
+    ///
+    /// Example: laneway ls -r gs://my-bucket/photos/
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
-    /// Every version that the bucket keeps, as gs://bucket/key#generation or s3://bucket/key#id; delete markers say that they are
+    /// List all versions that the bucket keeps, with delete markers
     ///
-    /// Of each key GCS lists the oldest version first, S3 the newest. `cp`, `cat`, `stat` and `rm` take such URLs.
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id. `cp`, `cat`, `stat` and `rm` accept such URLs. GCS lists the oldest
+    /// version of a key first, S3 the newest.
+    ///
+    /// Example: laneway ls -a gs://my-bucket/key
     #[arg(long, short)]
     all_versions: bool,
-    /// How many objects and bytes were listed, at the end
-    #[arg(long)]
-    summarize: bool,
-    /// List no more than so many
-    #[arg(long, value_name = "N")]
-    limit: Option<u64>,
-    /// Sizes like 4.59KiB, with -l
+    /// Print sizes like 4.59KiB, with -l
+    ///
+    /// Example: laneway ls -l --readable-sizes gs://my-bucket/photos/
     #[arg(long, alias = "human-readable")]
     readable_sizes: bool,
-    /// Print help; with -l, sizes like 4.59KiB
-    #[arg(short = 'h', id = "short_h")]
-    short_h: bool,
-    /// Print help with details
-    #[arg(long, action = clap::ArgAction::HelpLong)]
-    help: Option<bool>,
+    /// Print the number of objects and bytes at the end
+    ///
+    /// Example: laneway ls -r --summarize gs://my-bucket/photos/
+    #[arg(long)]
+    summarize: bool,
+    /// List at most N entries
+    ///
+    /// Example: laneway ls -r --limit 10 gs://my-bucket/photos/
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
     #[command(flatten)]
     filters: Filters,
+    /// Print help; with -l, print sizes like 4.59KiB
+    #[arg(short = 'h', id = "short_h")]
+    short_h: bool,
+    /// Print help with details and examples
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
 }
 
 impl Ls {
     pub(crate) fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
-        if self.short_h && (!self.long || self.urls.is_empty()) {
+        if self.short_h && !self.long {
             context.output.bytes(arguments::short_help("ls").as_bytes())?;
             return Ok(Exit::Done);
         }
         self.readable_sizes |= self.short_h;
+        if self.urls.is_empty() {
+            return self.list_buckets(context);
+        }
         let places = locations::remote(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
         if !filter.is_empty() && !self.recursive {
-            return Err(BadUsage::new("filters choose among what -r lists").into());
+            return Err(BadUsage::new("filters need -r").into());
         }
         let client = context.client()?;
         let mut printer =
@@ -96,14 +114,14 @@ impl Ls {
                         break;
                     }
                     None if !found && !filter.is_empty() => {
-                        complain(&format!("{at}: the filters leave nothing of it"));
+                        complain(&format!("{at}: nothing passes the filters"));
                         tally.done();
                         break;
                     }
                     // An empty bucket and an account without buckets are no mistake of the caller's.
                     None if !found && !bucket.is_empty() && !key.is_empty() => {
                         tally.failed(false);
-                        let (url, class) = (at.to_string(), laneway::ErrorKind::NotFound.name());
+                        let (url, class) = (at.to_string(), ErrorKind::NotFound.name());
                         context.report_failure(Some(&url), &format!("{at}: nothing matches"), class)?;
                         break;
                     }
@@ -126,10 +144,62 @@ impl Ls {
         Ok(tally.exit())
     }
 
+    /// Lists the buckets of each store that is set up.
+    fn list_buckets(&self, context: &Context) -> anyhow::Result<Exit> {
+        let client = context.client()?;
+        let mut printer =
+            Printer { ls: self, context, terminal: context.output.is_terminal(), total: (0, 0) };
+        let mut tally = Tally::default();
+        let mut unset = Vec::new();
+        for provider in Provider::CLOUDS {
+            let at = Location::object(provider, "", "");
+            let mut listing = client.list(ListRequest::new(at.clone()));
+            loop {
+                match listing.next_blocking() {
+                    Some(Ok(entry)) => printer.print(provider, &entry)?,
+                    Some(Err(error)) if is_of_setup(&error) => {
+                        unset.push((at, error));
+                        break;
+                    }
+                    Some(Err(error)) => {
+                        context.fail(&at, &error, &mut tally)?;
+                        break;
+                    }
+                    None => {
+                        tally.done();
+                        break;
+                    }
+                }
+            }
+        }
+        let is_any_set_up = unset.len() < Provider::CLOUDS.len();
+        for (at, error) in unset {
+            match is_any_set_up {
+                true if context.options.quiet => {}
+                true => complain(&format!("{at} is skipped: {error}")),
+                false => context.fail(&at, &error, &mut tally)?,
+            }
+        }
+        if !is_any_set_up {
+            complain(
+                "no store is set up whose buckets could be listed; `laneway ls gs://BUCKET` lists one bucket",
+            );
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+
     fn request(&self, at: &Location, filter: &Filter) -> ListRequest {
         let request = ListRequest::new(at.clone()).recursive(self.recursive);
         request.all_versions(self.all_versions).filter(filter.clone())
     }
+}
+
+/// Returns whether a store lacks credentials or a project, so that nothing was sent to it.
+fn is_of_setup(error: &laneway::Error) -> bool {
+    let credentials = error.source().and_then(|source| source.downcast_ref::<CredentialError>());
+    let lacks_project = error.kind() == ErrorKind::Invalid && error.attempts() == 0;
+    lacks_project || credentials.is_some_and(|credentials| credentials.unusable_source().is_none())
 }
 
 /// Prints entries in the form that was asked for.

@@ -15,14 +15,15 @@ use crate::report::class;
 
 /// Print the manual
 ///
-/// `laneway man | man -l -` shows it. `laneway man cp` prints the page of a verb. With --dir all pages are written to a folder,
-/// such as ~/.local/share/man/man1.
+/// Pipe it to man: `laneway man cp | man -l -`. --dir writes all pages to a folder such as ~/.local/share/man/man1.
 #[derive(Args, Debug)]
 pub(crate) struct Man {
-    /// The verb whose page is wanted
+    /// Verb to describe, instead of the whole program
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
     /// Write all pages to this folder
+    ///
+    /// Example: laneway man --dir ~/.local/share/man/man1
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     dir: Option<PathBuf>,
 }

@@ -10,16 +10,22 @@ use crate::locations;
 
 /// Make buckets
 ///
-/// On GCS in the project that GOOGLE_CLOUD_PROJECT names, on S3 in the region that requests go to.
+/// On GCS, --project or GOOGLE_CLOUD_PROJECT names the project. On S3, buckets are made in the region of the requests; see --region.
 #[derive(Args, Debug)]
 pub(crate) struct Mb {
-    /// Buckets: gs://BUCKET or s3://BUCKET
+    /// Buckets, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Where objects lie, on GCS: EU, us-central1 [default: the store's]
+    /// Put the bucket into this location, on GCS: EU, us-central1
+    ///
+    /// By default the store chooses.
+    ///
+    /// Example: laneway mb --location EU gs://my-bucket
     #[arg(long, short, value_name = "PLACE")]
     location: Option<String>,
-    /// The storage class of objects that say nothing else, on GCS
+    /// Set the default storage class of its objects, on GCS
+    ///
+    /// Example: laneway mb --storage-class NEARLINE gs://my-bucket
     #[arg(long, value_name = "CLASS")]
     storage_class: Option<String>,
 }

@@ -13,16 +13,18 @@ use crate::report::line::Wording;
 use crate::standard_streams;
 use crate::verbs::cp::{Copying, Items};
 
-/// Copy, then remove what was copied
+/// Move files and objects: copy, verify, then remove the source
 ///
-/// DST is read as cp reads it: a tree goes by DST's text alone, whether DST exists or not.
+/// DST works as it does for cp: DST's text alone decides where a tree goes.
 ///
-/// Each source is removed when its copy is complete and verified, and never before; what fails stays where it is.
+/// Laneway removes a source only after its copy is complete and verified. Sources that fail stay where they are.
 #[derive(Args, Debug)]
 pub(crate) struct Mv {
     #[command(flatten)]
     items: Items,
     /// Move folders and prefixes with everything below them
+    ///
+    /// Example: laneway mv -r logs s3://my-bucket/logs
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     #[command(flatten)]
@@ -33,21 +35,21 @@ pub(crate) struct Mv {
 
 const WORDING: Wording = Wording {
     noun: ("file", "files"),
-    done: " moved",
+    done: (" moved", " moved"),
     planned: "would move",
     moves_bytes: true,
-    resume: "interrupted; nothing is half-written, and the same command moves the rest",
+    resume: "Run the same command to continue",
 };
 
 impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request = self.copying.request(context, &self.items, self.recursive)?.remove_source(true);
         if request.sources.contains(&Location::Standard) {
-            return Err(BadUsage::of("-", "standard input can't be moved; cp copies it").into());
+            return Err(BadUsage::of("-", "standard input can't be moved; use cp").into());
         }
         let request = request.filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
-            let why = "--json: standard output carries the object's bytes";
+            let why = "--json can't be used here: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());
         }
         standard_streams::check(&request)?;

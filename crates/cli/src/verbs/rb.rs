@@ -15,17 +15,21 @@ const CONFLICT: u16 = 409;
 
 /// Remove buckets
 ///
-/// Only empty ones, unless --force removes their objects before, with all versions that the bucket keeps. Then a question is asked first,
-/// as by rm -r.
+/// A bucket must be empty, unless --force removes its objects first, with all versions that the bucket keeps. --force asks first, as
+/// rm -r does.
 #[derive(Args, Debug)]
 pub(crate) struct Rb {
-    /// Buckets: gs://BUCKET or s3://BUCKET
+    /// Buckets, as gs://BUCKET or s3://BUCKET
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Remove the objects in them, too
+    /// Remove all objects in them first
+    ///
+    /// Example: laneway rb --force gs://my-bucket
     #[arg(long)]
     force: bool,
-    /// Don't ask
+    /// Remove without asking
+    ///
+    /// Example: laneway rb --force -y gs://my-bucket
     #[arg(long, short)]
     yes: bool,
 }

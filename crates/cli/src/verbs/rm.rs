@@ -16,58 +16,75 @@ use crate::exit::{BadUsage, Exit};
 use crate::job;
 use crate::locations;
 use crate::report::line::Wording;
+use laneway_quantity as quantity;
 
 /// Remove objects
 ///
-/// On a terminal a question is asked first where -r, -a or a wildcard stands for more than 1000 objects, or for what can't be
-/// counted. Where stdin or stderr is no terminal, and among the commands of `run`, nothing is asked: --dry-run says what would go.
+/// On a terminal, -r, -a and wildcards ask first if they match more than 1000 objects or if Laneway cannot count them. Without a terminal,
+/// and inside `run`, nothing asks: try --dry-run first.
 ///
-/// In a bucket that keeps versions what is removed becomes a noncurrent version, below a delete marker on S3. A version that is
-/// named, and all of them with -a, are gone for good. With -a delete markers go after the versions below them, and not at all where a
-/// filter looks at sizes or times.
+/// In a bucket that keeps versions, a removed object becomes a noncurrent version; S3 also adds a delete marker. A named version is gone
+/// for good, as is every version with -a. With -a, delete markers go after the versions below them. A filter on size or time keeps delete
+/// markers.
 ///
-/// With --files-from the names below the one URL are removed; without a URL each line is a whole one, and a line with
-/// space around it or a slash before it is refused. With --inventory what was replaced since it was
-/// made stays, and is an error.
+/// --files-from names objects below the one URL. Without a URL, each line is a whole URL; a line with leading or trailing space, or a
+/// leading slash, is refused. With --inventory, objects that were replaced since the inventory was made stay and are reported as errors.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
-    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id), patterns, or with -r prefixes and buckets' contents
+    /// Objects, versions, patterns, or with -r prefixes and buckets
+    ///
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id. -r of a bucket removes its objects and keeps the bucket.
     #[arg(value_name = "URL", required_unless_present = "files_from")]
     urls: Vec<OsString>,
     /// Remove everything below a prefix
+    ///
+    /// Example: laneway rm -r gs://my-bucket/old
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
-    /// All versions that the bucket keeps, noncurrent ones and delete markers too; with -r those of the key itself as well
-    #[arg(long, short)]
-    all_versions: bool,
-    /// Don't ask
-    #[arg(long, short)]
-    yes: bool,
-    /// Don't ask, and take a missing object for one that is removed
-    #[arg(long, short)]
-    force: bool,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
+    ///
+    /// Example: laneway rm -r --dry-run gs://my-bucket/old
     #[arg(long, alias = "dryrun")]
     dry_run: bool,
+    /// Remove without asking
+    ///
+    /// Example: laneway rm -r -y gs://my-bucket/old
+    #[arg(long, short)]
+    yes: bool,
+    /// Remove without asking, and ignore missing objects
+    ///
+    /// Example: laneway rm -f gs://my-bucket/old/key
+    #[arg(long, short)]
+    force: bool,
+    /// Remove all versions, with noncurrent ones and delete markers
+    ///
+    /// With -r, versions of the key itself go too.
+    ///
+    /// Example: laneway rm -r -a gs://my-bucket/old
+    #[arg(long, short)]
+    all_versions: bool,
+    #[command(flatten)]
+    filters: Filters,
     #[command(flatten)]
     names: NamesFrom,
     #[command(flatten)]
-    pub(super) manifest: Manifest,
-    #[command(flatten)]
     inventory: Inventory,
     #[command(flatten)]
-    filters: Filters,
+    pub(super) manifest: Manifest,
 }
 
-/// Objects that are removed without a question.
-const UNASKED_MAX: usize = 1000;
+/// Objects that are removed without a question: one page of a listing, which shows at a glance that nothing large is meant.
+const UNASKED_MAX: u64 = 1000;
+
+/// Objects that are counted for the question, at most. S3 lists 1000 of them in 0.1 to 0.2 s, so that it comes within some ten seconds.
+const COUNTED_MAX: u64 = 100_000;
 
 const WORDING: Wording = Wording {
     noun: ("object", "objects"),
-    done: " removed",
+    done: (" removed", " removed"),
     planned: "would remove",
     moves_bytes: false,
-    resume: "interrupted; what is gone is gone, the same command removes the rest",
+    resume: "Run the same command to remove the rest",
 };
 
 impl Rm {
@@ -94,41 +111,54 @@ impl Rm {
     }
 }
 
-/// Whether somebody is there to answer.
+/// Returns whether a user can answer on a terminal.
 fn can_ask(context: &Context) -> bool {
     context.together.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether a removal may go on: it takes few objects, or whoever is asked says so.
+/// Returns whether a removal may go on: it takes few objects, or the user agrees.
 fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> {
     let what = named(&request.targets);
-    match count(&context.client()?, request, UNASKED_MAX) {
-        Count::Few => Ok(true),
-        Count::Many => {
-            Ok(ask(&format!("Remove more than {UNASKED_MAX} objects, all that {what} stands for?"))?)
+    let place = match request.targets.iter().any(Location::is_pattern) {
+        true => format!("that match {what}"),
+        false => format!("below {what}"),
+    };
+    match count(&context.client()?, request) {
+        Count::Whole { objects, .. } if objects <= UNASKED_MAX => Ok(true),
+        Count::Whole { objects, bytes } => {
+            let (objects, bytes) = (quantity::grouped(objects), quantity::size(bytes));
+            Ok(ask(&format!("Remove {objects} objects ({bytes}) {place}?"))?)
+        }
+        Count::Cut => {
+            let objects = quantity::grouped(COUNTED_MAX);
+            Ok(ask(&format!("Remove more than {objects} objects {place}?"))?)
         }
         Count::Unknown(why) => {
             complain(&why);
-            Ok(ask(&format!("Remove all that {what} stands for, which could not be counted?"))?)
+            Ok(ask(&format!("Laneway could not count the objects. Remove all objects {place}?"))?)
         }
     }
 }
 
-/// How many objects a removal would take.
+/// The size of a removal.
 #[derive(Debug)]
 enum Count {
-    Few,
-    Many,
+    Whole {
+        objects: u64,
+        bytes: u64,
+    },
+    /// There are more than [`COUNTED_MAX`] objects.
+    Cut,
     /// Counting failed, for this reason.
     Unknown(String),
 }
 
-/// Counts what a removal would take, and no further than `max`.
-fn count(client: &Client, request: &RemoveRequest, max: usize) -> Count {
+/// Counts the objects that a removal would take, up to [`COUNTED_MAX`].
+fn count(client: &Client, request: &RemoveRequest) -> Count {
     let mut counted = request.clone().dry_run(true);
     counted.manifest = None;
     let mut job = client.remove(counted);
-    let mut found = 0;
+    let (mut objects, mut bytes) = (0, 0);
     let mut failure = None;
     let mut is_whole = false;
     while let Some(event) = job.next_blocking() {
@@ -137,7 +167,10 @@ fn count(client: &Client, request: &RemoveRequest, max: usize) -> Count {
                 // There is nothing of it to be removed.
                 Outcome::Failed(error) if error.is_not_found() => {}
                 Outcome::Failed(error) => failure = failure.or_else(|| Some(error.to_string())),
-                _ => found += 1,
+                _ => {
+                    objects += 1;
+                    bytes += item.bytes;
+                }
             },
             Event::Done(summary) => {
                 let is_cut = summary.interrupted || summary.search_cut || summary.not_done > 0;
@@ -145,12 +178,12 @@ fn count(client: &Client, request: &RemoveRequest, max: usize) -> Count {
             }
             _ => {}
         }
-        if found > max {
-            return Count::Many;
+        if objects > COUNTED_MAX {
+            return Count::Cut;
         }
     }
     match failure {
-        None if is_whole => Count::Few,
+        None if is_whole => Count::Whole { objects, bytes },
         failure => Count::Unknown(failure.unwrap_or_else(|| "the listing was cut short".to_owned())),
     }
 }
@@ -169,17 +202,17 @@ fn ask(question: &str) -> io::Result<bool> {
     Ok(is_yes(&answer))
 }
 
-/// Asks whether all of a bucket may go, whatever it holds. Where nobody can be asked the command has to say so itself.
+/// Asks whether buckets may go with all their objects. Without a terminal, the command needs --yes.
 pub(super) fn confirmed(context: &Context, targets: &[Location]) -> anyhow::Result<bool> {
     let what = named(targets);
     if !can_ask(context) {
         let why = match context.together.is_some() {
-            true => "this removes whatever is there, and among many commands nothing is asked: add --yes",
-            false => "this removes whatever is there, and there is no terminal to ask on: add --yes",
+            true => "--force asks before it removes a bucket, and `run` can't ask; add --yes",
+            false => "--force asks before it removes a bucket, and there is no terminal to ask on; add --yes",
         };
         return Err(BadUsage::of(what, why).into());
     }
-    Ok(ask(&format!("Remove everything that {what} stands for?"))?)
+    Ok(ask(&format!("Remove {what} and all objects in it?"))?)
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -28,21 +28,23 @@ const AT_ONCE: usize = 256;
 /// the stack that stay unused take no memory.
 const STACK: usize = 4 << 20;
 
-/// Carry out many commands, a line each, side by side
+/// Run many commands from a file, one per line, in parallel
 ///
-/// A line is what would stand behind `laneway`, quoted as for a shell, without the options that all commands share: those are given
-/// to run. Empty lines and those that begin with # are passed over. Commands go in no order; what fails is told, and the rest is done.
+/// A line is a command without the word laneway, quoted as in a shell. Give the options that all commands share to run itself. Empty lines
+/// and lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
 ///
-/// With --manifest the same lines, begun again, leave out what was done, and do what failed or never came to its end. Of cp, mv, rm and
-/// sync that is what each of them would leave out by a manifest of its own: sources are looked at again. Other commands that were done are left out by their
-/// lines.
+/// With --manifest, the same lines run again skip what is done and repeat what failed or never ended. cp, mv, rm and sync skip items one by
+/// one; other commands are skipped whole.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// Write to FILE how each command and each of its items has ended, a line of JSON each. The same commands with the same FILE, in the same
-    /// folder and at the same endpoints, leave out what is done
+    /// Record outcomes in FILE, and skip what FILE says is done
+    ///
+    /// Each command and each of its items is one line of JSON. Run it in the same folder with the same endpoints.
+    ///
+    /// Example: laneway run --manifest done.jsonl commands.txt
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// A file of commands, or - for standard input
+    /// File of commands; - is stdin
     #[arg(value_name = "FILE")]
     file: OsString,
 }
@@ -97,7 +99,7 @@ impl Run {
         let stopped = Arc::clone(&together);
         let _interrupt = Interrupt::listen(move || {
             stopped.stop();
-            complain("stopping in good order; press Ctrl-C again to stop at once");
+            complain("stopping; press Ctrl-C again to stop at once");
         })?;
         let commands = Commands {
             context: context.one_of(Arc::clone(&together)),
@@ -119,7 +121,7 @@ impl Run {
             context.output.flush()?;
             let commands = if done == 1 { "command" } else { "commands" };
             let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-            let skipped = if skipped > 0 { format!(", {skipped} done before") } else { String::new() };
+            let skipped = if skipped > 0 { format!(", {skipped} already done") } else { String::new() };
             say(&format!("{done} {commands} done{skipped}{failed}"));
         }
         context.print_stats(&client)?;
@@ -308,7 +310,7 @@ fn is_standard(word: &[u8]) -> bool {
 fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
     if words.iter().any(|word| is_standard(word)) {
-        return Err(BadUsage::new("standard input and output belong to all commands together").into());
+        return Err(BadUsage::new("a command inside `run` can't use standard input or output").into());
     }
     let words = words.into_iter().map(OsString::from_vec);
     let line = std::iter::once(OsStr::from_bytes(b"laneway").to_owned()).chain(words);

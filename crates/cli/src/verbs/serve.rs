@@ -17,93 +17,148 @@ use crate::interrupt::Interrupt;
 
 /// Run a small object store for demos and tests
 ///
-/// It speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's, both over the same objects, and can imitate a
-/// distant or a failing store. It is no store for anything that matters: whoever reaches it may read and write
-/// everything, which is why it listens on the loopback interface unless told otherwise.
+/// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. It can imitate a distant or
+/// failing store. Don't keep data that matters in it: everybody who reaches it may read and write everything. It therefore listens on the
+/// loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
-    /// Keep objects in this folder; without it they are kept in memory and gone at the end
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
-    /// Address and port; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9010")]
-    listen: SocketAddr,
-    /// Create this bucket if it doesn't exist; may be given several times
+    /// Create this bucket if it doesn't exist; repeat for more
+    ///
+    /// Example: laneway serve --bucket demo
     #[arg(long = "bucket", value_name = "NAME", value_parser = laneway_server::parse_bucket_name)]
     buckets: Vec<String>,
-    /// Keep versions in every bucket that is created; without it, in those whose clients ask for it
+    /// Keep objects in this folder, instead of in memory
+    ///
+    /// Objects in memory are gone when the server ends.
+    ///
+    /// Example: laneway serve --root /srv/objects
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Listen on this address and port; port 0 takes a free one
+    ///
+    /// Example: laneway serve --listen 127.0.0.1:0
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9010")]
+    listen: SocketAddr,
+    /// Keep versions in every new bucket
+    ///
+    /// Without this, a bucket keeps versions when a client turns that on.
+    ///
+    /// Example: laneway serve --versions --bucket demo
     #[arg(long)]
     versions: bool,
 
-    /// Speak TLS, with a certificate made for this run unless --cert and --key give one
+    /// Speak TLS, with a certificate made for this run
+    ///
+    /// --cert and --key give another certificate.
+    ///
+    /// Example: laneway serve --tls --bucket demo
     #[arg(long, help_heading = "TLS")]
     tls: bool,
-    /// Certificate chain in PEM, the server's own first
-    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"], help_heading = "TLS")]
+    /// Use this certificate chain in PEM, the server's own first
+    ///
+    /// Example: laneway serve --tls --cert chain.pem --key key.pem
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires_all = ["tls", "key"], help_heading = "TLS")]
     cert: Option<PathBuf>,
-    /// Private key of --cert in PEM
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    /// Use this private key for --cert, in PEM
+    ///
+    /// Example: laneway serve --tls --cert chain.pem --key key.pem
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     key: Option<PathBuf>,
-    /// Where to write the CA of the certificate made for this run [default: ca.pem in a folder of its own]
-    #[arg(long, value_name = "FILE", requires = "tls", conflicts_with = "cert", help_heading = "TLS")]
+    /// Write the CA of the certificate to FILE [default: ca.pem in a temporary folder]
+    ///
+    /// Example: laneway serve --tls --ca-out ca.pem
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        requires = "tls",
+        conflicts_with = "cert",
+        help_heading = "TLS"
+    )]
     ca_out: Option<PathBuf>,
-    /// Offer HTTP/1.1 alone
+    /// Offer HTTP/1.1 only
+    ///
+    /// Example: laneway serve --tls --h1-only
     #[arg(long, help_heading = "TLS")]
     h1_only: bool,
 
-    /// Have the habits of a service: gcs, s3, r2, b2, minio, gcs-interop [default: as strict as GCS and S3]
+    /// Delay everything by this round trip, handshakes too: 50ms
     ///
-    /// What it refuses, passes over in silence or leaves out, as far as it is known to differ: conditions, headers of
-    /// checksums, parts of unequal sizes, lengths of what is stored as gzip.
-    #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
-    like: Option<Habits>,
-    /// Allow so many streams at once on an HTTP/2 connection [default: 100]
-    #[arg(long, value_name = "N", help_heading = "Imitation")]
-    max_streams: Option<u32>,
-    /// Delay everything, handshakes included, as this round trip would: 50ms
+    /// Example: laneway serve --rtt 50ms --bucket demo
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, help_heading = "Imitation")]
     rtt: Option<Duration>,
-    /// Bytes a second that all connections share in each direction: 1Gbit/s, 100MB/s
+    /// Limit each direction to this rate, shared by all connections: 1Gbit/s
     ///
-    /// Each direction has a bottleneck with a queue (--queue), in which everybody waits behind what others have sent.
-    /// Connections begin with ten segments, and send as TCP does with BBR. A client that doesn't read stops its sender;
-    /// on Linux, windows and buffers that a client of this machine keeps small hold its bytes back too. Without a bandwidth
-    /// bytes are delayed and no more.
+    /// Each direction has a bottleneck with one queue (--queue). Connections begin with ten segments and send as TCP with BBR does. A client
+    /// that stops reading stops its sender. On Linux, small windows and buffers of a local client also hold bytes back. Without a rate,
+    /// bytes are only delayed.
+    ///
+    /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     bandwidth: Option<u64>,
-    /// Bytes that wait at most in front of --bandwidth; what comes beyond is lost, and sent again [default: a round trip's]
+    /// Queue at most this many bytes before --bandwidth [default: one round trip's]
     ///
-    /// The default is what the bottleneck sends in a round trip, in 5 ms at least, and at least 64 KiB.
-    #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
+    /// Bytes beyond it are lost and sent again. The default is what --bandwidth carries in one round trip, of 5 ms at least, and at least
+    /// 64 KiB.
+    ///
+    /// Example: laneway serve --rtt 20ms --bandwidth 1Gbit/s --queue 256KiB
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
           help_heading = "Imitation")]
     queue: Option<u64>,
-    /// Lose so many packets by chance, in each direction: 0.5%
+    /// Lose this share of packets in each direction: 0.5%, at most 50%
     ///
-    /// Their bytes come late, and all that follow them on their connection: by a round trip, or by two and up to 200 ms more
-    /// where nothing follows. At most 50%.
+    /// Lost bytes, and all that follow them on their connection, arrive one round trip later. If nothing follows, they arrive two round trips
+    /// and up to 200 ms later.
+    ///
+    /// Example: laneway serve --rtt 20ms --loss 0.5%
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss, help_heading = "Imitation")]
     loss: Option<f64>,
-    /// Bytes a second that each connection takes and sends at most: 90MB/s
+    /// Limit each connection to this rate: 90MB/s
     ///
-    /// S3 caps a connection at some 90 MB/s, so that one object needs several to fill a fast link. The cap counts TLS and framing, holds
-    /// in each direction by itself, and needs neither --rtt nor --bandwidth.
-    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
+    /// S3 limits a connection to some 90 MB/s, so one object needs several connections to fill a fast link. The limit includes TLS and
+    /// framing, holds for each direction, and needs neither --rtt nor --bandwidth.
+    ///
+    /// Example: laneway serve --connection-bandwidth 90MB/s
+    #[arg(hide_short_help = true, long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     connection_bandwidth: Option<u64>,
-    /// Serve only so many connections at once; others are accepted, and wait for the end of one of these
-    #[arg(long, value_name = "N", help_heading = "Imitation")]
-    served_connections: Option<NonZeroUsize>,
-    /// Reset connections beyond --served-connections in place of letting them wait
-    #[arg(long, requires = "served_connections", help_heading = "Imitation")]
-    reset_surplus: bool,
-    /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
+    /// Behave like a service: gcs, s3, r2, b2, minio, gcs-interop [default: as strict as GCS and S3]
+    ///
+    /// This covers the known differences in conditions, checksum headers, parts of unequal sizes, and lengths of objects stored as gzip.
+    /// Example: laneway serve --like minio
+    #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
+    like: Option<Habits>,
+    /// Fail on purpose: 'get:3 reset@256KiB'; repeat for more
+    ///
+    /// Example: laneway serve --fault 'put:10% status 503 retry-after 2s'
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]
     faults: Vec<FaultRule>,
+    /// Allow N streams at once on an HTTP/2 connection [default: 100]
+    ///
+    /// Example: laneway serve --tls --max-streams 1
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Imitation")]
+    max_streams: Option<u32>,
+    /// Serve only N connections at once, and let the others wait
+    ///
+    /// Example: laneway serve --served-connections 4
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Imitation")]
+    served_connections: Option<NonZeroUsize>,
+    /// Reset connections beyond --served-connections instead of letting them wait
+    ///
+    /// Example: laneway serve --served-connections 4 --reset-surplus
+    #[arg(hide_short_help = true, long, requires = "served_connections", help_heading = "Imitation")]
+    reset_surplus: bool,
 
-    /// Access key whose signatures are checked on the S3 side; unsigned requests are served all the same
-    #[arg(long, value_name = "KEY", help_heading = "S3")]
+    /// Check S3 signatures made with this access key
+    ///
+    /// Unsigned requests are served anyway.
+    ///
+    /// Example: laneway serve --access-key me --secret-key mine
+    #[arg(hide_short_help = true, long, value_name = "KEY", help_heading = "S3")]
     access_key: Option<String>,
-    /// Its secret
-    #[arg(long, value_name = "SECRET", help_heading = "S3")]
+    /// Check S3 signatures with this secret
+    ///
+    /// Example: laneway serve --access-key me --secret-key mine
+    #[arg(hide_short_help = true, long, value_name = "SECRET", help_heading = "S3")]
     secret_key: Option<String>,
 }
 
@@ -216,14 +271,14 @@ impl Reach {
     /// How to use it, as lines to paste into a shell.
     fn advice(&self, loopback: bool) -> String {
         let ca = self.ca.as_deref().map(|ca| format!(" --ca-cert {}", quoted(ca))).unwrap_or_default();
-        let mut text =
-            String::from("A store for demos and tests, not for data that matters. Ctrl-C ends it.\n");
+        let mut text = String::from(
+            "This store is for demos and tests; don't keep data that matters in it. Press Ctrl-C to end it. To use it:\n",
+        );
         if !loopback {
-            text += "It listens on more than the loopback interface: whoever reaches it may read and write everything.\n";
+            text += "It listens on more than the loopback interface: everybody who reaches it may read and write everything.\n";
         }
         let (url, key, secret) = (&self.url, &self.access_key, &self.secret_key);
-        text +=
-            &format!("  GOOGLE_CLOUD_PROJECT=any laneway{ca} --gcs-endpoint {url} --anonymous ls gs://\n");
+        text += &format!("  laneway{ca} --gcs-endpoint {url} --anonymous --project any ls gs://\n");
         text +=
             &format!("  AWS_ACCESS_KEY_ID={key} AWS_SECRET_ACCESS_KEY={secret} AWS_REGION=us-east-1 \\\n");
         text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://");

@@ -14,22 +14,27 @@ use crate::job;
 use crate::locations;
 use crate::report::line::Wording;
 
-/// Change the metadata of objects, where they are
+/// Change the metadata of objects in place
 ///
-/// What isn't mentioned stays; an empty value takes a field away. GCS changes its objects in place, but for the storage class, which it
-/// rewrites: the access control list of a rewritten object is the bucket's default. S3 can't: each object is copied onto itself inside the
-/// store (above 5 GiB part by part), keeps its tags, and gets a new time, in a bucket that keeps versions a new version, and the access
-/// control list of a new object.
+/// Fields you don't name are kept. An empty value clears a field.
+///
+/// GCS changes its objects in place. Only the storage class needs a rewrite, which resets the access control list to the bucket's default.
+/// On S3, Laneway copies each object onto itself inside the store, part by part above 5 GiB. The object keeps its tags. It gets a new time,
+/// the access control list of a new object, and a new version where the bucket keeps versions.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Everything below a prefix
-    #[arg(long, short)]
+    /// Change everything below a prefix
+    ///
+    /// Example: laneway setmeta -r --cache-control no-store gs://my-bucket/site
+    #[arg(long, short, short_alias = 'R')]
     recursive: bool,
-    /// Say what would be changed, and change nothing
-    #[arg(long)]
+    /// Print what would be changed, and change nothing
+    ///
+    /// Example: laneway setmeta -r --dry-run --cache-control no-store gs://my-bucket/site
+    #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
     changes: Changes,
@@ -40,41 +45,59 @@ pub(crate) struct Setmeta {
 /// What changes. Named as by `gcloud storage objects update`.
 #[derive(Args, Debug)]
 struct Changes {
-    /// Content-Type
+    /// Set the Content-Type header
+    ///
+    /// Example: --content-type text/csv
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Cache-Control
+    /// Set the Cache-Control header
+    ///
+    /// Example: --cache-control 'public, max-age=3600'
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
-    /// Content-Disposition
+    /// Set the Content-Disposition header
+    ///
+    /// Example: --content-disposition attachment
     #[arg(long, value_name = "VALUE")]
     content_disposition: Option<String>,
-    /// Content-Encoding: says what the bytes are, encodes nothing
+    /// Set the Content-Encoding header; this encodes nothing
+    ///
+    /// Example: --content-encoding gzip
     #[arg(long, value_name = "VALUE")]
     content_encoding: Option<String>,
-    /// Content-Language
+    /// Set the Content-Language header
+    ///
+    /// Example: --content-language de
     #[arg(long, value_name = "VALUE")]
     content_language: Option<String>,
-    /// Metadata that is added, or gets another value; may be given several times
+    /// Add or change metadata; repeat for more
+    ///
+    /// Example: --metadata team=data --metadata stage=raw
     #[arg(long, visible_alias = "update-custom-metadata", value_name = "K=V", value_parser = key_value)]
     metadata: Vec<(String, String)>,
-    /// Names of metadata that go; may be given several times
+    /// Remove metadata by name
+    ///
+    /// Example: --remove-metadata team,stage
     #[arg(long, visible_alias = "remove-custom-metadata", value_name = "K,...", value_delimiter = ',')]
     remove_metadata: Vec<String>,
-    /// Take away all metadata but what --metadata adds
+    /// Remove all metadata except what --metadata adds
+    ///
+    /// Example: --clear-metadata
     #[arg(long, visible_alias = "clear-custom-metadata")]
     clear_metadata: bool,
-    /// Storage class, in the store's words
+    /// Set the storage class, by the store's name for it
+    ///
+    /// Example: --storage-class NEARLINE
     #[arg(long, value_name = "CLASS")]
     storage_class: Option<String>,
 }
 
 const WORDING: Wording = Wording {
     noun: ("object", "objects"),
-    done: " changed",
+    done: (" changed", " changed"),
     planned: "would change",
     moves_bytes: false,
-    resume: "interrupted; what is changed is changed, the same command does the rest",
+    resume: "Run the same command to change the rest",
 };
 
 impl Setmeta {
@@ -82,7 +105,7 @@ impl Setmeta {
         let targets = locations::versioned(&self.urls)?;
         let change = self.changes.change();
         if change.is_empty() {
-            let why = "nothing is to be changed: --content-type, --metadata, --storage-class, ...";
+            let why = "nothing to change: give at least one of --content-type, --cache-control, --metadata, --storage-class, ...";
             return Err(BadUsage::new(why).on(&targets).into());
         }
         let filter = self.filters.filter(SystemTime::now())?;

@@ -15,19 +15,27 @@ use crate::exit::{Exit, Tally};
 use crate::locations;
 use crate::report::listing::timestamp;
 
-/// Print URLs by which whoever holds them may read an object, or write it, until they end
+/// Create presigned URLs that let anyone read or write an object until they expire
 #[derive(Args, Debug)]
 pub(crate) struct Sign {
     /// Objects or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// How long the URLs last: 15m, 12h, 7d at most; sooner where temporary credentials that sign them end
+    /// Let the URLs expire after TIME: 15m, 12h, 7d at most
+    ///
+    /// URLs that temporary credentials sign expire with these credentials.
+    ///
+    /// Example: laneway sign --expires 15m s3://my-bucket/key
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "1h")]
     expires: Duration,
-    /// The one method that they allow: GET, HEAD, PUT, POST or DELETE
+    /// Allow this one method: GET, HEAD, PUT, POST or DELETE
+    ///
+    /// Example: laneway sign --method PUT s3://my-bucket/key
     #[arg(long, short, value_name = "METHOD", default_value_t = Method::Get)]
     method: Method,
-    /// A name of the query, as versionId=ID, generation=N or response-content-disposition=attachment; may be given several times
+    /// Add a query parameter; repeat for more
+    ///
+    /// Example: laneway sign --query response-content-disposition=attachment s3://my-bucket/key
     #[arg(long, value_name = "K=V", value_parser = key_value)]
     query: Vec<(String, String)>,
 }
@@ -107,12 +115,12 @@ impl Sign {
         if !context.options.quiet {
             if let Some(why) = signed.ends_early {
                 say(&format!(
-                    "laneway: {source}: the URL may end at {}: {why}",
+                    "laneway: {source}: the URL may expire at {}: {why}",
                     timestamp(signed.expires_at).unwrap_or_default()
                 ));
             }
             for (name, value) in &signed.headers {
-                say(&format!("laneway: {source}: to be sent with it: {name}: {value}"));
+                say(&format!("laneway: {source}: send this header with it: {name}: {value}"));
             }
         }
         Ok(())

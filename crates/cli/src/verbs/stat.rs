@@ -9,10 +9,12 @@ use crate::exit::{Exit, Tally};
 use crate::locations;
 use crate::report::object::ObjectRecord;
 
-/// Show what a store knows of an object
+/// Show the metadata of objects: size, checksums, times, headers
 #[derive(Args, Debug)]
 pub(crate) struct Stat {
-    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id) or patterns
+    /// Objects, versions or patterns
+    ///
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
 }

@@ -16,89 +16,124 @@ use crate::job;
 use crate::report::line::Wording;
 use crate::verbs::cp::NewObjects;
 
-/// Make a folder or prefix equal to another
+/// Make DST equal to SRC
 ///
-/// What lies below SRC is copied to below DST where it differs: it isn't there, has another size, or passes for older. Files have their
-/// time of change; of objects it is known where --preserve (or gcloud storage rsync, rclone) has kept it in the metadata that a listing
-/// shows, which is so on gs://. Where both sides tell it, the two must be equal; else DST must not be older than SRC. --checksum
-/// compares contents instead.
+/// Laneway copies a file or object where DST lacks it, where sizes differ, or where DST is older. If both sides know the time of change,
+/// the two times must be equal. Files know theirs; objects on gs:// know it when --preserve, gcloud storage rsync or rclone recorded it.
+/// --checksum compares contents instead of times.
 ///
-/// With --delete what SRC doesn't have is removed from DST, at the end, and only if nothing failed. Whatever a filter excludes is left
-/// alone on both sides; a pair is judged by its source. --inventory and --delete can't be had together: an inventory is older than SRC.
+/// --delete removes what SRC lacks from DST, at the end, and only if nothing failed. Filters protect what they skip, on both sides.
+/// --inventory and --delete cannot be combined, because an inventory is older than SRC.
 ///
-/// With --files-from nothing is listed: each name of the file is looked at on both sides. One that SRC doesn't have is an error, or with --delete is removed
-/// from DST: git diff --name-only | laneway sync --delete --files-from - . gs://bucket/site
+/// --files-from looks up each name on both sides and lists nothing. A name that SRC lacks is an error; with --delete it is removed from DST.
 ///
-/// The same command after an interruption does the rest.
+/// After an interruption, run the same command to continue.
 #[derive(Args, Debug)]
 pub(crate) struct Sync {
-    /// A folder, or a prefix: gs://bucket/prefix
+    /// Folder, or prefix such as gs://bucket/prefix
     #[arg(value_name = "SRC")]
     source: OsString,
-    /// The same, which becomes equal to it
+    /// Folder or prefix that becomes equal to SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    /// Remove from DST what SRC doesn't have
+    /// Remove from DST what SRC lacks
+    ///
+    /// Example: laneway sync --delete site gs://my-bucket/site
     #[arg(long)]
     delete: bool,
+    /// Print what would be done, and change nothing
+    ///
+    /// Example: laneway sync -n --delete site gs://my-bucket/site
+    #[arg(long, short = 'n', alias = "dryrun")]
+    dry_run: bool,
     // It goes through all of SRC in any case.
     #[arg(long, short, short_alias = 'R', hide = true)]
     recursive: bool,
-    /// Remove nothing where that would be more than so many
-    #[arg(long, value_name = "N", requires = "delete", allow_negative_numbers = true)]
-    max_delete: Option<u64>,
-    /// Let --delete remove everything where SRC has nothing
-    #[arg(long, requires = "delete")]
-    allow_empty: bool,
-    /// Say what would be copied and removed, and do nothing
-    #[arg(long, short = 'n', alias = "dryrun")]
-    dry_run: bool,
-    /// Compare what has one size by CRC32C, CRC64NVME or MD5, whichever both sides have, and not by times
+    /// Compare contents by checksum, not times
+    ///
+    /// Laneway uses CRC32C, CRC64NVME or MD5, whichever both sides have.
+    ///
+    /// Example: laneway sync -c site s3://my-bucket/site
     #[arg(long, short)]
     checksum: bool,
-    /// Compare what has one name by size alone
+    /// Compare sizes only
+    ///
+    /// Example: laneway sync --size-only site s3://my-bucket/site
     #[arg(long, conflicts_with_all = ["checksum", "update"])]
     size_only: bool,
-    /// Leave alone what is newer at DST, whatever its size
+    /// Skip what is newer at DST, whatever its size
+    ///
+    /// Example: laneway sync -u site gs://my-bucket/site
     #[arg(long, short)]
     update: bool,
-    /// Copy only what DST has already
-    #[arg(long, conflicts_with = "ignore_existing")]
-    existing: bool,
-    /// Leave alone what DST has already
-    #[arg(long)]
-    ignore_existing: bool,
-    /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
-    /// set them on files that objects become (times that a listing shows are set in any case)
-    #[arg(long, short = 'p', short_alias = 'P')]
+    /// Keep modification times, modes and owners of files
+    ///
+    /// They become metadata of the object, as gcloud storage and rclone write it, and are restored on download.
+    ///
+    /// Example: laneway sync -p site gs://my-bucket/site
+    #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
     preserve: bool,
-    /// Enter folders through symbolic links too; links to files are followed in any case
-    #[arg(long, conflicts_with = "ignore_symlinks")]
+    #[command(flatten)]
+    filters: Filters,
+    /// Remove nothing if more than N would be removed
+    ///
+    /// Example: laneway sync --delete --max-delete 100 site gs://my-bucket/site
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        requires = "delete",
+        allow_negative_numbers = true
+    )]
+    max_delete: Option<u64>,
+    /// Let --delete remove everything when SRC is empty
+    ///
+    /// Example: laneway sync --delete --allow-empty site gs://my-bucket/site
+    #[arg(hide_short_help = true, long, requires = "delete")]
+    allow_empty: bool,
+    /// Update what DST has; add nothing
+    ///
+    /// Example: laneway sync --existing site gs://my-bucket/site
+    #[arg(hide_short_help = true, long, conflicts_with = "ignore_existing")]
+    existing: bool,
+    /// Add what DST lacks; update nothing
+    ///
+    /// Example: laneway sync --ignore-existing site gs://my-bucket/site
+    #[arg(hide_short_help = true, long)]
+    ignore_existing: bool,
+    /// Follow symbolic links to folders
+    ///
+    /// Links to files are always followed.
+    ///
+    /// Example: laneway sync --follow-symlinks site gs://my-bucket/site
+    #[arg(hide_short_help = true, long, conflicts_with = "ignore_symlinks")]
     follow_symlinks: bool,
-    /// Leave out symbolic links, those to files too
-    #[arg(long)]
+    /// Skip symbolic links, also those to files
+    ///
+    /// Example: laneway sync --ignore-symlinks site gs://my-bucket/site
+    #[arg(hide_short_help = true, long)]
     ignore_symlinks: bool,
-    /// Have files and their folders on the disk itself before they count as done
-    #[arg(long)]
+    /// Flush each file and its folder to disk before it counts as done
+    ///
+    /// Example: laneway sync --durable gs://my-bucket/site site
+    #[arg(hide_short_help = true, long)]
     durable: bool,
-    #[command(flatten)]
-    pub(super) manifest: Manifest,
-    #[command(flatten)]
-    inventory: Inventory,
     #[command(flatten)]
     names: NamesFrom,
     #[command(flatten)]
-    filters: Filters,
+    inventory: Inventory,
+    #[command(flatten)]
+    pub(super) manifest: Manifest,
     #[command(flatten)]
     new: NewObjects,
 }
 
 const WORDING: Wording = Wording {
     noun: ("file", "files"),
-    done: " copied",
+    done: (" copied", " copied"),
     planned: "would copy",
     moves_bytes: true,
-    resume: "interrupted; nothing is half-written, and the same command does the rest",
+    resume: "Run the same command to continue",
 };
 
 impl Sync {

@@ -13,46 +13,57 @@ use crate::exit::Exit;
 use crate::job;
 use crate::report::line::Wording;
 
-/// Compare two folders or prefixes
+/// Compare two folders or prefixes by name, size and checksum
 ///
-/// Names, sizes and checksums are compared. Objects tell their checksums (or ETags) in listings; local files are read and hashed. A name that
-/// differs, is missing from DST or is only there is an error of its own, and the exit status is 1 then. The last line says by what the names
-/// were compared.
+/// Objects are compared by the checksums or ETags that listings show; local files are read and hashed. Each name that differs or is missing
+/// on one side is an error, and the exit status is then 1. The last line names the checksums that were compared.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
-    /// A folder, or a prefix: gs://bucket/prefix
+    /// Folder, or prefix such as gs://bucket/prefix
     #[arg(value_name = "SRC")]
     source: OsString,
-    /// What is to hold the same
+    /// Folder or prefix to compare with SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    /// Write a row for each name to FILE, as CSV in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus,
-    /// ErrorCode, HTTPStatusCode, ResultMessage; until all was compared it is called FILE.unfinished
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Go by an inventory instead of listing SRC: the manifest.json of S3 Inventory or of a Storage Insights report, or what ls -r --json has printed;
-    /// in the order of its keys
-    #[arg(long, value_name = "FILE|URL")]
-    source_inventory: Option<OsString>,
-    /// The same of DST
-    #[arg(long, value_name = "FILE|URL")]
-    destination_inventory: Option<OsString>,
     // Checksums are compared in any case.
     #[arg(long, short, hide = true, conflicts_with = "no_read")]
     checksum: bool,
-    /// Compare local files by their names and sizes alone
+    /// Compare local files by name and size only
+    ///
+    /// Example: laneway verify --no-read photos gs://my-bucket/photos
     #[arg(long, alias = "size-only")]
     no_read: bool,
     #[command(flatten)]
     filters: Filters,
+    /// Write a row for each name to FILE, as CSV
+    ///
+    /// The columns are those of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode,
+    /// ResultMessage. Until the comparison ends, the file is called FILE.unfinished.
+    ///
+    /// Example: laneway verify --report report.csv photos gs://my-bucket/photos
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Read SRC's names from an inventory instead of listing it
+    ///
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. It must be sorted by
+    /// key.
+    ///
+    /// Example: laneway verify --source-inventory manifest.json s3://my-bucket/data gs://my-bucket/data
+    #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
+    source_inventory: Option<OsString>,
+    /// Read DST's names from an inventory instead of listing it
+    ///
+    /// Example: laneway verify --destination-inventory manifest.json gs://my-bucket/data s3://my-bucket/data
+    #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
+    destination_inventory: Option<OsString>,
 }
 
 const WORDING: Wording = Wording {
-    noun: ("name", "names"),
-    done: " equal",
+    noun: ("object", "objects"),
+    done: (" matches", " match"),
     planned: "would compare",
     moves_bytes: false,
-    resume: "interrupted; not all was compared",
+    resume: "The comparison is incomplete",
 };
 
 impl Verify {

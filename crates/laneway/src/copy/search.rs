@@ -90,7 +90,7 @@ impl<'a> Copies<'a> {
         let why = if source == destination {
             "can't be copied to itself".to_owned()
         } else if !self.search.names.is_new(&item.to.key) {
-            format!("another source maps to {destination} too")
+            format!("another source also maps to {destination}")
         } else {
             self.search.job.progress.found(1, item.size());
             if let Some(begun) = self.search.job.done_before(|| ends.begin(&self.search.job, &item)) {

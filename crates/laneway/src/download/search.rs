@@ -150,7 +150,7 @@ impl<'a> Downloads<'a> {
             Err(e) => return self.refuse(source(), e.to_string()).await,
         };
         if !self.search.names.is_new(relative.as_str()) {
-            return self.refuse(source(), format!("another source maps to {relative} too")).await;
+            return self.refuse(source(), format!("another source also maps to {relative}")).await;
         }
         if self.folded.as_mut().is_some_and(|folded| !folded.is_new(&relative.as_str().to_lowercase())) {
             return self.refuse(source(), FOLDED.to_owned()).await;

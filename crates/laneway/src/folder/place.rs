@@ -99,12 +99,12 @@ impl Place {
         let refused = |why: &str| Err(Error::refused(path.display().to_string(), why));
         match path.symlink_metadata() {
             Ok(found) if found.is_dir() => return refused(IS_A_DIRECTORY),
-            Ok(found) if !found.is_file() => return refused("is no regular file"),
+            Ok(found) if !found.is_file() => return refused("is not a regular file"),
             _ => {}
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         if let Some(file) = file_in_the_way(folder) {
-            return refused(&format!("{} is a file, and a directory is needed there", file.display()));
+            return refused(&format!("{} is a file, but a directory is needed there", file.display()));
         }
         let there = folder.ancestors().find(|at| at.is_dir());
         let there = there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -173,9 +173,9 @@ impl Place {
             Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
             Ok(FileType::Directory) => return refused(IS_A_DIRECTORY),
             Ok(FileType::Symlink) => {
-                return refused("is a symbolic link, through which nothing below the destination is written");
+                return refused("is a symbolic link; nothing is written through links below the destination");
             }
-            Ok(_) => return refused("is no regular file"),
+            Ok(_) => return refused("is not a regular file"),
             Err(e) => return Err(Error::local(self.path(), "can't be looked at", e)),
         }
         Ok(directory)

@@ -30,10 +30,10 @@ use crate::relative::NAME_MAX;
 const NAMES_TRIED_MAX: u32 = 16;
 
 /// Why no file can be put where a directory is.
-pub(super) const IS_A_DIRECTORY: &str = "is a directory, and a file of that name is needed";
+pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name is needed";
 
 /// Why what came into being meanwhile stays.
-const EXISTS_BY_NOW: &str = "came into being meanwhile, and is left as it is";
+const EXISTS_BY_NOW: &str = "was created meanwhile, and is left unchanged";
 
 /// How a file is put in its place.
 #[derive(Clone, Copy, Default, Debug)]

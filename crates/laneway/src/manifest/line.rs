@@ -98,10 +98,10 @@ impl Subject {
     pub(super) fn check(&self, first: &[u8]) -> Result<(), String> {
         let found: Self = match serde_json::from_slice(first) {
             Ok(found) => found,
-            Err(_) => return Err("this is no manifest".to_owned()),
+            Err(_) => return Err("this is not a manifest".to_owned()),
         };
         if found.kind != self.kind {
-            return Err("this is no manifest".to_owned());
+            return Err("this is not a manifest".to_owned());
         }
         if found.format != FORMAT {
             return Err(format!("this manifest is of format {}, which is not known here", found.format));
@@ -476,7 +476,7 @@ mod tests {
             let why = other.check(first).unwrap_err();
             assert!(why.contains("another job, of copy gs://b/p -> /d"), "{why}");
         }
-        assert!(ours.check(b"name,size").unwrap_err().contains("no manifest"));
-        assert!(ours.check(b"{\"kind\":\"item\"}").unwrap_err().contains("no manifest"));
+        assert!(ours.check(b"name,size").unwrap_err().contains("not a manifest"));
+        assert!(ours.check(b"{\"kind\":\"item\"}").unwrap_err().contains("not a manifest"));
     }
 }

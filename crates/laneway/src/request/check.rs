@@ -16,17 +16,15 @@ fn check_inventory(
     let Some(at) = inventory else { return Ok(()) };
     let refused = |why: &str| Err(Error::usage(at.to_string(), why.to_owned()));
     match places {
-        _ if is_named => refused("an inventory and names can't both say what is meant"),
+        _ if is_named => refused("an inventory and a list of names can't be combined"),
         [place @ Location::Object { .. }] if !place.is_pattern() && recursive => Ok(()),
-        [Location::Object { .. }] if !recursive => {
-            refused("an inventory stands for a listing, which is asked for with -r")
-        }
-        _ => refused("an inventory stands for the listing of one bucket or prefix"),
+        [Location::Object { .. }] if !recursive => refused("an inventory needs -r"),
+        _ => refused("an inventory replaces the listing of one bucket or prefix"),
     }
 }
 
 /// What an inventory doesn't tell.
-const NO_VERSIONS: &str = "all versions are those of a listing, and neither names nor an inventory tell them";
+const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
 
 impl ListRequest {
     /// Checks what can be checked before anything is asked of a store.
@@ -62,10 +60,7 @@ impl CopyRequest {
         self.check_local()?;
         for source in &self.sources {
             if source.is_object() && source.is_written_as_folder() && !self.recursive {
-                return Err(Error::usage(
-                    source.to_string(),
-                    "names a folder; -r copies it with what it holds",
-                ));
+                return Err(Error::usage(source.to_string(), "names a folder; use -r to copy it"));
             }
             self.check_not_into_itself(source)?;
         }
@@ -79,20 +74,15 @@ impl CopyRequest {
             _ if names.is_object() => {
                 Err(Error::usage(names.to_string(), "names come from a file or from -"))
             }
-            _ if !self.recursive => {
-                Err(Error::usage(names.to_string(), "names are those of a tree, which is copied with -r"))
-            }
+            _ if !self.recursive => Err(Error::usage(names.to_string(), "a list of names needs -r")),
             [Location::Local(path)] if !path.is_dir() => {
-                Err(Error::usage(path.display().to_string(), "is no folder, in which names could be"))
+                Err(Error::usage(path.display().to_string(), "is not a folder"))
             }
             [source] if source.is_pattern() => {
-                Err(Error::usage(source.to_string(), "names are those below one prefix, and no pattern's"))
+                Err(Error::usage(source.to_string(), "a list of names needs one prefix, not a pattern"))
             }
             [_] => Ok(()),
-            _ => Err(Error::usage(
-                names.to_string(),
-                "names are those below one source, and there are several",
-            )),
+            _ => Err(Error::usage(names.to_string(), "a list of names needs exactly one source")),
         }
     }
 
@@ -120,7 +110,7 @@ impl CopyRequest {
         match &self.destination {
             Location::Local(path) if needs_folder => match folder::file_in_the_way(path) {
                 Some(file) => {
-                    let message = format!("{} is a file, and a folder is needed there", file.display());
+                    let message = format!("{} is a file, but a folder is needed there", file.display());
                     Err(Error::refused(self.destination.to_string(), message))
                 }
                 None => Ok(()),
@@ -135,16 +125,12 @@ impl CopyRequest {
             self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
         if !self.gzip.is_empty() && !is_upload {
             let destination = self.destination.to_string();
-            return Err(Error::usage(
-                destination,
-                "only local files on their way into a store are compressed",
-            ));
+            return Err(Error::usage(destination, "only uploads of local files can be compressed"));
         }
         if !self.gzip.is_empty()
             && let Some(encoding) = &self.put.content_encoding
         {
-            let why =
-                format!("the content encoding {encoding:?} can't be given to files that are compressed");
+            let why = format!("the content encoding {encoding:?} can't be combined with compression");
             return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())
@@ -209,7 +195,7 @@ impl RemoveRequest {
                 return Err(Error::usage(names.to_string(), "names come from a file or from -"));
             }
             (Some(names), 2..) => {
-                let why = "names are those below one prefix, and there are several";
+                let why = "a list of names needs exactly one prefix";
                 return Err(Error::usage(names.to_string(), why));
             }
             _ => {}
@@ -224,17 +210,20 @@ impl RemoveRequest {
                     return Err(Error::usage(target.to_string(), "the URL names no bucket"));
                 }
                 Location::Object { .. } if self.files_from.is_some() && target.is_pattern() => {
-                    let why = "names are those below one prefix, and no pattern's";
+                    let why = "a list of names needs one prefix, not a pattern";
                     return Err(Error::usage(target.to_string(), why));
                 }
                 Location::Object { .. }
                     if target.is_written_as_folder() && !self.recursive && self.files_from.is_none() =>
                 {
-                    return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
+                    return Err(Error::usage(
+                        target.to_string(),
+                        "names a folder; use -r to remove what it holds",
+                    ));
                 }
                 Location::Object { .. } | Location::Version { .. } => {}
                 Location::Local(_) | Location::Standard => {
-                    return Err(Error::usage(target.to_string(), "only objects in a store are removed"));
+                    return Err(Error::usage(target.to_string(), "only objects in a store can be removed"));
                 }
             }
         }

@@ -55,10 +55,10 @@ impl SetMetaRequest {
             let why = match target {
                 Location::Object { bucket, .. } if bucket.is_empty() => "the URL names no bucket",
                 Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
-                    "names a folder; -r changes what it holds"
+                    "names a folder; use -r to change what it holds"
                 }
                 Location::Object { .. } | Location::Version { .. } => continue,
-                Location::Local(_) | Location::Standard => "only objects in a store are changed",
+                Location::Local(_) | Location::Standard => "only objects in a store can be changed",
             };
             return Err(Error::usage(target.to_string(), why));
         }

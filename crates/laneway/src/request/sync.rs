@@ -139,7 +139,7 @@ impl SyncRequest {
     pub fn check(&self) -> Result<(), Error> {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {
-                (Some(_), _) => "an inventory and names can't both say what is meant",
+                (Some(_), _) => "an inventory and a list of names can't be combined",
                 (None, true) => "names come from a file or from -",
                 (None, false) => "",
             };
@@ -150,7 +150,7 @@ impl SyncRequest {
         if let Some(at) = &self.inventory
             && !self.source.is_object()
         {
-            return Err(Error::usage(at.to_string(), "an inventory is a bucket's, and the source is none"));
+            return Err(Error::usage(at.to_string(), "an inventory needs a bucket or prefix as its source"));
         }
         if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
             let why = "an inventory doesn't show what came to the source since it was made, so that nothing can be removed by it: \
@@ -160,7 +160,7 @@ impl SyncRequest {
         for end in [&self.source, &self.destination] {
             match end {
                 Location::Standard => {
-                    return Err(Error::usage("-", "a stream is no folder that could be synced"));
+                    return Err(Error::usage("-", "a stream can't be synced"));
                 }
                 Location::Object { bucket, .. } if bucket.is_empty() => {
                     return Err(Error::usage(end.to_string(), "the URL names no bucket"));
@@ -169,13 +169,12 @@ impl SyncRequest {
             }
         }
         if self.source.is_pattern() {
-            let why =
-                "a folder or a prefix is synced, not a pattern: --include and --exclude choose what of it";
+            let why = "a pattern can't be synced; give a folder or prefix, with --include and --exclude";
             return Err(Error::usage(self.source.to_string(), why));
         }
         match (self.existing && self.ignore_existing, self.follow_symlinks && self.ignore_symlinks) {
-            (true, _) => return Err(self.usage("what exists can't be both the only thing and left alone")),
-            (_, true) => return Err(self.usage("symbolic links can't be both followed and left out")),
+            (true, _) => return Err(self.usage("--existing and --ignore-existing cannot be combined")),
+            (_, true) => return Err(self.usage("--follow-symlinks and --ignore-symlinks cannot be combined")),
             _ => {}
         }
         match (&self.source, &self.destination) {
@@ -184,14 +183,14 @@ impl SyncRequest {
             }
             (Location::Local(path), _) => match std::fs::metadata(path) {
                 Ok(metadata) if !metadata.is_dir() => {
-                    Err(Error::usage(path.display().to_string(), "is no folder; cp copies a file"))
+                    Err(Error::usage(path.display().to_string(), "is not a folder; use cp to copy a file"))
                 }
                 Ok(_) => Ok(()),
                 Err(e) => Err(Error::local(path, "can't be read", e)),
             },
             (_, Location::Local(path)) => match folder::file_in_the_way(path) {
                 Some(file) => {
-                    let message = format!("{} is a file, and a folder is needed there", file.display());
+                    let message = format!("{} is a file, but a folder is needed there", file.display());
                     Err(Error::refused(self.destination.to_string(), message))
                 }
                 None => Ok(()),
@@ -274,7 +273,7 @@ mod tests {
             ("gs://", "s3://b", "bucket"),
             ("gs://b/*.txt", "s3://b", "pattern"),
             (".", "/tmp/x", "one end"),
-            (file, "gs://b", "no folder"),
+            (file, "gs://b", "not a folder"),
             ("gs://b", file, "is a file"),
             ("/nonexistent/x", "gs://b", "can't be read"),
         ] {

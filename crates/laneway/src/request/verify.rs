@@ -67,7 +67,7 @@ impl VerifyRequest {
         for place in [&self.source, &self.destination] {
             match place {
                 Location::Standard | Location::Version { .. } => {
-                    return Err(Error::usage(place.to_string(), "is no folder that could be compared"));
+                    return Err(Error::usage(place.to_string(), "is not a folder"));
                 }
                 Location::Object { bucket, .. } if bucket.is_empty() => {
                     return Err(Error::usage(place.to_string(), "the URL names no bucket"));
@@ -75,14 +75,14 @@ impl VerifyRequest {
                 Location::Object { .. } if place.is_pattern() => {
                     return Err(Error::usage(
                         place.to_string(),
-                        "folders and prefixes are compared, no patterns",
+                        "patterns can't be compared; give folders or prefixes",
                     ));
                 }
                 Location::Local(path) if !path.exists() => {
                     return Err(Error::usage(place.to_string(), "does not exist"));
                 }
                 Location::Local(path) if !path.is_dir() => {
-                    return Err(Error::usage(place.to_string(), "is a file, and folders are compared"));
+                    return Err(Error::usage(place.to_string(), "is a file; give a folder"));
                 }
                 _ => {}
             }

@@ -99,9 +99,10 @@ impl Merging<'_> {
                 self.job.warn(warning).await;
                 return Ok(Ok(()));
             }
-            (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => {
-                Error::not_found(&target, "is not there, and only --delete removes it from the destination")
-            }
+            (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => Error::not_found(
+                &target,
+                "is missing from the source; --delete would remove it from the destination",
+            ),
             (Ok(Seen::Nothing), Ok(Seen::Entry(there))) if !self.is_called(&there).await? => {
                 // The file there is another name's.
                 return Ok(Ok(()));
@@ -181,7 +182,7 @@ impl Place {
 
     fn prefix(job: &Running, at: &Location) -> Result<Self, Error> {
         let Location::Object { provider, bucket, key } = at else {
-            return Err(Error::usage(at.to_string(), "is no folder that could be synced"));
+            return Err(Error::usage(at.to_string(), "is not a folder"));
         };
         let store = job.store(*provider)?.clone();
         Ok(Self::Prefix { store, bucket: bucket.clone(), prefix: folder_prefix(key) })
@@ -242,9 +243,9 @@ impl Place {
                 }
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
-                    Ok(_) => refused("is no file, and files are named here".to_owned()),
+                    Ok(_) => refused("is not a file".to_owned()),
                     // It is there, and what it leads to may be tomorrow: nothing is removed for it.
-                    Err(e) if link.is_some() => Err(Error::local(&path, "the link leads nowhere", e)),
+                    Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
                 }
@@ -316,7 +317,7 @@ mod tests {
                 assert!(matches!(place.file(nothing), Ok(Seen::Nothing)), "{nothing}");
             }
         }
-        assert!(source(Links::ToFiles).file("d").is_err(), "files are named");
+        assert!(source(Links::ToFiles).file("d").is_err(), "is not a file");
         for links in [Links::ToFiles, Links::All] {
             assert!(matches!(source(links).file("to-file"), Ok(Seen::Entry(_))));
             assert!(source(links).file("dangling").is_err(), "it is no name that is gone");

@@ -167,9 +167,7 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
         Location::Local(root) => {
             Ok(Side::tree(root.clone(), role, Links::ToFiles, &request.filter)?.compared())
         }
-        Location::Standard | Location::Version { .. } => {
-            Err(Error::usage(at.to_string(), "is no folder that could be compared"))
-        }
+        Location::Standard | Location::Version { .. } => Err(Error::usage(at.to_string(), "is not a folder")),
     }
 }
 

@@ -151,7 +151,7 @@ impl StreamInput<'_> {
     fn too_long(&self) -> Error {
         let held = self.cut.holds();
         let message = format!(
-            "is longer than the {held} bytes for which its upload was begun; --expect-size says how many there will be"
+            "is longer than the {held} bytes that its upload expected; announce the length with --expect-size"
         );
         Error::refused(&self.reader.name, message)
     }

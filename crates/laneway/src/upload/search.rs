@@ -68,9 +68,7 @@ impl Looked {
             Err(e) => Err(Error::refused(path.display().to_string(), e.to_string())),
             Ok(_) => match std::fs::metadata(&path) {
                 Ok(m) if m.is_file() => Ok((m.len(), m.modified().ok())),
-                Ok(_) => {
-                    Err(Error::refused(path.display().to_string(), "is no file, and files are named here"))
-                }
+                Ok(_) => Err(Error::refused(path.display().to_string(), "is not a file")),
                 Err(e) => Err(Error::local(&path, "can't be read", e)),
             },
         };
@@ -116,13 +114,13 @@ impl Uploads<'_> {
                     }
                     Ok(m) if m.is_file() && is_matched && !self.takes(&path, &m) => Ok(()),
                     Ok(m) if m.is_dir() && is_matched && !self.search.request.recursive => {
-                        let why = "it is a directory; -r copies it with what it holds";
+                        let why = "it is a directory; use -r to copy it";
                         self.search.job.warn(Warning::left_out(&path, why)).await;
                         Ok(())
                     }
                     Ok(m) if m.is_dir() && self.search.request.recursive => self.tree(&store, path).await?,
                     Ok(m) if m.is_dir() => {
-                        let why = "is a directory; -r copies it with what it holds";
+                        let why = "is a directory; use -r to copy it";
                         self.fail(path, |name| Error::usage(name, why)).await
                     }
                     Ok(m) if !m.is_file() => self.special(&store, path).await,
@@ -351,7 +349,7 @@ impl Uploads<'_> {
             let destination = url(store.provider(), &item.id);
             return self
                 .fail(item.path, |name| {
-                    Error::refused(name, format!("another source maps to {destination} too"))
+                    Error::refused(name, format!("another source also maps to {destination}"))
                 })
                 .await;
         }

@@ -62,7 +62,7 @@ impl Source {
             })?;
         let metadata = file.metadata().map_err(|e| Error::local(path, "can't be looked at", e))?;
         if !metadata.is_file() {
-            return Err(Error::source(path.display().to_string(), "is no regular file"));
+            return Err(Error::source(path.display().to_string(), "is not a regular file"));
         }
         let (as_opened, identity) = (Seen::of(&metadata), Identity::of(&metadata));
         let attributes = Attributes::of_file(&metadata);

@@ -49,7 +49,7 @@ pub(crate) fn verify(
 ) -> Result<Verified, Error> {
     let wrong = |message: String| Error::mismatch(url(store.provider(), &meta.id), message);
     if meta.size != size {
-        return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
+        return Err(wrong(format!("{size} bytes were sent, but the store has {}", meta.size)));
     }
     let stored = &meta.checksums;
     let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
@@ -67,7 +67,7 @@ pub(crate) fn verify(
         match (ours, theirs) {
             (Some(ours), Some(theirs)) if ours == theirs => return Ok(verified),
             (Some(ours), Some(theirs)) => {
-                return Err(wrong(format!("the {name} is {ours}, the store says {theirs}")));
+                return Err(wrong(format!("the {name} is {ours}, but the store reports {theirs}")));
             }
             _ => {}
         }

@@ -157,8 +157,8 @@ fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
         format!("\"{bucket}\",\"k\",\"\",\"true\",\"false\",\"{size}\",\"\",\"e\"\n")
     };
     for (bucket, rows, parts) in [
-        ("other", row("other", "1"), ["manifest.json:1: ", "another bucket, other"]),
-        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "another bucket, other"]),
+        ("other", row("other", "1"), ["manifest.json:1: ", "is of bucket, other"]),
+        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "is of bucket, other"]),
         (BUCKET, "\"bucket\",\"k\"\n".to_owned(), ["part-1.csv.gz:1: ", "broken"]),
         (BUCKET, row(BUCKET, "many"), ["part-1.csv.gz:1: ", "size is no number"]),
     ] {
@@ -267,7 +267,7 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
         ("name,size,generation\nk,1,7\n", "has no bucket"),
         ("bucket,name,size\nbucket,k,1\n", "neither timeDeleted nor generation"),
         ("bucket,name,size,generation\n,k,1,7\n", "it has no bucket"),
-        ("bucket,name,size,generation\nother,k,1,7\n", "another bucket"),
+        ("bucket,name,size,generation\nother,k,1,7\n", "is of bucket"),
     ] {
         let text = refusal(shard, 1.into());
         assert!(text.contains("shard_0.csv:") && text.contains(why), "{text}");

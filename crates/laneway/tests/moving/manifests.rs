@@ -200,7 +200,7 @@ fn a_manifest_of_another_job_or_with_a_broken_line_is_refused_by_its_number() {
     for text in ["what I care about", "a table\nof mine\n"] {
         fs::write(manifest(&stage), text).unwrap();
         let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
-        assert!(why.contains("no manifest"), "{why}");
+        assert!(why.contains("not a manifest"), "{why}");
         assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "it is left as it is");
     }
     assert_eq!(stage.server.counters().requests, requests, "nothing was asked for");
@@ -296,7 +296,7 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
         (whole.replacen("\"number\":7", "\"number\":", 1), 2, "broken"),
         (whole.replacen("\"command\":7", "\"command\":8", 1), 3, "of no command"),
         (whole.clone() + "\n", 5, "broken"),
-        ("a table\n".to_owned(), 1, "no manifest"),
+        ("a table\n".to_owned(), 1, "not a manifest"),
         (whole.replacen("\"run\"", "\"copy\"", 1), 1, "another job"),
     ] {
         let said = refused(&text);

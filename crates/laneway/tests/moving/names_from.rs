@@ -67,7 +67,7 @@ fn a_name_that_is_not_there_is_an_error_of_its_own_with_its_line() {
         let report = stage.copy(up.files_from(names));
         let failures = report.failures();
         let has = |line: &str, why: &str| failures.iter().any(|f| f.contains(line) && f.contains(why));
-        assert!(has("names:1: ", "can't be read") && has("names:2: ", "no file"), "{failures:?}");
+        assert!(has("names:1: ", "can't be read") && has("names:2: ", "not a file"), "{failures:?}");
         assert!(has("names:4: ", "lead elsewhere"), "{failures:?}");
         assert_eq!((report.summary.files, report.summary.failed), (1, 3));
     }
@@ -184,7 +184,9 @@ fn names_that_a_source_lacks_are_errors_or_with_delete_removed() {
         let report = Report::of(stage.client.sync(request()));
         let failures = report.failures();
         assert_eq!((failures.len(), report.summary.removed), (2, 0), "{kind:?}: {failures:?}");
-        let has = |line: &str| failures.iter().any(|f| f.contains(line) && f.contains("is not there"));
+        let has = |line: &str| {
+            failures.iter().any(|f| f.contains(line) && f.contains("is missing from the source"))
+        };
         assert!(has("names:1: ") && has("names:2: "), "{failures:?}");
         let planned = Report::of(stage.client.sync(request().delete(true).dry_run(true)));
         assert_eq!(planned.summary.failed, 0, "{planned:?}");
@@ -244,6 +246,6 @@ fn a_name_that_leads_out_of_a_folder_is_refused_and_nothing_removed() {
     let report = Report::of(stage.client.sync(request.files_from(list(&stage, "../outside\na\nx\n"))));
     let (class, why) = report.failure();
     assert!(class == "refused" && why.contains("lead elsewhere") && why.contains("names:1: "), "{why}");
-    assert!(report.warnings[0].contains("nothing is removed"), "{report:?}");
+    assert!(report.warnings[0].contains("nothing was removed"), "{report:?}");
     assert!(stage.path("outside").exists() && stage.path("tree/a").exists());
 }

@@ -50,7 +50,7 @@ fn fail_half_way(stage: &Stage) -> u64 {
     let report = Report::of(job);
     stage.server.set_faults(Faults::default());
     let (class, text) = report.failure();
-    assert!(class == "permission" && text.contains("the same command goes on from there"), "{text}");
+    assert!(class == "permission" && text.contains("run the same command to continue from there"), "{text}");
     let Outcome::Failed(error) = &report.items[0].outcome else { panic!("{report:?}") };
     assert_eq!(error.kept_bytes(), report.summary.kept_bytes);
     assert!(error.kept_bytes() >= ENOUGH, "{error}");

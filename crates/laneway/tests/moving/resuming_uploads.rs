@@ -73,7 +73,10 @@ impl Interrupted {
         self.faults(&[]);
         self.stage.renew();
         let (class, text) = report.failure();
-        assert!(class == "permission" && text.contains("the same command goes on from there"), "{text}");
+        assert!(
+            class == "permission" && text.contains("run the same command to continue from there"),
+            "{text}"
+        );
         assert!(!text.contains("upload_id") && !text.contains("uploadId"), "{text}");
         let Outcome::Failed(error) = &report.items[0].outcome else { panic!("{report:?}") };
         assert_eq!(error.kept_bytes(), SENT * PART as u64);

@@ -41,7 +41,9 @@ impl Gcs {
         let exchange = Exchange::bucket(self, Operation::CreateBucket, bucket);
         let invalid = |e: &str| exchange.error(ErrorKind::Invalid, e);
         let Some(project) = self.project.as_deref() else {
-            return Err(invalid("which project's bucket? GOOGLE_CLOUD_PROJECT isn't set"));
+            return Err(invalid(
+                "no Google Cloud project is set: give --project, or set GOOGLE_CLOUD_PROJECT",
+            ));
         };
         let outgoing = insert(bucket, project, new).map_err(|e| invalid(&e))?;
         exchange.send(&outgoing).await?;

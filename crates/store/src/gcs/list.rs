@@ -136,7 +136,7 @@ impl Gcs {
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
         let exchange = Exchange::bucket(self, Operation::List, "");
         let Some(project) = self.project.as_deref() else {
-            let message = "which project's buckets? GOOGLE_CLOUD_PROJECT isn't set";
+            let message = "no Google Cloud project is set: give --project, or set GOOGLE_CLOUD_PROJECT";
             return Err(exchange.error(ErrorKind::Invalid, message));
         };
         let (mut names, mut tokens) = (Vec::new(), Tokens::default());

@@ -18,21 +18,21 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// It takes some four minutes on the store in this process, and more where programs are installed that are rivals; --full takes the sizes that each benchmark has by itself, and
-/// longer. The page opens with what it shows, and needs nothing but a browser.
+/// It takes some four minutes on the store in this process, and longer if rival programs are installed. --full takes the full sizes and more
+/// time. The page opens with the results and needs nothing but a browser.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     spoken: Spoken,
-    /// The sizes that each benchmark has by itself
+    /// Use the full sizes of each benchmark
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// One run of everything, in sizes that take a few seconds: a smoke test, to see that it works
+    /// Run everything once in small sizes, to see that it works
     #[arg(long)]
     quick: bool,
-    /// Where the page is written
+    /// Write the page to FILE
     #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]
     report: PathBuf,
 }

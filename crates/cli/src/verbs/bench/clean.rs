@@ -8,16 +8,16 @@ use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Delete thousands of objects: one by one, in the store's batches, and with Laneway
+/// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
-/// One by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway's own
-/// removing of a prefix, which has to list it first. The store in this process is spoken with in both tongues;
-/// one elsewhere in its own. Programs that are installed (s5cmd, rclone, aws, gcloud, obstore) are rivals on the one in this process.
+/// The rungs are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
+/// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. Installed programs
+/// (s5cmd, rclone, aws, gcloud, obstore) are rivals on the store in this process.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
-    /// How many objects
+    /// Delete N objects
     #[arg(long, value_name = "N", default_value_t = 5000)]
     objects: usize,
 }

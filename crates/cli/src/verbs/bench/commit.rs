@@ -8,20 +8,20 @@ use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Change hundreds of objects: read, change, write back if nobody else has
+/// Change hundreds of objects: read, change, write back if unchanged
 ///
-/// As a commit of a lakehouse table: one after another on a kept-alive connection, over a pool of 50, and with Laneway's
-/// library. The store is one in this process unless an endpoint or a URL says otherwise.
+/// A commit of a lakehouse table works like this. The rungs are: one after another on a kept-alive connection, a pool of 50 connections,
+/// and Laneway's library. The store is one in this process unless an endpoint or a URL is given.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
     #[command(flatten)]
     spoken: Spoken,
-    /// How many objects
+    /// Change N objects
     #[arg(long, value_name = "N", default_value_t = 500)]
     objects: usize,
-    /// Size of each
+    /// Set the size of each object
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 
-/// Carry out one run of a benchmark that standard input describes
+/// Run one step of a benchmark that standard input describes
 #[derive(Args, Debug)]
 #[command(hide = true)]
 pub(super) struct Arguments {}

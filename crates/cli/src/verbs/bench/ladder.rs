@@ -10,21 +10,20 @@ use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
 
-/// Upload many small files in the five usual ways, then with Laneway
+/// Upload many small files in five usual ways, then with Laneway
 ///
-/// The ways are: resumable uploads with each request on a new connection, as Google's Ruby gem has them; one request a
-/// file on a new connection; on one connection that is kept; all at once on a connection each; all at once over HTTP/2.
-/// The store is one in this process, with TLS and a delay, unless an endpoint or a gs:// URL says otherwise; what is
-/// uploaded elsewhere is removed again. The floor is the least time that the path allows. Of the options that all
-/// verbs have, those for output count here, --ca-cert, --anonymous and --gcs-endpoint.
+/// The ways are: resumable uploads with each request on a new connection, as Google's Ruby gem makes them; one request per file on a new
+/// connection; one kept connection; all at once on a connection each; all at once over HTTP/2. The store is one in this process, with TLS
+/// and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. The floor is the least time that the
+/// path allows. Of the common options, those for output, --ca-cert, --anonymous and --gcs-endpoint apply here.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
-    /// How many files
+    /// Upload N files
     #[arg(long, value_name = "N", default_value_t = 50)]
     files: usize,
-    /// Size of each file
+    /// Set the size of each file
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = laneway_quantity::parse_size)]
     size: u64,
 }

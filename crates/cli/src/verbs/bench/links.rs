@@ -12,20 +12,20 @@ use super::run::{self, Findings};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Move small objects beside large ones over many links: down over HTTP/1.1 and HTTP/2, and up
+/// Move small objects beside large ones over eight links: down over HTTP/1.1 and HTTP/2, and up
 ///
-/// Eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and without loss, all imitated by
-/// the store in this process. Each takes as many bytes as its link carries in some seconds; all together take some eight minutes with
-/// three runs. Laneway stands beside a pool of 50 HTTP/1.1 connections, and each of its figures is also a multiple of what
-/// the link allows: three round trips, and the bytes at its rate, the smallest objects first. What it prints at the end
-/// measures a line by itself, beside more rivals.
+/// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and
+/// without loss. Each run moves what its link carries in some seconds. Three runs of all take some eight minutes. Laneway stands beside a
+/// pool of 50 HTTP/1.1 connections. Each of its figures is also given as a multiple of what the link allows: three round trips, and the
+/// bytes at its rate, smallest objects first. The last lines tell how to measure one link by itself, beside more rivals.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// A link, in the place of the eight: round trip, rate, queue and loss, as in 20ms,1Gbit/s,256KiB,0.1%; may be given several
-    /// times
+    /// Measure this link instead of the eight: 20ms,1Gbit/s,256KiB,0.1%; repeat for more
+    ///
+    /// The fields are round trip, rate, queue and loss.
     #[arg(long = "link", value_name = "LINK", value_parser = parse_link)]
     links: Vec<Link>,
-    /// How often each way runs, in turns; of fewer than three nothing follows
+    /// Run each way N times, in turns; a verdict needs at least three
     #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
     runs: usize,
     #[command(flatten)]

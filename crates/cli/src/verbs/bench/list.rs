@@ -10,16 +10,15 @@ use crate::exit::Exit;
 
 /// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
 ///
-/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small ones. One chain of pages over one
-/// connection; the same with the next page asked for while one is read; a chain for each folder by somebody who knows them; and
-/// Laneway, which is told the prefix alone, in the order of the keys and as they arrive. The store in this process is spoken with in
-/// both tongues; one elsewhere in its own. Programs that are installed (s5cmd, rclone, aws, gcloud, obstore) are rivals on the one in
-/// this process.
+/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The rungs are: one page after another;
+/// the same with one page ahead; a chain of pages for each known folder; and Laneway, which only knows the prefix, in key order and as keys
+/// arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
+/// gcloud, obstore) are rivals on the store in this process.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
-    /// How many keys
+    /// List N keys
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     objects: usize,
 }

@@ -14,39 +14,38 @@ use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Move small objects beside large ones, and see who waits for whom
+/// Move small objects beside large ones, and measure how long the small ones wait
 ///
-/// A few large and hundreds of small GETs are issued in one breath: by a pool of 50 HTTP/1.1
-/// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, small ones also come at random
-/// while bulk is running, compared with the same arrivals on the idle link. Latencies count from the moment of issue. The
-/// rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one stream. The
-/// store is one in this process unless an endpoint or a URL says otherwise: it imitates a bottleneck in each direction,
-/// with a queue, and connections that start slowly and send as TCP does with BBR.
+/// A few large and hundreds of small GETs start together: over a pool of 50 HTTP/1.1 connections, an unbounded pool, one HTTP/2 connection,
+/// and Laneway. With --arrivals, small objects also arrive at random while bulk runs, and are compared with the same arrivals on an idle link.
+/// Latencies count from the start of each GET. Rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each
+/// as one stream. The store is one in this process unless an endpoint or a URL is given. It imitates a bottleneck with a queue in each
+/// direction, and connections that start slowly and send as TCP with BBR does.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
     #[command(flatten)]
     spoken: Spoken,
-    /// How many large objects
+    /// Move N large objects
     #[arg(long, value_name = "N", default_value_t = 4)]
     large: usize,
-    /// Size of each large object
+    /// Set the size of each large object
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = laneway_quantity::parse_size)]
     large_size: u64,
-    /// How many small objects, of 32 to 512 KiB
+    /// Move N small objects, of 32 to 512 KiB
     #[arg(long, value_name = "N", default_value_t = 200)]
     small: usize,
-    /// Small objects that arrive at random while bulk is running: 50/s
+    /// Let small objects arrive at random while bulk runs: 50/s
     #[arg(long, value_name = "RATE", value_parser = parse_arrivals)]
     arrivals: Option<f64>,
     /// Upload instead of downloading
     #[arg(long)]
     puts: bool,
-    /// What sizes and arrivals are drawn from
+    /// Draw sizes and arrivals from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where files are [default: in memory where there is enough, or among the temporary files]
+    /// Keep files in this folder [default: in memory if there is enough, else the temporary folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -13,35 +13,37 @@ use crate::exit::BadUsage;
 /// The store that a benchmark uses.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Place {
-    /// A bucket, or a prefix in it, to work in; without one, a store in this process
+    /// Bucket or prefix to work in, instead of a store in this process
     #[arg(value_name = "URL")]
     target: Option<OsString>,
-    /// A server that speaks Google Cloud Storage's JSON API, such as fake-gcs-server, or with an s3:// URL S3's; without
-    /// a URL of a bucket, one is created there
+    /// Use this server, which speaks GCS's JSON API, or S3's with an s3:// URL
+    ///
+    /// Without a URL of a bucket, Laneway creates a bucket there.
+    ///
+    /// Example: laneway bench ladder --endpoint http://localhost:4443
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// The round trip that the store in this process imitates [default: 20ms]
+    /// Imitate this round trip to the store in this process [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration,
           conflicts_with_all = ["target", "endpoint"])]
     rtt: Option<Duration>,
-    /// Bytes a second that all connections to the store in this process share, in each direction: 100MB/s [default: 1Gbit/s]
+    /// Imitate this rate in each direction, shared by all connections: 100MB/s [default: 1Gbit/s]
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
-    /// Bytes that wait at most in front of that bandwidth; what comes beyond is lost [default: what it sends in a round
-    /// trip]
+    /// Queue at most this many bytes before that bandwidth [default: one round trip's]
     #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size,
           conflicts_with_all = ["target", "endpoint"])]
     queue: Option<u64>,
-    /// How many packets the link to the store in this process loses by chance: 0.5%
+    /// Lose this share of packets: 0.5%
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_loss,
           conflicts_with_all = ["target", "endpoint"])]
     loss: Option<f64>,
-    /// Bytes a second that each connection to the store in this process takes and sends at most: 90MB/s
+    /// Limit each connection to this rate: 90MB/s
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     connection_bandwidth: Option<u64>,
-    /// Let the store in this process offer no HTTP/2, as S3 doesn't
+    /// Offer HTTP/1.1 only, as S3 does
     #[arg(long, conflicts_with_all = ["target", "endpoint"])]
     h1_only: bool,
 }
@@ -59,7 +61,7 @@ pub(super) enum Tongue {
 /// Which tongue is wanted of the store in this process.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub(super) struct Spoken {
-    /// Whose protocol is spoken with the store in this process
+    /// Speak this protocol with the store in this process
     #[arg(long = "store", value_name = "STORE", value_enum, default_value_t)]
     pub(super) tongue: Tongue,
 }

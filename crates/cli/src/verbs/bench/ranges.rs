@@ -14,20 +14,20 @@ use crate::exit::Exit;
 
 /// Read hundreds of ranges of one object: scattered ones, and columns of a table
 ///
-/// First ranges of 4 to 64 KiB anywhere in the object; then a footer, and when that is there three columns of fifty in each of
-/// 64 row groups, as of a Parquet file. One after another, over a pool of 50, with neighbours within 1 MiB joined, by way of the
-/// whole object, and with one call of Laneway's library. Whoever brings wrong bytes has no time. The store is one in this
-/// process unless an endpoint or a URL says otherwise.
+/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three columns of fifty in each of 64 row groups,
+/// as in a Parquet file. The rungs are: one after another, a pool of 50 connections, with neighbours within 1 MiB joined, the whole object,
+/// and one call of Laneway's library. A rung that returns wrong bytes gets no time. The store is one in this process unless an endpoint or a
+/// URL is given.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
     #[command(flatten)]
     spoken: Spoken,
-    /// How many scattered ranges
+    /// Read N scattered ranges
     #[arg(long, value_name = "N", default_value_t = 400)]
     ranges: usize,
-    /// Size of the object
+    /// Set the size of the object
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
 }

@@ -22,7 +22,7 @@ const BUILD: &str =
 /// Whether a page is wanted.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Report {
-    /// Write what was found into this file, as a page with tables and plots
+    /// Write a page with tables and plots to FILE
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 pub(super) struct Setting {
     #[command(flatten)]
     pub(super) place: Place,
-    /// How often each way runs, in turns; of fewer than three nothing follows
+    /// Run each way N times, in turns; a verdict needs at least three
     #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
     pub(super) runs: usize,
     #[command(flatten)]

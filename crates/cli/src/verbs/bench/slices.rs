@@ -16,21 +16,21 @@ use crate::exit::Exit;
 
 /// Download one object in one stream, in five fixed parts, and with Laneway
 ///
-/// One stream and Laneway are checked while the bytes come; the five parts are written into the destination in place, and the file is read back
-/// for its checksum. The store is one in this process, behind three links in turn: 20 ms and 1 Gbit/s with a deep queue, 80 ms and 300 Mbit/s,
-/// and 20 ms and 1 Gbit/s with at most 50 MB/s a connection. Options of a link, an endpoint or a URL take their place. All together take
-/// some two and a half minutes. Programs that are installed are rivals where a link or a size is named. Each run is a process of its own, whose processor time and
-/// memory are told, with the segments that the imitated link lost and that were sent again.
+/// One stream and Laneway verify bytes as they arrive. The five parts are written in place, and the file is read back for its checksum. The
+/// store is one in this process behind three links in turn: 20 ms and 1 Gbit/s with a deep queue, 80 ms and 300 Mbit/s, and 20 ms and
+/// 1 Gbit/s with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them. All together take some two and a half
+/// minutes. Installed programs are rivals where a link or a size is given. Each run is a process of its own; the tables show its processor
+/// time, its memory, and the segments that the imitated link lost and sent again.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     setting: Setting,
     #[command(flatten)]
     spoken: Spoken,
-    /// Size of an object; may be given several times [default: 8MiB, 64MiB, and 256MiB where the link carries it within 5 s]
+    /// Set the size of the object; repeat for more [default: 8MiB, 64MiB, and 256MiB if the link carries it within 5 s]
     #[arg(long = "size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
     sizes: Vec<u64>,
-    /// Where the file is written [default: in memory where there is enough, or among the temporary files]
+    /// Write the file to this folder [default: in memory if there is enough, else the temporary folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

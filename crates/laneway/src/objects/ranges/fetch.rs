@@ -259,7 +259,7 @@ impl Bringing<'_> {
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
         let pinned = self.pinned.get_or_init(|| Pinned::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
-            let message = "the store tells no version, so that its ranges may be of different states of it";
+            let message = "the store reports no version, so ranges could come from different versions of it";
             return Err(Error::integrity(url(self.fetch.store.provider(), self.fetch.id), message));
         }
         let got = match got.meta.version == pinned.version {

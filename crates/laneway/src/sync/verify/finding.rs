@@ -32,8 +32,8 @@ impl Finding {
                 "the sizes are equal; there is no checksum that both sides tell".to_owned()
             }
             Self::Same(verified) => format!("size and {verified} are equal"),
-            Self::Missing => "the source has it, the destination doesn't".to_owned(),
-            Self::Extra => "the destination has it, the source doesn't".to_owned(),
+            Self::Missing => "the source has it, but the destination doesn't".to_owned(),
+            Self::Extra => "the destination has it, but the source doesn't".to_owned(),
             Self::Size(source, destination) => {
                 format!("it has {destination} bytes, and {source} at the source")
             }

@@ -126,7 +126,7 @@ mod tests {
     fn a_row_has_the_columns_of_a_completion_report() {
         let at = Location::object(laneway_store::Provider::S3, "b", "p");
         let Row(fields) = Row::of(&at, "a b/ü,1", None, &Finding::Missing);
-        let message = "the source has it, the destination doesn't";
+        let message = "the source has it, but the destination doesn't";
         assert_eq!(fields, ["b", "p/a%20b/%C3%BC%2C1", "", "failed", "NoSuchKey", "404", message]);
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
-use reqsign_core::hash::hex_sha256;
+use ring::digest::{SHA256, digest};
 
 /// How new objects are encrypted, and with which key encrypted ones are read. Empty fields are left to the bucket.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -135,9 +135,7 @@ impl CustomerKey {
 
     /// Its SHA-256 in base64, by which GCS does.
     pub(crate) fn sha256(&self) -> String {
-        let hex = hex_sha256(&self.0);
-        let byte = |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        STANDARD.encode((0..hex.len()).step_by(2).filter_map(byte).collect::<Vec<u8>>())
+        STANDARD.encode(digest(&SHA256, &self.0))
     }
 }
 

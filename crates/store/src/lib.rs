@@ -21,6 +21,7 @@ mod credentials;
 mod delete_many;
 mod delivery;
 mod dialect;
+mod digest;
 mod download;
 #[cfg(feature = "fuzzing")]
 mod drawn_head;

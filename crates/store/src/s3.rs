@@ -37,7 +37,6 @@ use std::time::SystemTime;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
 use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
-use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
 use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
@@ -56,6 +55,9 @@ use crate::settings::completed;
 use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 pub(crate) use self::dialect::CAPABILITIES;
+
+/// The SHA-256 of an empty body.
+const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -161,7 +163,7 @@ impl S3 {
             // Buckets may refuse unsigned payloads by policy; signing nothing costs nothing. What has a body is
             // protected by a checksum in a signed header instead, over TLS or not: a hash of it would be a second
             // pass over all bytes, against someone who could read and replay them anyway.
-            parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
+            parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(SHA256_OF_NOTHING));
         }
         if is_directory(bucket) {
             // Such buckets know no MD5.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use reqsign_core::hash::hex_sha256;
 
 pub(crate) use self::configured::completed;
+use crate::digest::hex_sha256;
 use crate::{
     AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
 };

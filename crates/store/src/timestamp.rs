@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
-use reqsign_core::time::Timestamp;
 
 /// The longest that something which says how long it lasts is believed to. Sums with it don't overflow.
 const LASTS_MAX: Duration = Duration::from_secs(366 * 86_400);
@@ -35,20 +34,17 @@ pub(crate) fn to_rfc3339(time: SystemTime) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// When what is signed with, or shown as a token, ends; read like [`rfc3339`].
-pub(crate) fn end(text: &str) -> Option<Timestamp> {
-    end_at(rfc3339(text)?)
+/// Writes `20261121T090405Z`, as signatures do, and the date alone. `None` for a time that no calendar holds.
+pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
+    let time = jiff::Timestamp::try_from(time.max(SystemTime::UNIX_EPOCH)).ok()?;
+    let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let date = time.split_once('T')?.0.to_owned();
+    Some((time, date))
 }
 
-/// The same of a time; `None` for one that no calendar holds.
-pub(crate) fn end_at(time: SystemTime) -> Option<Timestamp> {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Timestamp::from_second(i64::try_from(since.as_secs()).ok()?).ok()
-}
-
-/// When something ends that lasts so many seconds from now on, a year at most.
-pub(crate) fn end_in(seconds: u64) -> Timestamp {
-    Timestamp::now() + Duration::from_secs(seconds).min(LASTS_MAX)
+/// Returns when something ends that lasts so many seconds from now on, a year at most.
+pub(crate) fn end_in(seconds: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(seconds).min(LASTS_MAX)
 }
 
 #[cfg(test)]
@@ -93,15 +89,14 @@ mod tests {
     fn times_and_lengths_beyond_every_calendar_are_bounded() {
         for none in ["99999-01-01T00:00:00Z", "+999999999-01-01T00:00:00Z", "-9999-01-01T00:00:00Z"] {
             assert_eq!(rfc3339(none), None, "{none}");
-            assert_eq!(end(none), None, "{none}");
         }
         let last = rfc3339("9999-12-30T00:00:00Z").expect("a time");
-        assert!(end_at(last).is_some());
+        assert!(iso8601_basic(last).is_some());
         if let Some(far) = last.checked_add(Duration::from_secs(1 << 40)) {
             assert!(to_rfc3339(far).starts_with("9999-12-30"));
-            assert_eq!(end_at(far), None);
+            assert_eq!(iso8601_basic(far), None);
         }
-        assert!(end_in(u64::MAX) < Timestamp::now() + LASTS_MAX * 2);
+        assert!(end_in(u64::MAX) < SystemTime::now() + LASTS_MAX * 2);
         assert_eq!(to_rfc3339(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00Z");
     }
 }

@@ -13,17 +13,15 @@ use std::time::SystemTime;
 
 use http::HeaderValue;
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
-use reqsign_core::time::Timestamp;
 
 use self::chain::Chain;
 pub(super) use self::temporary::read as read_keys;
 use super::cache::{Cache, Ends, Found};
 use super::sigv4;
-use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
+use crate::{AccessKey, Error, ErrorKind, ExpiringKey, Operation, Settings};
 
 /// A key with its number.
-pub(crate) type Key = Found<Credential>;
+pub(crate) type Key = Found<ExpiringKey>;
 
 /// Signs requests with SigV4.
 #[derive(Debug)]
@@ -34,7 +32,7 @@ enum Who {
     /// Requests stay unsigned.
     Anonymous,
     /// Keys that the caller has.
-    Given(Arc<Credential>),
+    Given(Arc<ExpiringKey>),
     /// Keys that are looked for.
     Found(Arc<Cache<Chain>>),
 }
@@ -44,7 +42,7 @@ impl Aws {
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
-            Some(key) => Who::Given(Arc::new(as_credential(key))),
+            Some(key) => Who::Given(Arc::new(ExpiringKey::new(key.clone()))),
             None => Who::Found(Cache::new(Chain::new(settings, lanes))),
         })
     }
@@ -59,7 +57,7 @@ impl Aws {
         now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<u64, Error> {
-        signed(request, &key.credential, scope, now)?;
+        signed(request, &key.credential.key, scope, now)?;
         Ok(key.number)
     }
 
@@ -97,18 +95,21 @@ impl Aws {
         request: &http::request::Parts,
     ) -> Result<(String, Option<SystemTime>), Error> {
         let (credential, name, end) = match session {
-            Some((key, end)) => (Arc::new(as_credential(key)), "X-Amz-S3session-Token", Some(*end)),
+            Some((key, end)) => {
+                (Arc::new(ExpiringKey::new(AccessKey::clone(key))), "X-Amz-S3session-Token", Some(*end))
+            }
             None => {
                 let Found { credential, .. } = self.credential().await?.ok_or_else(|| {
                     let message = "an anonymous request has no signature that a URL could carry";
                     Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
                 })?;
-                let end = credential.expires_in.map(Timestamp::as_system_time);
+                let end = credential.expires_at;
                 (credential, "X-Amz-Security-Token", end)
             }
         };
-        let token = credential.session_token.as_deref().map(|token| (name, token));
-        let url = sigv4::presign(request, &credential, token, (region, service), expires_s, now);
+        let key = &credential.key;
+        let token = key.session_token.as_deref().map(|token| (name, token));
+        let url = sigv4::presign(request, key, token, (region, service), expires_s, now);
         Ok((url.map_err(unsignable)?, end))
     }
 
@@ -138,8 +139,8 @@ impl Aws {
         token.set_sensitive(true);
         request.headers.insert("x-amz-s3session-token", token);
         // The token stands in its own header by now.
-        let credential = Credential { session_token: None, ..as_credential(session) };
-        signed(request, &credential, scope, now)
+        let key = AccessKey { session_token: None, ..session.clone() };
+        signed(request, &key, scope, now)
     }
 
     /// Gives up the credential of this number, which the store refused. Returns whether a request can be signed by another.
@@ -158,9 +159,9 @@ impl Aws {
     }
 }
 
-impl Ends for Credential {
+impl Ends for ExpiringKey {
     fn ends(&self) -> Option<SystemTime> {
-        self.expires_in.map(Timestamp::as_system_time)
+        self.expires_at
     }
 }
 
@@ -170,18 +171,13 @@ impl Ends for Credential {
 /// `Invalid` for headers that can't be signed.
 fn signed(
     request: &mut http::request::Parts,
-    credential: &Credential,
+    key: &AccessKey,
     scope: (&str, &str),
     now: SystemTime,
 ) -> Result<(), Error> {
-    sigv4::sign(request, credential, scope, now).map_err(unsignable)
+    sigv4::sign(request, key, scope, now).map_err(unsignable)
 }
 
 fn unsignable(why: String) -> Error {
     Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {why}"))
-}
-
-fn as_credential(key: &AccessKey) -> Credential {
-    let AccessKey { id, secret, session_token } = key.clone();
-    Credential { access_key_id: id, secret_access_key: secret, session_token, expires_in: None }
 }

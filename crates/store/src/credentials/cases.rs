@@ -139,7 +139,7 @@ impl Stage {
 async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
     let settings = crate::settings::completed(settings)?;
     let key = Aws::new(&settings, lanes).credential().await?;
-    Ok(key.map(|key| key.credential.access_key_id.clone()))
+    Ok(key.map(|key| key.credential.key.id.clone()))
 }
 
 /// Whose token a request to GCS carries.

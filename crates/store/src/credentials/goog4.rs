@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use http::HeaderMap;
-use reqsign_core::hash::hex_sha256;
 
 use super::sigv4::{canonical_headers, written};
+use crate::digest::{hex, hex_sha256};
 use crate::encode::component;
 
 /// A URL that is to be signed.
@@ -79,10 +79,6 @@ impl Unsigned<'_> {
 impl Prepared {
     /// The URL with its signature.
     pub(crate) fn signed(&self, signature: &[u8]) -> String {
-        let mut url = format!("{}&X-Goog-Signature=", self.url);
-        for byte in signature {
-            let _ = write!(url, "{byte:02x}");
-        }
-        url
+        format!("{}&X-Goog-Signature={}", self.url, hex(signature))
     }
 }

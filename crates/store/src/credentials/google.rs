@@ -1,5 +1,6 @@
 //! Google's credentials: application default credentials, shown to Google alone.
 
+mod account_key;
 mod adc;
 mod certificate;
 mod external;
@@ -14,7 +15,6 @@ use std::time::SystemTime;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::{Lanes, Scheme};
-use reqsign_core::time::Timestamp;
 
 use self::adc::{Adc, GOOGLE, Identity};
 pub(crate) use self::signer::Signer;
@@ -64,7 +64,7 @@ struct Bearer {
 
 impl Ends for Bearer {
     fn ends(&self) -> Option<SystemTime> {
-        self.token.expires_at.map(Timestamp::as_system_time)
+        self.token.expires_at
     }
 }
 

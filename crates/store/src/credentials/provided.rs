@@ -3,12 +3,9 @@
 use std::error::Error;
 use std::time::SystemTime;
 
-use reqsign_aws_v4::Credential;
-use reqsign_core::time::Timestamp;
-
 use super::google::Token;
 use super::lacking::Lacking;
-use crate::timestamp::{end_at, to_rfc3339};
+use crate::timestamp::to_rfc3339;
 use crate::{CredentialProvider, ExpiringKey};
 
 /// A token for GCS.
@@ -17,37 +14,32 @@ use crate::{CredentialProvider, ExpiringKey};
 /// Why there is none, with the provider's name.
 pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, Lacking> {
     let handed = provider.bearer_token().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
-    let expires_at =
-        good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
-    Ok(Token { access_token: handed.token, expires_at })
+    good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    Ok(Token { access_token: handed.token, expires_at: handed.expires_at })
 }
 
 /// A key for S3.
 ///
 /// # Errors
 /// Why there is none, with the provider's name.
-pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<Credential, Lacking> {
+pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, Lacking> {
     let handed = provider.access_key().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
-    let ExpiringKey { key, expires_at } = handed;
-    let expires_in = good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    let ExpiringKey { mut key, expires_at } = handed;
+    good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
     if key.id.is_empty() || key.secret.is_empty() {
         return Err(Lacking::unusable(provider.name(), "the key that it handed out is empty"));
     }
-    Ok(Credential {
-        access_key_id: key.id,
-        secret_access_key: key.secret,
-        session_token: key.session_token.filter(|token| !token.is_empty()),
-        expires_in,
-    })
+    key.session_token = key.session_token.filter(|token| !token.is_empty());
+    Ok(ExpiringKey { key, expires_at })
 }
 
-/// The end of what was handed out, which must not have been.
-fn good(what: &str, expires_at: Option<SystemTime>) -> Result<Option<Timestamp>, String> {
+/// Checks that the credential that was handed out has not ended.
+fn good(what: &str, expires_at: Option<SystemTime>) -> Result<(), String> {
     match expires_at {
-        // What no calendar holds is as good as never.
-        Some(time) if time > SystemTime::now() => Ok(end_at(time)),
-        Some(time) => Err(format!("the {what} that it handed out ended at {}", to_rfc3339(time))),
-        None => Ok(None),
+        Some(time) if time <= SystemTime::now() => {
+            Err(format!("the {what} that it handed out ended at {}", to_rfc3339(time)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -116,9 +108,9 @@ mod tests {
     }
 
     impl Source for Clocked {
-        type Credential = Credential;
+        type Credential = ExpiringKey;
 
-        async fn load(&self) -> Result<Credential, Lacking> {
+        async fn load(&self) -> Result<ExpiringKey, Lacking> {
             key(&self.provider).await
         }
 
@@ -135,7 +127,7 @@ mod tests {
         let at = async |seconds: u64| {
             cache.source.after_s.store(seconds, Ordering::Relaxed);
             let key = cache.obtain().await;
-            key.map(|key| key.credential.access_key_id.clone()).map_err(|e| e.to_string())
+            key.map(|key| key.credential.key.id.clone()).map_err(|e| e.to_string())
         };
         let many = futures_util::future::join_all((0..20).map(|_| at(0))).await;
         assert!(many.iter().all(|key| key.as_deref() == Ok("0")), "{many:?}");

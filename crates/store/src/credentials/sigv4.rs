@@ -1,7 +1,6 @@
 //! AWS's Signature Version 4 in the `Authorization` header
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>) and in URLs
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>). Ours and not `reqsign`'s, whose signer
-//! always takes this machine's clock for right.
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>).
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -9,11 +8,11 @@ use std::time::SystemTime;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use reqsign_aws_v4::Credential;
-use reqsign_core::hash::{hex_hmac_sha256, hex_sha256, hmac_sha256};
-use reqsign_core::time::Timestamp;
 
+use crate::AccessKey;
+use crate::digest::{hex, hex_sha256, hmac_sha256};
 use crate::encode::component;
+use crate::timestamp::iso8601_basic;
 
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const PAYLOAD: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -26,7 +25,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 /// What can't be signed, in words.
 pub(super) fn sign(
     request: &mut Parts,
-    credential: &Credential,
+    key: &AccessKey,
     (region, service): (&str, &str),
     now: SystemTime,
 ) -> Result<(), String> {
@@ -36,7 +35,7 @@ pub(super) fn sign(
     if !request.headers.contains_key(PAYLOAD) {
         request.headers.insert(PAYLOAD, HeaderValue::from_static("UNSIGNED-PAYLOAD"));
     }
-    if let Some(token) = &credential.session_token {
+    if let Some(token) = &key.session_token {
         let mut token = value(token)?;
         token.set_sensitive(true);
         request.headers.insert(TOKEN, token);
@@ -45,10 +44,10 @@ pub(super) fn sign(
     let payload = request.headers.get(PAYLOAD).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (canonical, signed_headers) = canonical(request, payload)?;
     let scope = format!("{date}/{region}/{service}/aws4_request");
-    let signature = signature(credential, &time, &scope, &canonical);
+    let signature = signature(key, &time, &scope, &canonical);
     let mut authorization = value(&format!(
         "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={signed_headers}, Signature={signature}",
-        credential.access_key_id
+        key.id
     ))?;
     authorization.set_sensitive(true);
     request.headers.insert(AUTHORIZATION, authorization);
@@ -62,7 +61,7 @@ pub(super) fn sign(
 /// What can't be signed, in words.
 pub(super) fn presign(
     request: &Parts,
-    credential: &Credential,
+    key: &AccessKey,
     token: Option<(&str, &str)>,
     (region, service): (&str, &str),
     expires_s: u64,
@@ -77,7 +76,7 @@ pub(super) fn presign(
     let mut separator = if request.uri.query().is_some() { '&' } else { '?' };
     for (name, value) in [
         ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
-        ("X-Amz-Credential", &format!("{}/{scope}", credential.access_key_id)),
+        ("X-Amz-Credential", &format!("{}/{scope}", key.id)),
         ("X-Amz-Date", &time),
         ("X-Amz-Expires", &expires_s.to_string()),
         ("X-Amz-SignedHeaders", &names.join(";")),
@@ -92,7 +91,7 @@ pub(super) fn presign(
     unsigned.uri = uri.parse().map_err(|e| format!("no URL: {e}"))?;
     // Nothing is known of the body that somebody will send.
     let (canonical, _) = canonical(&unsigned, "UNSIGNED-PAYLOAD")?;
-    Ok(format!("{uri}&X-Amz-Signature={}", signature(credential, &time, &scope, &canonical)))
+    Ok(format!("{uri}&X-Amz-Signature={}", signature(key, &time, &scope, &canonical)))
 }
 
 /// A time as both services' signatures write it, and its date alone.
@@ -100,20 +99,16 @@ pub(super) fn presign(
 /// # Errors
 /// For a time that no calendar holds.
 pub(super) fn written(time: SystemTime) -> Result<(String, String), String> {
-    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let time =
-        i64::try_from(since_epoch.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let time = time.ok_or("the clock shows no time that can be written")?;
-    Ok((time.format_iso8601(), time.format_date()))
+    iso8601_basic(time).ok_or_else(|| "the clock shows no time that can be written".to_owned())
 }
 
-fn signature(credential: &Credential, time: &str, scope: &str, canonical: &str) -> String {
+fn signature(key: &AccessKey, time: &str, scope: &str, canonical: &str) -> String {
     let string_to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex_sha256(canonical.as_bytes()));
-    let mut key = format!("AWS4{}", credential.secret_access_key).into_bytes();
+    let mut scoped = format!("AWS4{}", key.secret).into_bytes();
     for part in scope.split('/') {
-        key = hmac_sha256(&key, part.as_bytes());
+        scoped = hmac_sha256(&scoped, part.as_bytes()).as_ref().to_vec();
     }
-    hex_hmac_sha256(&key, string_to_sign.as_bytes())
+    hex(hmac_sha256(&scoped, string_to_sign.as_bytes()).as_ref())
 }
 
 /// The headers that are signed, in their order, with the host among them.
@@ -169,7 +164,8 @@ fn canonical(request: &Parts, payload: &str) -> Result<(String, String), String>
 mod tests {
     use std::time::Duration;
 
-    use reqsign_aws_v4::RequestSigner;
+    use reqsign_aws_v4::{Credential, RequestSigner};
+    use reqsign_core::time::Timestamp;
     use reqsign_core::{Context, SignRequest as _};
 
     use super::*;
@@ -182,13 +178,9 @@ mod tests {
         request.body(()).expect("a request").into_parts().0
     }
 
-    fn credential(token: Option<&str>) -> Credential {
-        Credential {
-            access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
-            secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
-            session_token: token.map(str::to_owned),
-            expires_in: None,
-        }
+    fn key(token: Option<&str>) -> AccessKey {
+        let key = AccessKey::new("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        AccessKey { session_token: token.map(str::to_owned), ..key }
     }
 
     /// The second example of S3's own page, "PUT Object", to the letter.
@@ -204,7 +196,7 @@ mod tests {
             ],
         );
         let may_24 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_600);
-        sign(&mut put, &credential(None), ("us-east-1", "s3"), may_24).expect("it is signed");
+        sign(&mut put, &key(None), ("us-east-1", "s3"), may_24).expect("it is signed");
         let authorization = put.headers[AUTHORIZATION].to_str().expect("text");
         assert!(
             authorization
@@ -218,7 +210,7 @@ mod tests {
     fn the_example_of_a_presigned_url_is_signed_as_in_s3s_documentation() {
         let get = request("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[]);
         let may_24 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_600);
-        let url = presign(&get, &credential(None), None, ("us-east-1", "s3"), 86_400, may_24);
+        let url = presign(&get, &key(None), None, ("us-east-1", "s3"), 86_400, may_24);
         assert_eq!(
             url.as_deref(),
             Ok("https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
@@ -241,15 +233,18 @@ mod tests {
             request("HEAD", "https://h/", &[("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]),
         ];
         for token in [None, Some("token")] {
+            let AccessKey { id, secret, session_token } = key(token);
+            let credential =
+                Credential { access_key_id: id, secret_access_key: secret, session_token, expires_in: None };
             for request in &requests {
                 let (mut ours, mut theirs) = (request.clone(), request.clone());
                 let context = Context::new();
                 RequestSigner::new("s3", "eu-west-1")
-                    .sign_request(&context, &mut theirs, Some(&credential(token)), None)
+                    .sign_request(&context, &mut theirs, Some(&credential), None)
                     .await
                     .expect("it is signed");
                 let date = theirs.headers[DATE].to_str().expect("text").parse::<Timestamp>().expect("a date");
-                sign(&mut ours, &credential(token), ("eu-west-1", "s3"), date.as_system_time())
+                sign(&mut ours, &key(token), ("eu-west-1", "s3"), date.as_system_time())
                     .expect("it is signed");
                 assert_eq!(ours.headers[AUTHORIZATION], theirs.headers[AUTHORIZATION], "{}", request.uri);
             }

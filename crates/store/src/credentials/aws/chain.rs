@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
 
 use super::super::ask::Ask;
 use super::super::cache;
@@ -19,7 +18,7 @@ use super::temporary::{Temporary, answered, read};
 use super::{instance, sso, sts};
 use crate::aws_files::{AwsFiles, Chosen};
 use crate::settings::MfaPrompt;
-use crate::{CredentialProvider, Environment, Settings};
+use crate::{AccessKey, CredentialProvider, Environment, ExpiringKey, Settings};
 
 /// How long a `credential_process` may take, as in AWS's SDK for Go. A person may have to answer it.
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
@@ -42,9 +41,9 @@ impl std::fmt::Debug for Chain {
 }
 
 impl cache::Source for Chain {
-    type Credential = Credential;
+    type Credential = ExpiringKey;
 
-    async fn load(&self) -> Result<Credential, Lacking> {
+    async fn load(&self) -> Result<ExpiringKey, Lacking> {
         self.find().await
     }
 }
@@ -65,7 +64,7 @@ impl Chain {
     ///
     /// # Errors
     /// Why there are none.
-    async fn find(&self) -> Result<Credential, Lacking> {
+    async fn find(&self) -> Result<ExpiringKey, Lacking> {
         if let Some(provider) = &self.provider {
             return reported_when_slow(provider.name(), provided::key(&**provider)).await;
         }
@@ -90,13 +89,13 @@ impl Chain {
     fn carry_out<'a>(
         &'a self,
         planned: &'a Planned,
-    ) -> Pin<Box<dyn Future<Output = Result<Credential, Lacking>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ExpiringKey, Lacking>> + Send + 'a>> {
         Box::pin(async move {
             let outcome = match &planned.source {
                 Source::Keys(keys) => given(keys),
                 Source::Role { role, base } => {
                     let base = self.carry_out(base).await?;
-                    self.role(role, &base).await
+                    self.role(role, &base.key).await
                 }
                 Source::WebIdentity { token_file, role } => match std::fs::read_to_string(token_file) {
                     Ok(token) => sts::assume_role_with_web_identity(role, token.trim(), &self.lanes).await,
@@ -113,7 +112,7 @@ impl Chain {
         })
     }
 
-    async fn role(&self, role: &Role, base: &Credential) -> Result<Credential, String> {
+    async fn role(&self, role: &Role, base: &AccessKey) -> Result<ExpiringKey, String> {
         let code = match (&role.mfa_serial, &self.mfa_prompt) {
             (None, _) => None,
             (Some(serial), Some(prompt)) => {
@@ -137,12 +136,12 @@ impl Chain {
     }
 }
 
-fn given(keys: &Keys) -> Result<Credential, String> {
+fn given(keys: &Keys) -> Result<ExpiringKey, String> {
     let Keys { id, secret, token, ends } = keys.clone();
     Temporary { id, secret, token, ends }.into_credential()
 }
 
-async fn process(line: &str) -> Result<Credential, String> {
+async fn process(line: &str) -> Result<ExpiringKey, String> {
     let output = command::run(line, &[], Some(PROCESS_LIMIT)).await?;
     let version = serde_json::from_slice::<serde_json::Value>(&output).ok();
     match version.as_ref().map(|document| &document["Version"]) {
@@ -155,7 +154,7 @@ async fn process(line: &str) -> Result<Credential, String> {
     }
 }
 
-async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<Credential, String> {
+async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let mut ask = Ask::get(url)?.header("accept", "application/json")?;
     // Read each time: it is exchanged for a new one while it lasts.
     let token = match token {

@@ -3,13 +3,13 @@
 
 use http::Method;
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
 
 use super::super::ask::Ask;
 use super::super::lacking::Lacking;
 use super::super::presence::{Cloud, first_answer, is_there};
 use super::source::Instance;
 use super::temporary::answered;
+use crate::ExpiringKey;
 
 /// How long a session with the service lasts, the longest that it allows.
 const SESSION_S: &str = "21600";
@@ -21,7 +21,7 @@ const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 ///
 /// # Errors
 /// Why there are none.
-pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Result<Credential, Lacking> {
+pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Result<ExpiringKey, Lacking> {
     let unusable = |cause: String| Lacking::unusable(name, cause);
     let nothing = |cause: &str| {
         if instance.is_asked_for {

@@ -3,18 +3,18 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
-use reqsign_core::hash::hex_sha1;
-use reqsign_core::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::ask::{Ask, malformed};
 use super::source::Sso;
 use super::temporary::Temporary;
-use crate::timestamp::{end, end_in, now_s};
+use crate::ExpiringKey;
+use crate::digest::hex_sha1;
+use crate::timestamp::{end_in, rfc3339, to_rfc3339};
 
 /// A login is renewed when it ends within so many seconds.
 const RENEW_BEFORE_S: u64 = 5 * 60;
@@ -23,7 +23,7 @@ const RENEW_BEFORE_S: u64 = 5 * 60;
 ///
 /// # Errors
 /// Without a login that is still good, and what the service says.
-pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<Credential, String> {
+pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let login = login(sso, lanes).await?;
     let query =
         crate::encode::Query::new().and("role_name", &sso.role_name).and("account_id", &sso.account_id);
@@ -47,16 +47,16 @@ pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<Credential, String>
         secret_access_key: String,
         session_token: String,
         /// In milliseconds since 1970.
-        expiration: i64,
+        expiration: u64,
     }
     let Document { role_credentials: handed } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
-    let ends =
-        Timestamp::from_millisecond(handed.expiration).map_err(|_| "the keys' expiration is no time")?;
+    let ends = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(handed.expiration));
+    let ends = ends.ok_or("the keys' expiration is no time")?;
     Temporary {
         id: handed.access_key_id,
         secret: handed.secret_access_key,
         token: Some(handed.session_token),
-        ends: Some(ends.format_rfc3339_zulu()),
+        ends: Some(to_rfc3339(ends)),
     }
     .into_credential()
 }
@@ -90,8 +90,8 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
     let token =
         text(&login, "accessToken").ok_or_else(|| format!("{}: it holds no accessToken", path.display()))?;
     let left = |login: &Map<String, Value>, name: &str| {
-        let end = end(login.get(name)?.as_str()?)?.as_second();
-        u64::try_from(end).ok()?.checked_sub(now_s())
+        let end = rfc3339(login.get(name)?.as_str()?)?;
+        Some(end.duration_since(SystemTime::now()).ok()?.as_secs())
     };
     let left_s = left(&login, "expiresAt").unwrap_or(0);
     if left_s > RENEW_BEFORE_S {
@@ -110,7 +110,7 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
                 login.insert("refreshToken".to_owned(), Value::String(refresh));
             }
             let ends = end_in(renewed.expires_in);
-            login.insert("expiresAt".to_owned(), Value::String(ends.format_rfc3339_zulu()));
+            login.insert("expiresAt".to_owned(), Value::String(to_rfc3339(ends)));
             if let Err(e) = write(&path, &login) {
                 tracing::warn!("the renewed SSO login can't be written to {}: {e}", path.display());
             }

@@ -3,16 +3,15 @@
 use std::time::SystemTime;
 
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
-use reqsign_core::hash::hex_sha256;
 use serde::Deserialize;
 
 use super::super::ask::{Answer, Ask, short};
 use super::super::sigv4;
 use super::source::Role;
 use super::temporary::Temporary;
+use crate::digest::hex_sha256;
 use crate::timestamp::now_s;
-use crate::xml;
+use crate::{AccessKey, ExpiringKey, xml};
 
 const VERSION: &str = "2011-06-15";
 
@@ -23,9 +22,9 @@ const VERSION: &str = "2011-06-15";
 pub(super) async fn assume_role(
     role: &Role,
     mfa_code: Option<&str>,
-    base: &Credential,
+    base: &AccessKey,
     lanes: &Lanes,
-) -> Result<Credential, String> {
+) -> Result<ExpiringKey, String> {
     let mut fields = fields("AssumeRole", role);
     let duration = role.duration.map(|duration| duration.as_secs().to_string());
     let optional = [
@@ -54,7 +53,7 @@ pub(super) async fn assume_role_with_web_identity(
     role: &Role,
     token: &str,
     lanes: &Lanes,
-) -> Result<Credential, String> {
+) -> Result<ExpiringKey, String> {
     let mut fields = fields("AssumeRoleWithWebIdentity", role);
     fields.push(("WebIdentityToken", token.to_owned()));
     let ask = form(role, &fields)?;
@@ -112,7 +111,7 @@ struct RefusalCause {
     message: String,
 }
 
-fn read(answer: &Answer, place: &str) -> Result<Credential, String> {
+fn read(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
         let said = match xml::read::<Refusal>(&answer.body) {
             Ok(Refusal { error }) => short(&format!("{}: {}", error.code, error.message)),
@@ -153,9 +152,9 @@ mod tests {
                  <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></{kind}Result></{kind}Response>"
             );
             let credential = read(&answer(200, text.leak()), "https://sts").expect("credentials");
-            assert_eq!(credential.access_key_id, "A");
-            assert_eq!(credential.session_token.as_deref(), Some("T"));
-            assert!(credential.expires_in.is_some());
+            assert_eq!(credential.key.id, "A");
+            assert_eq!(credential.key.session_token.as_deref(), Some("T"));
+            assert!(credential.expires_at.is_some());
         }
     }
 

@@ -1,11 +1,12 @@
 //! Keys that end, as services hand them out.
 
-use reqsign_aws_v4::Credential;
-use reqsign_core::time::Timestamp;
+use std::time::SystemTime;
+
 use serde::Deserialize;
 
 use super::super::ask::Answer;
-use crate::timestamp::end;
+use crate::timestamp::rfc3339;
+use crate::{AccessKey, ExpiringKey};
 
 /// Keys and when they end (RFC 3339), if they do.
 pub(super) struct Temporary {
@@ -20,26 +21,23 @@ impl Temporary {
     ///
     /// # Errors
     /// For keys that have ended, that are empty, and an end that is no time.
-    pub(super) fn into_credential(self) -> Result<Credential, String> {
+    pub(super) fn into_credential(self) -> Result<ExpiringKey, String> {
         if self.id.is_empty() || self.secret.is_empty() {
             return Err("the keys that were handed out are empty".to_owned());
         }
-        let expires_in = match &self.ends {
+        let expires_at = match &self.ends {
             None => None,
             Some(text) => {
-                let end = end(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
-                if end <= Timestamp::now() {
+                let end = rfc3339(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
+                if end <= SystemTime::now() {
                     return Err(format!("the keys expired at {text}"));
                 }
                 Some(end)
             }
         };
-        Ok(Credential {
-            access_key_id: self.id,
-            secret_access_key: self.secret,
-            session_token: self.token.filter(|token| !token.is_empty()),
-            expires_in,
-        })
+        let session_token = self.token.filter(|token| !token.is_empty());
+        let key = AccessKey { id: self.id, secret: self.secret, session_token };
+        Ok(ExpiringKey { key, expires_at })
     }
 }
 
@@ -58,14 +56,14 @@ struct Document {
 ///
 /// # Errors
 /// For another document, in words that repeat nothing of it.
-pub(in crate::credentials) fn read(body: &[u8]) -> Result<Credential, String> {
+pub(in crate::credentials) fn read(body: &[u8]) -> Result<ExpiringKey, String> {
     let document: Document = serde_json::from_slice(body).map_err(|e| super::super::ask::malformed(&e))?;
     let Document { access_key_id: id, secret_access_key: secret, token, expiration: ends } = document;
     Temporary { id, secret, token, ends }.into_credential()
 }
 
 /// The document of an answer that is a success.
-pub(super) fn answered(answer: &Answer, place: &str) -> Result<Credential, String> {
+pub(super) fn answered(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
         return Err(format!("{place} answered {}: {}", answer.status.as_u16(), answer.text()));
     }
@@ -81,10 +79,10 @@ mod tests {
         let text =
             br#"{"AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2099-01-01T00:00:00Z"}"#;
         let credential = read(text).expect("keys");
-        assert_eq!(credential.session_token.as_deref(), Some("T"));
-        assert_eq!(credential.expires_in, end("2099-01-01T00:00:00UTC"));
+        assert_eq!(credential.key.session_token.as_deref(), Some("T"));
+        assert_eq!(credential.expires_at, rfc3339("2099-01-01T00:00:00UTC"));
         let process = br#"{"Version":1,"AccessKeyId":"A","SecretAccessKey":"S","SessionToken":"T"}"#;
-        assert_eq!(read(process).expect("keys").session_token.as_deref(), Some("T"));
+        assert_eq!(read(process).expect("keys").key.session_token.as_deref(), Some("T"));
     }
 
     #[test]

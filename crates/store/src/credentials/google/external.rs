@@ -5,8 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use http::Method;
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::Credential;
-use reqsign_core::hash::hex_sha256;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,9 +13,10 @@ use super::super::{command, sigv4};
 use super::adc::{Executable, External, Format, Subject};
 use super::certificate;
 use super::token::{SCOPE, Token, basic, granted, impersonated};
-use crate::Environment;
+use crate::digest::hex_sha256;
 use crate::encode::component;
 use crate::timestamp::now_s;
+use crate::{AccessKey, Environment};
 
 /// How long a program may take that doesn't say.
 const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
@@ -213,17 +212,14 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
         (None, None) => return Err("neither AWS_REGION nor its region_url tells the region".to_owned()),
     };
     let variables = (environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY"));
-    let credential = match (variables, &source.url) {
-        ((Some(access_key_id), Some(secret_access_key)), _) => Credential {
-            access_key_id,
-            secret_access_key,
-            session_token: environment.get("AWS_SESSION_TOKEN"),
-            expires_in: None,
-        },
+    let key = match (variables, &source.url) {
+        ((Some(id), Some(secret)), _) => {
+            AccessKey { id, secret, session_token: environment.get("AWS_SESSION_TOKEN") }
+        }
         ((None, None), Some(url)) => {
             let role = ask(url).await?;
             let keys = ask(&format!("{}/{role}", url.trim_end_matches('/'))).await?;
-            super::super::aws::read_keys(keys.as_bytes())?
+            super::super::aws::read_keys(keys.as_bytes())?.key
         }
         ((None, None), None) => return Err("neither AWS_ACCESS_KEY_ID nor its url gives keys".to_owned()),
         _ => return Err("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set".to_owned()),
@@ -233,7 +229,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
         .header("x-goog-cloud-target-resource", &external.audience)?
         .header("x-amz-content-sha256", &hex_sha256(b""))?;
     let mut parts = unsigned.parts()?;
-    sigv4::sign(&mut parts, &credential, (&region, "sts"), SystemTime::now())?;
+    sigv4::sign(&mut parts, &key, (&region, "sts"), SystemTime::now())?;
     let host = parts.uri.host().unwrap_or_default().to_owned();
     let mut headers = vec![json!({"key": "host", "value": host})];
     for (name, value) in &parts.headers {

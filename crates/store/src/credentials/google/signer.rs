@@ -4,16 +4,12 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use laneway_lanes::Lanes;
-use ring::rand::SystemRandom;
-use ring::rsa::KeyPair;
-use ring::signature::RSA_PKCS1_SHA256;
-use rustls_pki_types::PrivatePkcs8KeyDer;
-use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::ask::Ask;
 use super::super::lacking::Lacking;
+use super::account_key::AccountKey;
 use super::adc::ServiceAccount;
 use super::token::{Token, refusal};
 
@@ -27,7 +23,7 @@ pub(crate) struct Signer {
 
 enum By {
     /// The account's own key.
-    Key(Box<KeyPair>),
+    Key(Box<AccountKey>),
     Iam(Iam),
 }
 
@@ -45,10 +41,7 @@ impl Signer {
     /// # Errors
     /// For what is no key; it is not repeated.
     pub(super) fn of_key(source: &str, account: &ServiceAccount) -> Result<Self, String> {
-        let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes())
-            .map_err(|_| "its private_key is no RSA key in PEM")?;
-        let key = KeyPair::from_pkcs8(der.secret_pkcs8_der())
-            .map_err(|e| format!("its private_key can't sign: {e}"))?;
+        let key = AccountKey::of(account)?;
         let (email, source) = (account.client_email.clone(), source.to_owned());
         Ok(Self { email, source, by: By::Key(Box::new(key)) })
     }
@@ -80,18 +73,11 @@ impl Signer {
     /// `Unauthenticated` with what IAM says.
     pub(crate) async fn sign(&self, text: &str) -> Result<Vec<u8>, crate::Error> {
         let signature = match &self.by {
-            By::Key(key) => by_key(key, text),
+            By::Key(key) => key.sign(text),
             By::Iam(iam) => iam.sign(text).await,
         };
         signature.map_err(|cause| Lacking::unusable(&self.source, cause).into_error())
     }
-}
-
-fn by_key(key: &KeyPair, text: &str) -> Result<Vec<u8>, String> {
-    let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature)
-        .map_err(|_| "its private_key can't sign")?;
-    Ok(signature)
 }
 
 impl Iam {

@@ -1,19 +1,18 @@
 //! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use laneway_lanes::{ClientCertificate, Lanes};
-use reqsign_core::jwt::encode_rs256_pem;
-use reqsign_core::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::ask::{Answer, Ask, short};
+use super::account_key::AccountKey;
 use super::adc::{ExternalUser, ServiceAccount, User};
-use crate::timestamp::{end, end_in, now_s};
+use crate::timestamp::{end_in, now_s, rfc3339};
 
 /// What tokens are for. As gcloud asks for: what they may do is the roles' to say.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -25,7 +24,7 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 pub(in crate::credentials) struct Token {
     pub(in crate::credentials) access_token: String,
-    pub(in crate::credentials) expires_at: Option<Timestamp>,
+    pub(in crate::credentials) expires_at: Option<SystemTime>,
 }
 
 impl std::fmt::Debug for Token {
@@ -84,8 +83,7 @@ pub(super) async fn of_service_account(
     } else {
         claims["sub"] = Value::String(account.client_email.clone());
     }
-    let assertion = encode_rs256_pem(&header, &claims, account.private_key.as_bytes())
-        .map_err(|_| "its private_key is no RSA key in PEM".to_owned())?;
+    let assertion = AccountKey::of(account)?.json_web_token(&header, &claims)?;
     if !is_google {
         return Ok(Token { access_token: assertion, expires_at: Some(end_in(LIFETIME.as_secs())) });
     }
@@ -120,7 +118,7 @@ pub(super) async fn impersonated(
     let Document { access_token, expire_time } =
         answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
     let expires_at =
-        end(&expire_time).ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?;
+        rfc3339(&expire_time).ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?;
     let expires_at = Some(expires_at);
     Ok(Token { access_token, expires_at })
 }

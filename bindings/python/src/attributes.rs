@@ -61,7 +61,7 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
     let (e_tag, version): (Option<String>, Option<String>) = (text("e_tag")?, text("version")?);
     let state = match names {
         VersionNames::Generation => version.map(|version| generation(mode.py(), &version)).transpose()?,
-        VersionNames::ETagAndId => e_tag.map(|e_tag| etag(&e_tag)),
+        _ => e_tag.map(|e_tag| etag(&e_tag)),
     };
     state.map(Condition::Matches).ok_or_else(|| {
         let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };

@@ -14,7 +14,7 @@ mod s3;
 use std::io::{BufRead as _, BufReader, Cursor, Read as _};
 use std::ops::ControlFlow;
 
-use laneway_store::{Checksums, ObjectMeta, Provider};
+use laneway_store::{Checksums, InventoryFormat, ObjectMeta, Provider, capabilities_of};
 use tokio::sync::mpsc;
 
 use origin::{Opener, Origin};
@@ -184,9 +184,9 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
         let why = "is neither an inventory's manifest.json nor the output of ls -r --json";
         Error::refused(opener.origin.name(), why)
     })?;
-    match taker.place.provider {
-        Provider::S3 => s3::read(opener, manifest, taker),
-        Provider::Gcs => gcs::read(opener, manifest, taker),
+    match capabilities_of(taker.place.provider).and_then(|can| can.inventories) {
+        Some(InventoryFormat::S3Inventory) => s3::read(opener, manifest, taker),
+        Some(InventoryFormat::StorageInsights) => gcs::read(opener, manifest, taker),
         _ => Err(Error::refused(
             opener.origin.name(),
             "this is a cloud's manifest.json; for this store, give the output of ls -r --json",

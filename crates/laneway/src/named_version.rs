@@ -41,7 +41,7 @@ fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
         }
         (VersionNames::Generation, _) => false,
         // Where a bucket has never kept versions, there is the one, and no answer names it.
-        (VersionNames::ETagAndId, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
+        (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }
 

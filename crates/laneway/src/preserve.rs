@@ -68,19 +68,19 @@ impl Attributes {
     /// As metadata of an object.
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
-            (FileAttributes::Gcloud, _) | (FileAttributes::Rclone, 0) => s.to_string(),
+            (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
             // Before 1970 the fraction counts towards it.
-            (FileAttributes::Rclone, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
-            (FileAttributes::Rclone, ns) => format!("{s}.{ns:09}"),
+            (_, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
+            (_, ns) => format!("{s}.{ns:09}"),
         });
         let keys = match names {
             FileAttributes::Gcloud => [GCS_MTIME, GCS_MODE, GCS_UID, GCS_GID],
-            FileAttributes::Rclone => [MTIME, MODE, UID, GID],
+            _ => [MTIME, MODE, UID, GID],
         };
         let mode = self.mode.map(|mode| match names {
             FileAttributes::Gcloud => format!("{mode:03o}"),
             // With the kind of file, as rclone has it.
-            FileAttributes::Rclone => format!("{:o}", 0o100_000 | mode),
+            _ => format!("{:o}", 0o100_000 | mode),
         });
         let values = [mtime, mode, self.uid.map(|uid| uid.to_string()), self.gid.map(|gid| gid.to_string())];
         let pairs = keys.into_iter().zip(values);

@@ -136,7 +136,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     let object = objects.iter().find(|object| !is_bound(object))?;
     let wanted = match names {
         VersionNames::Generation => "generation",
-        VersionNames::ETagAndId => "ETag",
+        _ => "ETag",
     };
     let why = format!("the inventory lacks its {wanted}, so a newer version could be removed by mistake");
     Some(Error::refused(url(store.provider(), &object.id), why))

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -31,20 +30,58 @@ enum Fault {
     LostAnswer,
 }
 
-/// A store in memory whose `verb` meets a fault `times` times.
+/// A store in memory whose verbs meet faults.
 #[derive(Debug)]
 struct Faulty {
     memory: InMemory,
-    verb: Mutex<Option<(Operation, Fault)>>,
-    times: AtomicU32,
+    capabilities: Capabilities,
+    /// It has the five verbs that every store has, and nothing else.
+    is_plain: bool,
+    /// The faults to come, each with how often.
+    faults: Mutex<Vec<(Operation, Fault, u32)>>,
 }
 
 impl Faulty {
-    fn meets(&self, verb: Operation) -> Fault {
-        let set = *self.verb.lock().unwrap();
-        let Some((_, fault)) = set.filter(|(set, _)| *set == verb) else { return Fault::None };
-        let is_left = self.times.fetch_update(Relaxed, Relaxed, |times| times.checked_sub(1)).is_ok();
-        if is_left { fault } else { Fault::None }
+    fn new(memory: InMemory) -> Self {
+        let capabilities = memory.capabilities().clone();
+        Self { memory, capabilities, is_plain: false, faults: Mutex::default() }
+    }
+
+    fn plain(memory: InMemory) -> Self {
+        let capabilities = Capabilities { versions: VersionNames::Generation, ..Capabilities::default() };
+        Self { capabilities, is_plain: true, ..Self::new(memory) }
+    }
+
+    /// Returns the fault that a verb meets now.
+    fn next(&self, verb: Operation) -> Fault {
+        let mut faults = self.faults.lock().unwrap();
+        let set = faults.iter_mut().find(|(set, _, times)| *set == verb && *times > 0);
+        set.map_or(Fault::None, |(_, fault, times)| {
+            *times -= 1;
+            *fault
+        })
+    }
+
+    /// Carries a verb out, unless it meets a fault.
+    async fn meets<T>(
+        &self,
+        verb: Operation,
+        id: &ObjectId,
+        done: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        use Operation::{Delete, Get, Head, List, Put};
+        if self.is_plain && !matches!(verb, Delete | Get | Head | List | Put) {
+            return Err(self.error(ErrorKind::Unsupported, verb, id));
+        }
+        match self.next(verb) {
+            Fault::None => done.await,
+            Fault::WrongBytes => Err(self.error(ErrorKind::Integrity, verb, id)),
+            Fault::LostAnswer => {
+                done.await?;
+                Err(self.error(ErrorKind::Transport, verb, id).uncertain(true))
+            }
+            _ => Err(self.error(ErrorKind::Server, verb, id)),
+        }
     }
 
     fn error(&self, kind: ErrorKind, verb: Operation, id: &ObjectId) -> Error {
@@ -86,11 +123,15 @@ impl Dialect for Faulty {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.memory.capabilities()
+        &self.capabilities
     }
 
     fn endpoint(&self) -> String {
         self.memory.endpoint()
+    }
+
+    fn supports_multipart(&self) -> bool {
+        !self.is_plain
     }
 
     async fn head(
@@ -100,11 +141,11 @@ impl Dialect for Faulty {
         unless: Option<&Unless>,
         read: ReadAs,
     ) -> Result<ObjectMeta, Error> {
-        self.memory.head(id, version, unless, read).await
+        self.meets(Operation::Head, id, self.memory.head(id, version, unless, read)).await
     }
 
     async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error> {
-        let fault = self.meets(Operation::Get);
+        let fault = self.next(Operation::Get);
         match (fault, get.sink) {
             (Fault::None, _) => self.memory.get(get, read).await,
             (Fault::Cut | Fault::WrongBytes, Some(maker)) => {
@@ -131,22 +172,11 @@ impl Dialect for Faulty {
         sums: &Checksums,
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
-        match self.meets(Operation::Put) {
-            Fault::None => self.memory.put(id, body, sums, options).await,
-            Fault::WrongBytes => Err(self.error(ErrorKind::Integrity, Operation::Put, id)),
-            Fault::LostAnswer => {
-                self.memory.put(id, body, sums, options).await?;
-                Err(self.error(ErrorKind::Transport, Operation::Put, id).uncertain(true))
-            }
-            _ => Err(self.error(ErrorKind::Server, Operation::Put, id)),
-        }
+        self.meets(Operation::Put, id, self.memory.put(id, body, sums, options)).await
     }
 
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-        match self.meets(Operation::Delete) {
-            Fault::None => self.memory.delete(id, condition).await,
-            _ => Err(self.error(ErrorKind::Server, Operation::Delete, id)),
-        }
+        self.meets(Operation::Delete, id, self.memory.delete(id, condition)).await
     }
 
     async fn list(
@@ -154,30 +184,16 @@ impl Dialect for Faulty {
         list: &List,
         arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
     ) -> Result<Page, Error> {
-        match self.meets(Operation::List) {
-            Fault::None => self.memory.list(list, arrived).await,
-            _ => Err(self.error(
-                ErrorKind::Server,
-                Operation::List,
-                &ObjectId::new(&list.bucket, &list.prefix),
-            )),
-        }
-    }
-
-    fn supports_multipart(&self) -> bool {
-        true
+        let id = ObjectId::new(&list.bucket, &list.prefix);
+        self.meets(Operation::List, &id, self.memory.list(list, arrived)).await
     }
 
     async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
-        self.memory.begin(id, options).await
+        self.meets(Operation::Begin, id, self.memory.begin(id, options)).await
     }
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
-        match self.meets(Operation::Part) {
-            Fault::None => self.memory.part(upload, number, body, crc32c).await,
-            Fault::WrongBytes => Err(self.error(ErrorKind::Integrity, Operation::Part, &upload.id)),
-            _ => Err(self.error(ErrorKind::Server, Operation::Part, &upload.id)),
-        }
+        self.meets(Operation::Part, &upload.id, self.memory.part(upload, number, body, crc32c)).await
     }
 
     async fn complete(
@@ -187,11 +203,12 @@ impl Dialect for Faulty {
         whole: &Checksums,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        self.memory.complete(upload, parts, whole, condition).await
+        let completed = self.memory.complete(upload, parts, whole, condition);
+        self.meets(Operation::Complete, &upload.id, completed).await
     }
 
     async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        self.memory.abort(upload).await
+        self.meets(Operation::Abort, &upload.id, self.memory.abort(upload)).await
     }
 
     async fn copy(
@@ -202,10 +219,7 @@ impl Dialect for Faulty {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        match self.meets(Operation::Copy) {
-            Fault::None => self.memory.copy(from, known, to, options, condition).await,
-            _ => Err(self.error(ErrorKind::Server, Operation::Copy, to)),
-        }
+        self.meets(Operation::Copy, to, self.memory.copy(from, known, to, options, condition)).await
     }
 }
 
@@ -218,14 +232,18 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let memory = InMemory::new("faulty").unwrap().bucket("b");
-        let store = Arc::new(Faulty { memory, verb: Mutex::default(), times: AtomicU32::new(0) });
+        let store = Arc::new(Faulty::new(memory));
         let client = Client::builder().dialect(store.clone()).build().unwrap();
         Self { store, client, folder: tempfile::tempdir().unwrap() }
     }
 
     fn set(&self, verb: Operation, fault: Fault, times: u32) {
-        *self.store.verb.lock().unwrap() = Some((verb, fault));
-        self.store.times.store(times, Relaxed);
+        self.store.faults.lock().unwrap().push((verb, fault, times));
+    }
+
+    /// Returns how many uploads are under way.
+    fn uploads(&self) -> usize {
+        pollster::block_on(self.store.memory.list_uploads("b", "")).unwrap().len()
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -325,17 +343,47 @@ fn faults_of_a_dialect_never_end_in_wrong_bytes() {
         (Operation::Put, 1000, Fault::LostAnswer, 1, false),
         (Operation::Part, 40 * MIB, Fault::Error, 1, false),
         (Operation::Part, 40 * MIB, Fault::WrongBytes, 1, true),
+        (Operation::Begin, 40 * MIB, Fault::Error, 1, false),
+        (Operation::Complete, 40 * MIB, Fault::Error, 1, false),
+        (Operation::Complete, 40 * MIB, Fault::WrongBytes, 1, true),
+        (Operation::Complete, 40 * MIB, Fault::WrongBytes, 2, false),
+        (Operation::Complete, 40 * MIB, Fault::LostAnswer, 1, false),
     ] {
         let stage = Stage::new();
         std::fs::write(stage.path("k"), noise(size)).unwrap();
         stage.set(verb, fault, times);
         let source = stage.path("k").to_str().unwrap().to_owned();
         let copied = stage.cp(source, url("k"));
-        assert_eq!(copied.failed == 0, succeeds, "{verb:?}, {fault:?} {times} times");
-        if succeeds {
-            assert!(stage.object("k") == noise(size));
+        let case = format!("{verb:?}, {fault:?} {times} times");
+        assert_eq!(copied.failed == 0, succeeds, "{case}");
+        // An answer that was lost leaves the object that it was about.
+        match succeeds || fault == Fault::LostAnswer {
+            true => assert!(stage.object("k") == noise(size), "{case}"),
+            false => assert!(stage.client.bucket("faulty://b").unwrap().head("k").call().is_err(), "{case}"),
+        }
+        assert_eq!(stage.uploads(), 0, "{case}");
+    }
+}
+
+#[test]
+fn an_upload_that_cannot_be_aborted_fails_by_its_first_error() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("k"), noise(40 * MIB)).unwrap();
+    stage.set(Operation::Complete, Fault::Error, 1);
+    stage.set(Operation::Abort, Fault::Error, 1);
+    let source = Location::Local(stage.path("k"));
+    let mut job = stage.client.copy(CopyRequest::new(vec![source], url("k")));
+    let mut errors = Vec::new();
+    while let Some(event) = job.next_blocking() {
+        if let Event::Item(item) = &event
+            && let laneway::Outcome::Failed(error) = &item.outcome
+        {
+            errors.push(error.to_string());
         }
     }
+    assert!(errors.len() == 1 && !errors[0].contains("abort"), "{errors:?}");
+    assert_eq!(stage.uploads(), 1, "its parts are still there");
+    assert!(stage.client.bucket("faulty://b").unwrap().head("k").call().is_err());
 }
 
 #[test]
@@ -345,6 +393,12 @@ fn errors_of_a_dialect_name_the_object_and_remove_nothing() {
     stage.set(Operation::Copy, Fault::Error, 1);
     let copied = stage.cp("faulty://b/t/k", url("other"));
     assert_eq!(copied.failed, 1);
+    stage.set(Operation::Head, Fault::Error, 2);
+    let looked = stage.client.bucket("faulty://b").unwrap().head("t/k").call().unwrap_err();
+    assert!(looked.to_string().contains("faulty://b/t/k"), "{looked}");
+    // A move has to know which state it removes.
+    let moved = CopyRequest::new(vec!["faulty://b/t/k".parse().unwrap()], url("other")).remove_source(true);
+    assert_eq!(summary(stage.client.copy(moved)).failed, 1);
     stage.set(Operation::Delete, Fault::Error, 1);
     let removed = summary(stage.client.remove(RemoveRequest::new(vec![url("t/k")])));
     assert_eq!((removed.failed, removed.files), (1, 0));
@@ -358,69 +412,10 @@ fn errors_of_a_dialect_name_the_object_and_remove_nothing() {
     assert!(error.is_not_found() && error.to_string().contains("faulty://b/missing"), "{error}");
 }
 
-/// A store with the five verbs that every store has, and nothing else.
-#[derive(Debug)]
-struct Plain {
-    memory: InMemory,
-    capabilities: Capabilities,
-}
-
-#[async_trait]
-impl Dialect for Plain {
-    fn provider(&self) -> Provider {
-        self.memory.provider()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn endpoint(&self) -> String {
-        "plain://".to_owned()
-    }
-
-    async fn head(
-        &self,
-        id: &ObjectId,
-        version: Option<&Version>,
-        unless: Option<&Unless>,
-        read: ReadAs,
-    ) -> Result<ObjectMeta, Error> {
-        self.memory.head(id, version, unless, read).await
-    }
-
-    async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error> {
-        self.memory.get(get, read).await
-    }
-
-    async fn put(
-        &self,
-        id: &ObjectId,
-        body: Body,
-        sums: &Checksums,
-        options: &PutOptions,
-    ) -> Result<ObjectMeta, Error> {
-        self.memory.put(id, body, sums, options).await
-    }
-
-    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-        self.memory.delete(id, condition).await
-    }
-
-    async fn list(
-        &self,
-        list: &List,
-        arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
-    ) -> Result<Page, Error> {
-        self.memory.list(list, arrived).await
-    }
-}
-
 #[test]
 fn a_store_of_five_verbs_takes_trees_copies_and_moves() {
     let memory = InMemory::new("plain").unwrap().bucket("b");
-    let capabilities = Capabilities { versions: VersionNames::Generation, ..Capabilities::default() };
-    let client = Client::builder().dialect(Arc::new(Plain { memory, capabilities })).build().unwrap();
+    let client = Client::builder().dialect(Arc::new(Faulty::plain(memory))).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {
         std::fs::create_dir_all(folder.path().join("tree")).unwrap();

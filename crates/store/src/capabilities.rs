@@ -16,10 +16,12 @@ pub struct Capabilities {
     pub versions: VersionNames,
     /// The store copies objects by itself. Otherwise their bytes go through this machine.
     pub copies: bool,
-    /// One request copies an object of any size, and changes its metadata. Otherwise large objects are copied in parts
-    /// ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
+    /// The largest object, in bytes, that one request copies and whose metadata one request changes; `None` for any size. Larger
+    /// objects are copied in parts ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
     /// ([`Store::changing`](crate::Store::changing)).
-    pub copies_any_size: bool,
+    pub copy_bytes_max: Option<u64>,
+    /// The limits of the parts of a multipart upload.
+    pub parts: PartRules,
     /// A multipart upload takes a condition when it is completed. Otherwise uploads with a condition go through a resumable
     /// session, which takes it when it begins.
     pub multipart_takes_condition: bool,
@@ -44,6 +46,8 @@ pub struct Capabilities {
     pub list_tells_metadata: bool,
     /// The names under which an object's metadata keeps a file's times, mode and owner.
     pub file_attributes: FileAttributes,
+    /// The format of the inventories that the cloud writes of its buckets.
+    pub inventories: Option<InventoryFormat>,
     /// The protocol that the cloud's own servers speak best, assumed of an endpoint until a connection has shown its own.
     pub protocol: Protocol,
     /// List prices of the cloud that a kind of store is named after.
@@ -56,7 +60,8 @@ impl Default for Capabilities {
             object_bytes_max: u64::MAX,
             versions: VersionNames::ETagAndId,
             copies: false,
-            copies_any_size: true,
+            copy_bytes_max: None,
+            parts: PartRules::S3,
             multipart_takes_condition: true,
             delete_many_keeps_conditions: false,
             delete_keeps_condition: false,
@@ -68,14 +73,38 @@ impl Default for Capabilities {
             get_tells_metadata: true,
             list_tells_metadata: true,
             file_attributes: FileAttributes::Rclone,
+            inventories: None,
             protocol: Protocol::H1,
             prices: RequestPrices::FREE,
         }
     }
 }
 
+/// The limits of the parts of a multipart upload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartRules {
+    /// The most parts of one upload.
+    pub count_max: u64,
+    /// The smallest part in bytes. The last one may be smaller.
+    pub bytes_min: u64,
+    /// The largest part in bytes.
+    pub bytes_max: u64,
+}
+
+impl PartRules {
+    /// S3's limits, which the XML API of GCS has too:
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>, <https://cloud.google.com/storage/quotas#requests>.
+    pub const S3: Self = Self { count_max: 10_000, bytes_min: 5 << 20, bytes_max: 5 << 30 };
+
+    /// Returns the size of the largest object that such parts make.
+    pub const fn object_bytes_max(self) -> u64 {
+        self.count_max.saturating_mul(self.bytes_max)
+    }
+}
+
 /// The way in which a store names the states of an object, and the versions that a bucket keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum VersionNames {
     /// A number, the generation, is both.
     Generation,
@@ -85,6 +114,7 @@ pub enum VersionNames {
 
 /// The names under which tools keep a file's times, mode and owner in metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum FileAttributes {
     /// `gcloud storage`'s: `goog-reserved-file-mtime` in seconds, `goog-reserved-posix-mode`, `-uid`, `-gid`.
     Gcloud,
@@ -92,9 +122,25 @@ pub enum FileAttributes {
     Rclone,
 }
 
+/// The format of a cloud's inventories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum InventoryFormat {
+    /// S3 Inventory: a `manifest.json` that names a bucket's data files.
+    S3Inventory,
+    /// Storage Insights of Google Cloud: a manifest that names shards beside itself.
+    StorageInsights,
+}
+
 /// US dollars for a thousand requests of each class of [`Requests`](crate::Requests), for the standard class in one region.
+///
+/// Only `RequestPrices { reads: 0.0004, ..RequestPrices::FREE }` stays valid when fields are added.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RequestPrices {
+    /// The month that the prices are of, as `2026-01`; empty where nothing is charged.
+    pub as_of: &'static str,
+    /// The domains of the servers that charge them. Other servers of the same protocol have prices of their own.
+    pub domains: &'static [&'static str],
     /// For [`writes`](crate::Requests::writes).
     pub writes: f64,
     /// For [`reads`](crate::Requests::reads).
@@ -105,5 +151,32 @@ pub struct RequestPrices {
 
 impl RequestPrices {
     /// Nothing is charged.
-    pub const FREE: Self = Self { writes: 0.0, reads: 0.0, deletes: 0.0 };
+    pub const FREE: Self = Self { as_of: "", domains: &[], writes: 0.0, reads: 0.0, deletes: 0.0 };
+
+    /// Returns whether the server of an endpoint, which is an URL, charges these prices.
+    pub fn are_charged_at(&self, endpoint: &str) -> bool {
+        let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+        let host = host.split(['/', ':']).next().unwrap_or(host);
+        let is_in = |domain: &&str| {
+            host.strip_suffix(domain).is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        };
+        self.domains.iter().any(is_in)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn services_charge_and_servers_of_ones_own_do_not() {
+        let (gcs, s3) = (crate::gcs::CAPABILITIES.prices, crate::s3::CAPABILITIES.prices);
+        for endpoint in ["https://s3.eu-central-1.amazonaws.com", "https://s3.cn-north-1.amazonaws.com.cn"] {
+            assert!(s3.are_charged_at(endpoint) && !gcs.are_charged_at(endpoint), "{endpoint}");
+        }
+        for endpoint in ["https://storage.googleapis.com", "https://storage.googleapis.com:443/x"] {
+            assert!(gcs.are_charged_at(endpoint) && !s3.are_charged_at(endpoint), "{endpoint}");
+        }
+        for endpoint in ["https://127.0.0.1:9000", "https://notamazonaws.com"] {
+            assert!(!s3.are_charged_at(endpoint) && !gcs.are_charged_at(endpoint), "{endpoint}");
+        }
+    }
 }

@@ -61,9 +61,10 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Spare::none()
     }
 
-    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can come between.
-    fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {
-        true
+    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can come between. By default it
+    /// enforces none.
+    fn keeps(&self, _operation: Operation, condition: &Condition) -> bool {
+        condition.is_none()
     }
 
     /// Returns whether a bucket's listings come in the order of its keys.

@@ -36,6 +36,7 @@ mod exchange;
 pub mod fuzzing;
 mod gcs;
 mod get_range;
+mod http_verbs;
 mod judge;
 mod listing;
 mod listings;
@@ -59,7 +60,9 @@ mod upload;
 mod xml;
 
 pub use added_headers::may_be_added;
-pub use capabilities::{Capabilities, FileAttributes, RequestPrices, VersionNames};
+pub use capabilities::{
+    Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
+};
 pub use checksum::{Checksums, CompositeCrc32c};
 pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use credentials::SLOW_CREDENTIALS;
@@ -75,7 +78,7 @@ pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};
 pub use new_bucket::NewBucket;
-pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, Version};
+pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
 pub use settings::{MfaPrompt, RequestChecksums, Settings};

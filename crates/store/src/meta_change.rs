@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laneway_lanes::Head;
+use http::HeaderMap;
 
 use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 
@@ -154,15 +154,25 @@ impl MetaChange {
 pub struct Changing {
     pub(crate) id: ObjectId,
     pub(crate) meta: ObjectMeta,
-    /// The head of the answer that described it, for what no description has a place for.
-    pub(crate) head: Head,
+    /// The headers of the answer that described it, for what no description has a place for.
+    pub(crate) headers: HeaderMap,
     pub(crate) options: PutOptions,
 }
 
 impl Changing {
+    /// An object as it was found, and the description that it is to have: see [`MetaChange::applied`].
+    pub fn new(found: ObjectMeta, options: PutOptions) -> Self {
+        Self { id: found.id.clone(), meta: found, headers: HeaderMap::new(), options }
+    }
+
     /// The object as it was found.
     pub fn found(&self) -> &ObjectMeta {
         &self.meta
+    }
+
+    /// The description that the object is to have.
+    pub fn options(&self) -> &PutOptions {
+        &self.options
     }
 
     /// Sets the tags that the changed object is to have. An upload has none by itself.

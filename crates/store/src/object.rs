@@ -20,7 +20,7 @@ pub enum Provider {
     /// Amazon S3 and what speaks its protocol.
     S3,
     /// A store that speaks a [`Dialect`](crate::Dialect) of the caller's, under the scheme of its URLs: see [`Provider::other`].
-    Other(&'static str),
+    Other(ReservedScheme),
 }
 
 impl Provider {
@@ -40,11 +40,11 @@ impl Provider {
         }
         let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = reserved.iter().copied().find(|known| *known == scheme);
-        Ok(Self::Other(known.unwrap_or_else(|| {
+        Ok(Self::Other(ReservedScheme(known.unwrap_or_else(|| {
             let scheme: &'static str = Box::leak(scheme.into());
             reserved.push(scheme);
             scheme
-        })))
+        }))))
     }
 
     /// Returns the kind of store that a URL's scheme, in lower case, names.
@@ -53,7 +53,11 @@ impl Provider {
             return Some(cloud);
         }
         let reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        reserved.iter().copied().find(|known| *known == scheme).map(Self::Other)
+        reserved
+            .iter()
+            .copied()
+            .find(|known| *known == scheme)
+            .map(|known| Self::Other(ReservedScheme(known)))
     }
 
     /// The scheme of its URLs: `gs`, `s3`, or the one that was reserved.
@@ -61,10 +65,14 @@ impl Provider {
         match self {
             Self::Gcs => "gs",
             Self::S3 => "s3",
-            Self::Other(scheme) => scheme,
+            Self::Other(ReservedScheme(scheme)) => scheme,
         }
     }
 }
+
+/// The scheme of a dialect of the caller's. [`Provider::other`] alone makes one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ReservedScheme(&'static str);
 
 /// Schemes that mean a cloud or a path, or will.
 const TAKEN: [&str; 10] = ["gs", "s3", "gcs", "file", "http", "https", "az", "azure", "abfs", "abfss"];

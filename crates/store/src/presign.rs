@@ -91,6 +91,13 @@ pub struct SignedUrl {
     pub headers: Vec<(String, String)>,
 }
 
+impl SignedUrl {
+    /// A URL that ends at `expires_at` and needs no header of its own.
+    pub fn new(url: impl Into<String>, expires_at: SystemTime) -> Self {
+        Self { url: url.into(), expires_at, ends_early: None, headers: Vec::new() }
+    }
+}
+
 impl fmt::Debug for SignedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SignedUrl")

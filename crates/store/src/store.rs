@@ -50,8 +50,8 @@ impl Store {
         let dialect: Arc<dyn Dialect> = match provider {
             Provider::Gcs => Gcs::new(settings, lanes.clone())?,
             Provider::S3 => S3::new(settings, lanes.clone())?,
-            Provider::Other(scheme) => {
-                let message = format!("no dialect is registered for {scheme}://");
+            Provider::Other(_) => {
+                let message = format!("no dialect is registered for {}://", provider.scheme());
                 return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
             }
         };

@@ -62,7 +62,7 @@ pub(crate) fn version(names: VersionNames, text: &str) -> Result<Version, Failur
             .parse()
             .map(Version::Generation)
             .map_err(|_| Failure::usage(format!("{text:?} is no generation of GCS's"))),
-        VersionNames::ETagAndId => {
+        _ => {
             let (weak, quoted) = text.strip_prefix("W/").map_or(("", text), |rest| ("W/", rest));
             Ok(Version::ETag(format!("{weak}{}", quoted.trim_matches('"'))))
         }

@@ -21,7 +21,7 @@ pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     let bare = e_tag.trim().trim_matches('"');
     match names {
         VersionNames::Generation => bare.parse().ok().map(Version::Generation),
-        VersionNames::ETagAndId => Some(Version::ETag(bare.to_owned())).filter(|_| !bare.is_empty()),
+        _ => Some(Version::ETag(bare.to_owned())).filter(|_| !bare.is_empty()),
     }
 }
 

@@ -111,12 +111,12 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
     }
     let state = |by_generation: bool| match (names, by_generation) {
         (VersionNames::Generation, true) => generation(py, &value.extract::<String>()?),
-        (VersionNames::ETagAndId, false) => Ok(etag(&value.extract::<String>()?)),
         (VersionNames::Generation, false) => {
             let message = format!("{name}: GCS compares generations: the option 'version' pins one");
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
-        (VersionNames::ETagAndId, true) => {
+        (_, false) => Ok(etag(&value.extract::<String>()?)),
+        (_, true) => {
             let message =
                 format!("{name}: versions of S3 can't be read by their names yet: 'if_match' pins an ETag");
             Err(error::own(py, ErrorKind::Unsupported, &message))

@@ -1,4 +1,4 @@
-//! What requests cost by the stores' price lists, as of [`AS_OF`].
+//! What requests cost by the stores' price lists.
 //!
 //! One region's list price for the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a
 //! region (<https://cloud.google.com/storage/pricing>). Egress, storage, retrieval and discounts are not in it, and a
@@ -7,8 +7,11 @@
 use laneway::dialect::{RequestPrices, capabilities_of};
 use laneway::{Provider, Requests};
 
-/// When the prices were read off.
-pub(crate) const AS_OF: &str = "2026-01";
+/// Returns the month of the oldest list.
+pub(crate) fn as_of() -> &'static str {
+    let lists = Provider::CLOUDS.into_iter().filter_map(capabilities_of);
+    lists.map(|can| can.prices.as_of).min().unwrap_or_default()
+}
 
 /// What the figures leave out, for people.
 pub(crate) const LEFT_OUT: &str = "one region, egress and storage not included";

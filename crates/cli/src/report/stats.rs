@@ -103,7 +103,7 @@ impl Stats {
             table += &format!("{name:<20} {value}\n");
         }
         if !self.requests.is_empty() {
-            table += &format!("{:<20} list price as of {}, {}\n", "", prices::AS_OF, prices::LEFT_OUT);
+            table += &format!("{:<20} list price as of {}, {}\n", "", prices::as_of(), prices::LEFT_OUT);
         }
         table.truncate(table.trim_end().len());
         table
@@ -214,7 +214,7 @@ impl From<&Stats> for StatsRecord {
             listings: stats.listings.iter().map(listed).collect(),
             cost_usd: dollars(billed.iter().map(|b| b.cost_usd).sum()),
             billed,
-            prices_as_of: prices::AS_OF,
+            prices_as_of: prices::as_of(),
         }
     }
 }

@@ -131,7 +131,7 @@ async fn streamed(
         item,
         pinned: Pinned::of(meta),
         wanted: both(&meta.checksums),
-        part: part_len(meta.size),
+        part: part_len(meta.size, ends.to.capabilities().parts),
         meta: meta.clone(),
         next: AtomicU64::new(0),
         progress: Arc::default(),

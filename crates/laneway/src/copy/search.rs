@@ -127,7 +127,7 @@ impl<'a> Copies<'a> {
                 group.add(item, 0);
             } else if !ends.is_within() {
                 across::send(units, job, ends, item).await?;
-            } else if within::is_large(&item, job.engine.copy_sizes) {
+            } else if within::is_large(&item, job.engine.copy_sizes, ends.from.capabilities()) {
                 units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), item))).await?;
             } else {
                 group.add(item, 0);

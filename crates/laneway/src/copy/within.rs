@@ -6,8 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
-    Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions, Store,
-    Version,
+    Capabilities, Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part,
+    PutOptions, Store, Version,
 };
 
 use super::across::Copied;
@@ -22,8 +22,8 @@ use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 use crate::{Error, moved};
 
 /// Whether an object is known to need more than one request.
-pub(super) fn is_large(item: &Item, sizes: CopySizes) -> bool {
-    item.from.meta.as_ref().is_some_and(|meta| meta.size > sizes.whole_max)
+pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
+    item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
 }
 
 /// Copies a group of objects, all at once.
@@ -125,8 +125,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     if known.is_none() && ends.request.remove_source {
         known = Some(ends.from.head(from, None).await?);
     }
-    let whole_max = job.engine.copy_sizes.whole_max;
-    let is_large = |meta: &ObjectMeta| !ends.from.capabilities().copies_any_size && meta.size > whole_max;
+    let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, ends.from.capabilities());
     if known.as_ref().is_some_and(is_large) {
         return Ok(None);
     }
@@ -134,9 +133,9 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
         // A large object that was named, so that nothing was known of it.
-        Err(e) if known.is_none() && e.is_invalid() && !ends.from.capabilities().copies_any_size => {
+        Err(e) if known.is_none() && e.is_invalid() && ends.from.capabilities().copy_bytes_max.is_some() => {
             let meta = ends.from.head(from, None).await?;
-            if meta.size <= whole_max {
+            if !is_large(&meta) {
                 return Err(e.into());
             }
             return Ok(None);
@@ -201,7 +200,8 @@ pub(crate) async fn fill(
     condition: &Condition,
 ) -> Result<ObjectMeta, Error> {
     let sent = async {
-        let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
+        let ranges = job.engine.copy_sizes.parts(meta.size, to.capabilities().parts);
+        let mut parts: Vec<Part> = futures_util::stream::iter(ranges)
             .map(|(number, range)| to.part_copy(upload, number, source, meta.version.as_ref(), range))
             .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()

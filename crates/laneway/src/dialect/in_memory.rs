@@ -240,6 +240,10 @@ impl Dialect for InMemory {
         format!("{}://", self.provider.scheme())
     }
 
+    fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {
+        true
+    }
+
     fn supports_multipart(&self) -> bool {
         true
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use laneway_lanes::tally::{self, Tally};
-use laneway_store::{ObjectId, Provider, Store};
+use laneway_store::{InventoryFormat, ObjectId, Provider, Store};
 use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
 
@@ -40,11 +40,11 @@ impl Origin {
         }
     }
 
-    /// Whose store it lies in, if it lies in one.
-    pub(super) fn provider(&self) -> Option<Provider> {
+    /// The format of inventories that are written to the store that it lies in.
+    pub(super) fn format(&self) -> Option<InventoryFormat> {
         match self {
             Self::File(_) => None,
-            Self::Object(object) => Some(object.0.provider()),
+            Self::Object(object) => object.0.capabilities().inventories,
         }
     }
 

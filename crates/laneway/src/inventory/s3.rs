@@ -2,7 +2,7 @@
 //! whose columns have names of their own and whose keys stand as they are.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
-use laneway_store::{ObjectId, ObjectMeta, Provider, Version};
+use laneway_store::{InventoryFormat, ObjectId, ObjectMeta, Version};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
@@ -90,8 +90,8 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
         }
     };
     // A copy of it in another store lies where its manifest does.
-    let is_s3 = opener.origin.provider() == Some(Provider::S3);
-    let bucket = manifest.destination_bucket.as_deref().filter(|_| is_s3).map(bucket_of);
+    let is_where_written = opener.origin.format() == Some(InventoryFormat::S3Inventory);
+    let bucket = manifest.destination_bucket.as_deref().filter(|_| is_where_written).map(bucket_of);
     for DataFile { key, md5 } in &manifest.files {
         let data = opener.data(&Named { bucket, key, md5: md5.as_deref() })?;
         taker.batch.file.clone_from(&data.name);

@@ -12,7 +12,6 @@ use super::attributes::describable;
 use super::call::{callable, job, within};
 use super::handed::hashed;
 use crate::checksum::{Crc, Run};
-use crate::plan::parts::PARTS_MAX;
 use crate::upload::{Parts, wanted};
 use crate::{Bucket, Error, Written, content_type};
 
@@ -253,13 +252,11 @@ impl SendPart {
     async fn run(self) -> Result<UploadedPart, Error> {
         let Self { bucket, deadline, key, named, number, bytes } = self;
         let url = bucket.url_of(&key);
-        if number == 0 || u64::from(number) > PARTS_MAX {
-            return Err(Error::usage(
-                url,
-                format!("parts have numbers from 1 to {PARTS_MAX}, and not {number}"),
-            ));
-        }
         let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
+        let last = store.capabilities().parts.count_max;
+        if number == 0 || u64::from(number) > last {
+            return Err(Error::usage(url, format!("parts have numbers from 1 to {last}, and not {number}")));
+        }
         within(deadline, &url, async {
             let run = hashed(&job, bytes.clone(), wanted(&named)).await?;
             let crc32c = run.crc32c.unwrap_or_default();

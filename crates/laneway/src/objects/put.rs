@@ -142,7 +142,7 @@ pub(super) async fn write(
     }
     let send = async move {
         let (size, job) = (bytes.len() as u64, &job);
-        let part = usize::try_from(part_len(size)).unwrap_or(usize::MAX);
+        let part = usize::try_from(part_len(size, store.capabilities().parts)).unwrap_or(usize::MAX);
         let input = InMemory { job: Arc::<Running>::clone(job), bytes, part, next: AtomicUsize::new(0) };
         let parts = Parts::new(job, &store, &id, &options, None);
         parts.send(Some(size), &input).await

@@ -203,7 +203,7 @@ impl GetRanges {
     }
 
     fn fetch<'a>(&'a self, store: &'a Store, id: &'a ObjectId, limits: &'a Limits) -> Fetch<'a> {
-        let prices = self.prices.unwrap_or_else(|| PriceList::of(&store.endpoint()));
+        let prices = self.prices.unwrap_or_else(|| PriceList::charged_by(store));
         Fetch {
             store,
             id,

@@ -16,7 +16,7 @@ use super::call::{Pending, cleaning, job, pending};
 use super::handed::Handed;
 use super::put::write;
 use crate::fork::OfProcess;
-use crate::plan::parts::{Cut, PARTS_MAX};
+use crate::plan::parts::Cut;
 use crate::upload::{Given, Parts};
 use crate::{Bucket, Canceller, Error, Written, content_type};
 
@@ -153,13 +153,13 @@ impl Writer {
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
             Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
-            None => Cut::new(self.bucket.store()?.takes_unequal_parts(), None),
+            None => Cut::of(&self.bucket.store()?, None),
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
         len.ok_or_else(|| {
             // Finished by who doesn't look, it would be an object without what came last.
             (self.upload, self.ended) = (None, Some(None));
-            self.misused(&format!("has more than the {PARTS_MAX} parts that there may be"))
+            self.misused(&format!("has more than the {} parts that there may be", cut.count_max()))
         })
     }
 
@@ -203,7 +203,7 @@ impl Writer {
         let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
         let given = Given { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
         let options = self.described();
-        let cut = Cut::new(store.takes_unequal_parts(), None);
+        let cut = Cut::of(&store, None);
         let (sender, parts) = mpsc::channel(1);
         let (owner, job) = job(&self.bucket)?;
         self.canceller = Some(owner.canceller());
@@ -285,14 +285,15 @@ impl fmt::Debug for Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use laneway_store::PartRules;
+
     use crate::Client;
 
     #[test]
     fn what_was_written_beyond_the_last_part_is_never_left_out_of_an_object() {
         let client = Client::builder().region("r").build().expect("a client");
         let mut writer = client.bucket("s3://bucket/").expect("a bucket").writer("key");
-        writer.parts = u32::try_from(PARTS_MAX).expect("it is small");
+        writer.parts = u32::try_from(PartRules::S3.count_max).expect("it is small");
         let refused = pollster::block_on(writer.write(b"more")).expect_err("there are too many parts");
         assert!(refused.to_string().contains("10000 parts"), "{refused}");
         let ended = pollster::block_on(writer.finish()).expect_err("it has failed");

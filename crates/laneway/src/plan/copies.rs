@@ -2,30 +2,34 @@
 
 use std::ops::Range;
 
-use super::parts::PARTS_MAX;
+use laneway_store::{Capabilities, PartRules};
 
-/// Up to which size S3 copies an object in one call, and what larger ones are cut into. The defaults are S3's own; a
-/// server that speaks its protocol may allow less.
+/// Up to which size an object is copied in one call, and what larger ones are cut into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopySizes {
-    /// The largest object in bytes that is copied in one call: 5 GiB,
-    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>.
+    /// The largest object in bytes that is copied in one call where the store limits that, if it is less than the store's limit.
     pub whole_max: u64,
-    /// The parts in bytes of larger ones: 1 GiB. They cost the store no transfer, only requests. S3 takes 5 MiB to 5 GiB.
+    /// The parts in bytes of larger ones: 1 GiB. They cost the store no transfer, only requests.
     pub part: u64,
 }
 
 impl Default for CopySizes {
     fn default() -> Self {
-        Self { whole_max: 5 << 30, part: 1 << 30 }
+        Self { whole_max: u64::MAX, part: 1 << 30 }
     }
 }
 
 impl CopySizes {
+    /// Whether an object of `size` bytes is copied, and its metadata changed, in parts.
+    pub(crate) fn is_large(self, size: u64, can: &Capabilities) -> bool {
+        can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
+    }
+
     /// The parts of an object of `size` bytes, numbered from 1. They are larger than asked for where there would be too
     /// many of them.
-    pub(crate) fn parts(self, size: u64) -> impl Iterator<Item = (u32, Range<u64>)> {
-        let part = self.part.max(size.div_ceil(PARTS_MAX)).max(1);
+    pub(crate) fn parts(self, size: u64, rules: PartRules) -> impl Iterator<Item = (u32, Range<u64>)> {
+        let least = size.div_ceil(rules.count_max.max(1)).max(rules.bytes_min);
+        let part = self.part.max(least).min(rules.bytes_max).max(1);
         (1..).zip((0..size.div_ceil(part)).map(move |i| i * part..size.min((i + 1) * part)))
     }
 }
@@ -35,12 +39,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_object_is_large_where_its_store_limits_copies() {
+        let any = Capabilities::default();
+        let limited = Capabilities { copy_bytes_max: Some(5 << 30), ..Capabilities::default() };
+        let (own, small) = (CopySizes::default(), CopySizes { whole_max: 1 << 20, ..CopySizes::default() });
+        assert!(!own.is_large(u64::MAX, &any) && !small.is_large(u64::MAX, &any));
+        assert!(own.is_large((5 << 30) + 1, &limited) && !own.is_large(5 << 30, &limited));
+        assert!(small.is_large((1 << 20) + 1, &limited));
+    }
+
+    #[test]
     fn parts_are_each_byte_once_and_no_more_than_there_may_be() {
         let sizes = [(5 << 30) + 1, 5 << 40, 1 << 30, 1, (1 << 30) * 7];
         for (size, part) in sizes.into_iter().flat_map(|size| [(size, 1 << 30), (size, 5 << 20)]) {
             let mut at = 0;
             let mut count = 0;
-            for (number, range) in (CopySizes { part, ..CopySizes::default() }).parts(size) {
+            for (number, range) in (CopySizes { part, ..CopySizes::default() }).parts(size, PartRules::S3) {
                 count += 1;
                 assert!(
                     u64::from(number) == count && range.start == at && range.end > at,
@@ -48,8 +62,11 @@ mod tests {
                 );
                 at = range.end;
             }
-            assert!(at == size && count <= PARTS_MAX, "{size} by {part}: {count} parts up to {at}");
+            assert!(
+                at == size && count <= PartRules::S3.count_max,
+                "{size} by {part}: {count} parts up to {at}"
+            );
         }
-        assert_eq!(CopySizes::default().parts(0).count(), 0);
+        assert_eq!(CopySizes::default().parts(0, PartRules::S3).count(), 0);
     }
 }

@@ -10,10 +10,8 @@ use crate::upload::{CONFLICTS_MAX, Upload, begun};
 
 /// Whether a listing shows that an object is one of them.
 pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
-    let is_large = |meta: &ObjectMeta| meta.size > job.engine.copy_sizes.whole_max;
-    !store.capabilities().copies_any_size
-        && object.id.version.is_none()
-        && object.meta.as_deref().is_some_and(is_large)
+    let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
+    object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
 
 /// Whether an object that was named, so that nothing is known of it, is one of them: the store has refused to change it by one request.
@@ -24,8 +22,9 @@ pub(super) async fn is_found(
     error: &laneway_store::Error,
 ) -> bool {
     let is_refused = error.is_unsupported() || error.is_invalid();
-    let may_be = is_refused && !store.capabilities().copies_any_size && object.id.version.is_none();
-    let large = |meta: ObjectMeta| meta.size > job.engine.copy_sizes.whole_max;
+    let can = store.capabilities();
+    let may_be = is_refused && can.copy_bytes_max.is_some() && object.id.version.is_none();
+    let large = |meta: ObjectMeta| job.engine.copy_sizes.is_large(meta.size, can);
     object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
 }
 

@@ -61,7 +61,7 @@ pub(crate) async fn upload(
     }
     let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
-    let cut = Cut::new(store.takes_unequal_parts(), expected);
+    let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
     // What compressing has saved is done with too.

@@ -65,11 +65,10 @@ pub(crate) async fn file(
         let sums = run.checksums();
         return job.unless_cancelled(put_verified(job, store, id, bytes.into(), &sums, options)).await?;
     }
-    let mut is_second = false;
+    let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
     loop {
         let source = Arc::clone(&source);
-        let input =
-            FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: given.clone() };
+        let input = FileInput { job, source, next: AtomicU64::new(0), part, given: given.clone() };
         let sent = Parts::new(job, store, id, options, None).send(Some(size), &input).await;
         match sent {
             Err(error) if error.is_mismatch() && !is_second => {
@@ -121,11 +120,10 @@ async fn send(
         }
         unfinished.void();
     }
-    let mut is_second = false;
+    let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
     loop {
         let (file, source) = (Arc::clone(&source), Arc::clone(&source));
-        let input =
-            FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: Given::default() };
+        let input = FileInput { job, source, next: AtomicU64::new(0), part, given: Given::default() };
         let parts = Parts::new(job, store, &item.id, &options, unfinished.as_ref());
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
@@ -202,7 +200,8 @@ async fn unfinished(
         false => options.condition.clone(),
     };
     let options = options.clone().condition(condition);
-    let subject = journal::subject(&path, identity, store, &item.id, &options, part_len(identity.size));
+    let part_len = part_len(identity.size, store.capabilities().parts);
+    let subject = journal::subject(&path, identity, store, &item.id, &options, part_len);
     let taken_up = unfinished::take_up(job, store, subject, request.keep_partial);
     job.unless_cancelled(taken_up).await?
 }

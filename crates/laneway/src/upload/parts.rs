@@ -22,7 +22,6 @@ use crate::Error;
 use crate::checksum::{Run, Wanted, composite_crc32c};
 use crate::event::Verified;
 use crate::location::url;
-use crate::plan::parts::PARTS_MAX;
 use crate::plan::requests_at_once;
 use crate::pump::ready;
 use crate::running::{Made, Moved, Running};
@@ -227,7 +226,7 @@ impl Parts<'_> {
                 taken = ready(&mut next), if next.is_some() => {
                     next = None;
                     match taken? {
-                        Some(_) if u64::from(number) >= PARTS_MAX => {
+                        Some(_) if u64::from(number) >= self.store.capabilities().parts.count_max => {
                             return Err(self.wrong("has more parts than a multipart upload may"));
                         }
                         Some(begun) => {

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use http::HeaderValue;
 use laneway_lanes::Head;
 
-use super::S3;
 use super::conditions::unquoted;
 use super::copy::{self, COPY_RESULTS, Copied};
 use super::multipart::begin_request;
 use super::write_conditions::Write;
+use super::{CAPABILITIES, S3};
 use crate::checksum::Comparison;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
@@ -18,10 +18,6 @@ use crate::{
     Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation,
     PartChecksums, PutOptions, Version, xml,
 };
-
-/// The largest object that one request copies.
-/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/copy-object.html>
-const COPY_BYTES_MAX: u64 = 5 << 30;
 
 /// What a copy that is described anew drops, and no change names: sent again as a HEAD tells it.
 const KEPT: [&str; 5] = [
@@ -33,13 +29,18 @@ const KEPT: [&str; 5] = [
 ];
 
 impl Changing {
-    /// A lock that has run out by `now` can't be set again.
-    fn new(id: &ObjectId, (meta, head): (ObjectMeta, Head), change: &MetaChange, now: SystemTime) -> Self {
+    /// Reads what the answer to a HEAD describes. A lock that has run out by `now` can't be set again.
+    fn of_head(
+        id: &ObjectId,
+        (meta, head): (ObjectMeta, Head),
+        change: &MetaChange,
+        now: SystemTime,
+    ) -> Self {
         let applied = change.in_lower_case().applied(&meta);
         let retention = applied.retention.filter(|retention| retention.until > now);
         // The key is among the headers.
         let options = PutOptions { retention, kms_key: None, ..applied };
-        Self { id: id.clone(), meta, head, options }
+        Self { id: id.clone(), meta, headers: head.headers, options }
     }
 
     fn request(&self, onto: &Condition, kms_key: Option<&str>) -> Result<Outgoing, String> {
@@ -63,7 +64,7 @@ impl Changing {
 
     fn keeping(&self, mut outgoing: Outgoing) -> Result<Outgoing, String> {
         for name in KEPT {
-            let Some(value) = self.head.headers.get(name) else { continue };
+            let Some(value) = self.headers.get(name) else { continue };
             // Signatures cover the value as text.
             let value = value.to_str().map_err(|_| format!("{name} can't be sent again"))?;
             outgoing = outgoing.header(name, value).map_err(|e| e.to_string())?;
@@ -103,7 +104,7 @@ impl S3 {
     pub(crate) async fn look_at_change(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
         let answer = self.head_answer(id, None, None, Keyed::Object).await;
         let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
-        Ok(Changing::new(id, answer, change, self.clock.at(SystemTime::now())))
+        Ok(Changing::of_head(id, answer, change, self.clock.at(SystemTime::now())))
     }
 
     /// Begins an upload onto the object, of the best checksums that the endpoint keeps, or of none: some, as MinIO, copy no part into one that has
@@ -157,7 +158,7 @@ impl S3 {
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let changing = self.look_at_change(id, change).await?;
-        if changing.meta.size > COPY_BYTES_MAX {
+        if CAPABILITIES.copy_bytes_max.is_some_and(|max| changing.meta.size > max) {
             let message = "it is larger than 5 GiB, and S3 copies no more by one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
@@ -212,7 +213,12 @@ mod tests {
             .into_iter()
             .collect();
         let head = Head { status: StatusCode::OK, headers };
-        Changing::new(id, (meta(id, &head), head), change, crate::timestamp::rfc3339(now).expect("a time"))
+        Changing::of_head(
+            id,
+            (meta(id, &head), head),
+            change,
+            crate::timestamp::rfc3339(now).expect("a time"),
+        )
     }
 
     #[test]

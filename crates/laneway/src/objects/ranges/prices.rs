@@ -1,12 +1,12 @@
 //! What stores charge, as far as it decides how ranges are read.
 
+use laneway_store::{RequestPrices, Store};
+
 /// What reading costs in money, and what time is worth: by these a plan weighs one more request against bytes that nobody
 /// asked for. All amounts are US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {
-    /// The month that the prices are of, as `2025-01`; empty where nothing is charged.
-    pub as_of: &'static str,
     /// A GET.
     pub request: f64,
     /// A GiB that leaves the store: 0 for readers in the bucket's region, around 0.1 over the internet.
@@ -18,28 +18,17 @@ pub struct PriceList {
 
 impl PriceList {
     /// A reader who pays for nothing but time.
-    pub const FREE: Self = Self { as_of: "", request: 0.0, egress_gib: 0.0, second: 0.001 };
+    pub const FREE: Self = Self { request: 0.0, egress_gib: 0.0, second: 0.001 };
 
-    /// Amazon S3 Standard, us-east-1, read in the same region (<https://aws.amazon.com/s3/pricing/>).
-    pub const S3: Self = Self { as_of: "2025-01", request: 0.000_000_4, ..Self::FREE };
+    /// A reader in the bucket's region, who pays by a store's list.
+    pub fn of(prices: &RequestPrices) -> Self {
+        Self { request: prices.reads / 1000.0, ..Self::FREE }
+    }
 
-    /// Cloud Storage Standard, class B operations in one region, read there (<https://cloud.google.com/storage/pricing>).
-    pub const GCS: Self = Self { as_of: "2025-01", request: 0.000_000_4, ..Self::FREE };
-
-    /// The list of whoever serves at an endpoint. Servers of one's own charge nothing.
-    pub(crate) fn of(endpoint: &str) -> Self {
-        let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
-        let host = host.split(['/', ':']).next().unwrap_or(host);
-        let is_below = |domain: &str| {
-            host.strip_suffix(domain).is_some_and(|above| above.is_empty() || above.ends_with('.'))
-        };
-        if is_below("googleapis.com") {
-            Self::GCS
-        } else if is_below("amazonaws.com") || is_below("amazonaws.com.cn") {
-            Self::S3
-        } else {
-            Self::FREE
-        }
+    /// The prices of whoever serves a store's requests. Servers of one's own charge nothing.
+    pub(super) fn charged_by(store: &Store) -> Self {
+        let prices = store.capabilities().prices;
+        if prices.are_charged_at(&store.endpoint()) { Self::of(&prices) } else { Self::FREE }
     }
 
     /// What a request costs, in seconds of waiting.
@@ -64,22 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_charge_and_servers_of_ones_own_do_not() {
-        let of = PriceList::of;
-        assert_eq!(of("https://s3.eu-central-1.amazonaws.com"), PriceList::S3);
-        assert_eq!(of("https://s3.cn-north-1.amazonaws.com.cn"), PriceList::S3);
-        assert_eq!(of("https://storage.googleapis.com"), PriceList::GCS);
-        assert_eq!(of("https://storage.googleapis.com:443/x"), PriceList::GCS);
-        assert_eq!(of("https://127.0.0.1:9000"), PriceList::FREE);
-        assert_eq!(of("https://notamazonaws.com"), PriceList::FREE);
-    }
-
-    #[test]
     fn prices_that_are_no_numbers_are_none() {
+        let charged = PriceList::of(&RequestPrices { reads: 0.0004, ..RequestPrices::FREE });
         for second in [0.0, -1.0, f64::NAN] {
-            assert_eq!(PriceList { second, ..PriceList::S3 }.request_seconds(), 0.0);
+            assert_eq!(PriceList { second, ..charged }.request_seconds(), 0.0);
         }
-        let seconds = PriceList::S3.request_seconds();
+        let seconds = charged.request_seconds();
         assert!((seconds - 0.000_4).abs() < 1e-9, "{seconds}");
     }
 }

@@ -1,0 +1,154 @@
+//! The dialects over HTTP, as far as all of them answer a verb alike.
+
+/// Makes a type with [`HttpDialect`](crate::exchange::HttpDialect) a [`Dialect`](crate::Dialect). The verbs of all such stores go to
+/// methods that have files of their own; the braces hold the verbs that are not shared. A macro, since a trait has one `impl`
+/// for each type.
+macro_rules! http_verbs {
+    ($dialect:ty, $capabilities:expr, { $($own:tt)* }) => {
+        const _: () = {
+            use std::time::SystemTime;
+
+            use async_trait::async_trait;
+            use laneway_lanes::Body;
+
+            use crate::delete_many::{Deletes, DeletesMany};
+            use crate::exchange::HttpDialect;
+            use crate::multipart::SpeaksMultipart;
+            use crate::settings::fingerprint;
+            use crate::{
+                Capabilities, Checksums, Condition, Deletion, Dialect, Error, Get, Got, List, MetaChange, Multipart,
+                NewBucket, ObjectId, ObjectMeta, Page, Part, Provider, PutOptions, ReadAs, Requests, SignOptions,
+                SignedUrl, StoredPart, Unless, Version, unfinished,
+            };
+
+            #[async_trait]
+            impl Dialect for $dialect {
+                fn provider(&self) -> Provider {
+                    <Self as HttpDialect>::PROVIDER
+                }
+
+                fn capabilities(&self) -> &Capabilities {
+                    &$capabilities
+                }
+
+                fn endpoint(&self) -> String {
+                    HttpDialect::endpoint(self)
+                }
+
+                fn fingerprint(&self) -> String {
+                    let headers = [&self.headers, &self.added_headers];
+                    fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
+                }
+
+                fn requests(&self) -> Requests {
+                    self.tally.snapshot()
+                }
+
+                async fn head(
+                    &self,
+                    id: &ObjectId,
+                    version: Option<&Version>,
+                    unless: Option<&Unless>,
+                    read: ReadAs,
+                ) -> Result<ObjectMeta, Error> {
+                    self.head_as(id, version, unless, read.into()).await
+                }
+
+                async fn get(&self, get: &Get<'_>, read: ReadAs) -> Result<Got, Error> {
+                    self.download(get, read.into()).await
+                }
+
+                async fn put(
+                    &self,
+                    id: &ObjectId,
+                    body: Body,
+                    sums: &Checksums,
+                    options: &PutOptions,
+                ) -> Result<ObjectMeta, Error> {
+                    self.upload(id, body, sums, options).await
+                }
+
+                async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+                    Deletes::delete(self, id, condition).await
+                }
+
+                async fn list(
+                    &self,
+                    list: &List,
+                    arrived: &mut (dyn FnMut(Vec<ObjectMeta>) + Send),
+                ) -> Result<Page, Error> {
+                    self.list_page(list, arrived).await
+                }
+
+                async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+                    DeletesMany::delete_many(self, bucket, objects).await
+                }
+
+                async fn copy(
+                    &self,
+                    from: &ObjectId,
+                    known: Option<&ObjectMeta>,
+                    to: &ObjectId,
+                    options: &PutOptions,
+                    condition: &Condition,
+                ) -> Result<ObjectMeta, Error> {
+                    self.copy_object(from, known, to, options, condition).await
+                }
+
+                async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
+                    self.change_meta(id, change).await
+                }
+
+                async fn sign(&self, id: &ObjectId, options: &SignOptions, now: SystemTime) -> Result<SignedUrl, Error> {
+                    self.sign_url(id, options, now).await
+                }
+
+                async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+                    self.begin_upload(id, options).await
+                }
+
+                async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
+                    SpeaksMultipart::part(self, upload, number, body, crc32c).await
+                }
+
+                async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+                    SpeaksMultipart::list_parts(self, upload).await
+                }
+
+                async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
+                    unfinished::list(self, bucket, prefix).await
+                }
+
+                async fn complete(
+                    &self,
+                    upload: &Multipart,
+                    parts: &[Part],
+                    whole: &Checksums,
+                    condition: &Condition,
+                ) -> Result<ObjectMeta, Error> {
+                    self.complete_upload(upload, parts, whole, condition).await
+                }
+
+                async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+                    SpeaksMultipart::abort(self, upload).await
+                }
+
+                async fn buckets(&self) -> Result<Vec<String>, Error> {
+                    self.list_buckets().await
+                }
+
+                async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
+                    self.make_bucket(bucket, new).await
+                }
+
+                async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
+                    self.remove_bucket(bucket).await
+                }
+
+                $($own)*
+            }
+        };
+    };
+}
+
+pub(crate) use http_verbs;

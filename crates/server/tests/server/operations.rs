@@ -83,10 +83,10 @@ impl Probe {
 
 fn page() -> String {
     let mut page = String::from(
-        "# Operations\n\nWhich operations of Amazon S3 and Google Cloud Storage the embedded store has. Each was asked for when this page \
-         was\nwritten, by `tests/server/operations.rs`, which fails where the page isn't what it finds; \
-         `LANEWAY_WRITE_OPERATIONS=1` has it\nwrite the page. What has no \"yes\" is refused (501 `NotImplemented`, 405 or 404) and changes \
-         nothing.\n",
+        "# Operations\n\nThis page lists the operations of Amazon S3 and Google Cloud Storage, and marks those that the embedded \
+         store has.\n`tests/server/operations.rs` asks for each, and fails where the page differs from the answers. \
+         `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. The store refuses operations without a \"yes\" (501 `NotImplemented`, 405 or \
+         404), and they change\nnothing.\n",
     );
     let sections: [(&str, &[Probe], bool); 3] = [
         ("Amazon S3", &amazon::OPERATIONS, false),

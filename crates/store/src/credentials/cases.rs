@@ -298,11 +298,11 @@ fn the_table_of_cases_is_up_to_date() {
 fn table(cases: &Cases) -> String {
     let mut text = String::from(
         "# Whose credentials\n\n\
-         What files and variables mean to Laneway, and to botocore and google-auth. Written from\n\
-         `crates/store/tests/credentials/cases.json`, which holds the files and variables of each case, by\n\
-         `cargo test -p laneway-store credentials::cases`, which checks Laneway's answers; `interop/credentials.py` checks the others'.\n\
-         An answer names who signs: keys by their ID, roles and tokens with those that they were had by (`one.two.K`: the role\n\
-         `one`, assumed by the role `two`, assumed by the key `K`).\n",
+         This page shows whose credentials files and variables mean to Laneway, and to botocore and google-auth.\n\
+         `crates/store/tests/credentials/cases.json` holds the files and variables of each case. The test\n\
+         `cargo test -p laneway-store credentials::cases` checks Laneway's answers and this page, and `interop/credentials.py` the others'.\n\n\
+         An answer names the signer: a key by its ID, a role or token together with the credentials that obtained it. `one.two.K` is the\n\
+         role `one`, assumed by the role `two`, assumed by the key `K`.\n",
     );
     for (title, other, cases) in [("AWS", "botocore", &cases.aws), ("Google", "google-auth", &cases.google)] {
         let _ = write!(

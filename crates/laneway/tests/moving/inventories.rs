@@ -157,8 +157,8 @@ fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
         format!("\"{bucket}\",\"k\",\"\",\"true\",\"false\",\"{size}\",\"\",\"e\"\n")
     };
     for (bucket, rows, parts) in [
-        ("other", row("other", "1"), ["manifest.json:1: ", "is of bucket, other"]),
-        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "is of bucket, other"]),
+        ("other", row("other", "1"), ["manifest.json:1: ", "is of bucket other"]),
+        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "is of bucket other"]),
         (BUCKET, "\"bucket\",\"k\"\n".to_owned(), ["part-1.csv.gz:1: ", "broken"]),
         (BUCKET, row(BUCKET, "many"), ["part-1.csv.gz:1: ", "size is no number"]),
     ] {

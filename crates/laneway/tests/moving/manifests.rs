@@ -174,7 +174,7 @@ fn a_torn_last_line_is_told_and_counts_as_not_written() {
     fs::write(manifest(&stage), &whole[..whole.len() - 20]).unwrap();
     let report = up();
     assert_eq!(ends(&report), (1, 1, 0));
-    assert!(report.warnings.iter().any(|w| w.contains("line 3 is torn")), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.contains("line 3 is incomplete")), "{:?}", report.warnings);
     assert_eq!((lines(&stage).len(), ends(&up())), (4, (0, 2, 0)));
     // Killed in the middle of its first line.
     fs::write(manifest(&stage), &whole[..10]).unwrap();
@@ -306,7 +306,7 @@ fn a_manifest_of_commands_is_refused_by_the_line_that_is_broken() {
     // A last line that is torn is no command.
     fs::write(manifest(&stage), &whole[..whole.len() - 5]).unwrap();
     let (run, warning) = open().unwrap();
-    assert!(warning.unwrap().to_string().contains("line 4 is torn"));
+    assert!(warning.unwrap().to_string().contains("line 4 is incomplete"));
     assert!(!run.command(7, b"cp f gs://bucket/f").was_done());
 }
 

@@ -168,20 +168,41 @@ mod tests {
     use super::*;
     use crate::arguments;
 
+    /// Asserts that what follows `laneway` in a line, up to a pipe or a redirection, is understood.
+    fn assert_understood(line: &str) {
+        let words = shlex::split(line).expect("a command");
+        let command = words.iter().skip_while(|word| *word != "laneway");
+        let command: Vec<_> = command.take_while(|word| !["|", ">"].contains(&word.as_str())).collect();
+        assert!(command.len() > 1, "{line}");
+        if let Err(error) = arguments::parsed(&command) {
+            panic!("{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_example_of_an_option_is_understood() {
+        let mut found = 0;
+        for verb in arguments::command().get_subcommands() {
+            for help in verb.get_arguments().filter_map(|arg| arg.get_long_help()) {
+                let help = help.to_string();
+                for line in help.lines().filter_map(|line| line.strip_prefix("Example: ")) {
+                    if line.contains("laneway ") {
+                        assert_understood(line);
+                        found += 1;
+                    }
+                }
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
+
     #[test]
     fn every_verb_has_examples_and_each_is_understood() {
         for verb in arguments::command().get_subcommands() {
             let examples = of(verb.get_name());
             assert!(!examples.is_empty(), "{}", verb.get_name());
             for (_, line) in examples {
-                let words = shlex::split(line).expect("a command");
-                let command = words.iter().skip_while(|word| *word != "laneway");
-                let command: Vec<_> =
-                    command.take_while(|word| !["|", ">"].contains(&word.as_str())).collect();
-                assert!(command.len() > 1, "{line}");
-                if let Err(error) = arguments::parsed(&command) {
-                    panic!("{line}: {error}");
-                }
+                assert_understood(line);
             }
         }
     }

@@ -143,7 +143,7 @@ impl Args for Filters {
             let is_rule = matches!(id, "include" | "exclude" | "exclude-from");
             let action = if is_rule { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(id).long(id).value_name(value).help(help).action(action);
-            let arg = arg.long_help(format!("{help}\n\n{more}"));
+            let arg = arg.long_help(format!("{help}\n\n{}", more.replace(" Example: ", "\n\nExample: ")));
             let is_frequent = matches!(id, "include" | "exclude");
             let arg = arg.value_parser(parser(id)).help_heading(HEADING).hide_short_help(!is_frequent);
             match id {

@@ -12,6 +12,7 @@ pub(crate) struct Inventory {
     ///
     /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files
     /// (CSV or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read where it says.
+    ///
     /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
     #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
     inventory: Option<OsString>,

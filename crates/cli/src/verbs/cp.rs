@@ -88,9 +88,10 @@ pub(crate) struct Copying {
     dry_run: bool,
     #[command(flatten)]
     pub(super) manifest: Manifest,
-    /// Compress local files with these extensions with gzip: html,txt
+    /// Compress local files with these extensions by gzip: html,txt
     ///
     /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. Downloads stay compressed.
+    ///
     /// Example: laneway cp -r -z html,css,js site gs://my-bucket
     #[arg(long, short = 'z', value_name = "EXT,...")]
     gzip_local: Option<Gzip>,

@@ -124,6 +124,7 @@ pub(crate) struct Serve {
     /// Behave like a service: gcs, s3, r2, b2, minio, gcs-interop [default: as strict as GCS and S3]
     ///
     /// This covers the known differences in conditions, checksum headers, parts of unequal sizes, and lengths of objects stored as gzip.
+    ///
     /// Example: laneway serve --like minio
     #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
     like: Option<Habits>,

@@ -130,7 +130,7 @@ impl CopyRequest {
         if !self.gzip.is_empty()
             && let Some(encoding) = &self.put.content_encoding
         {
-            let why = format!("the content encoding {encoding:?} can't be combined with compression");
+            let why = format!("the content encoding {encoding:?} can't be set on files that are compressed");
             return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())

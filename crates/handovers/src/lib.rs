@@ -1,7 +1,7 @@
 //! What threads of the engine hand over to each other, run under schedulers that draw who goes on: at random, and by priorities that change
 //! at few places (PCT), which finds what takes a certain order of few steps.
 //!
-//! The modules are those of `lanes`, `laneway` and the JVM's binding, file for file; what they call `threads` is [`shuttle`]'s here, and what else they
+//! The modules are those of `lanes`, `laneway` and the bindings' core, file for file; what they call `threads` is [`shuttle`]'s here, and what else they
 //! know of their crates is stood in for by the least that they need. A lock that is missing, a wake-up that is lost and a thread that waits for ever
 //! end a test with the schedule that leads there.
 //!
@@ -23,24 +23,26 @@
 // What the binding's files call the library is here.
 extern crate self as laneway;
 
+mod bindings;
 mod body;
-#[path = "../../../bindings/jvm/native/src/call.rs"]
+#[path = "../../../bindings/core/src/call.rs"]
 mod call;
 mod download;
+#[path = "../../../bindings/core/src/events.rs"]
+mod events;
 #[path = "../../laneway/src/files.rs"]
 mod files;
 mod h2;
 mod hedge;
-mod jvm;
 #[path = "../../lanes/src/memory.rs"]
 mod memory;
 #[path = "../../lanes/src/outage.rs"]
 mod outage;
 #[path = "../../lanes/src/pace.rs"]
 mod pace;
-#[path = "../../../bindings/jvm/native/src/packed.rs"]
+#[path = "../../../bindings/core/src/packed.rs"]
 mod packed;
-#[path = "../../../bindings/jvm/native/src/queue.rs"]
+#[path = "../../../bindings/core/src/queue.rs"]
 mod queue;
 mod stand_ins;
 mod threads;
@@ -49,7 +51,7 @@ mod valve;
 
 pub mod scenarios;
 
-use jvm::{Client, Spawned, failure};
+use bindings::{Client, Spawned, failure};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 use stand_ins::{Error, Head, Progress};

@@ -14,6 +14,7 @@ use shuttle::thread;
 use crate::Head;
 use crate::body::waiting::{ROOM, Waiting};
 use crate::call::{self, Ending, Work};
+use crate::events::Events;
 use crate::files::Files;
 use crate::h2::first_flights::FirstFlights;
 use crate::hedge::Alike;
@@ -21,7 +22,6 @@ use crate::hedge::tracker::Tracker;
 use crate::memory::MemoryBudget;
 use crate::outage::Outage;
 use crate::packed::{Packed, Unpacked};
-use crate::queue::Queue;
 use crate::threads::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::valve::Valve;
 
@@ -39,15 +39,15 @@ pub fn calls_of_java() {
             self.0[self.1].fetch_sub(1, SeqCst);
         }
     }
-    let queue = Arc::new(Queue::new());
+    let events = Arc::<Events>::default();
     let lent: Arc<[AtomicUsize; CALLS]> = Arc::default();
     let callers: Vec<_> = (0..CALLS)
         .map(|call| {
-            let (queue, lent) = (Arc::clone(&queue), Arc::clone(&lent));
+            let (events, lent) = (Arc::clone(&events), Arc::clone(&lent));
             thread::spawn(move || {
-                let ending = Ending::new(&queue, call as u64);
+                let ending = Ending::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // In this order, as `Lent` has it in the binding: the memory goes before its share in the end.
+                // In this order, as `LentMemory` has it: the memory goes before its share in the end.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
                     let _memory = memory;
@@ -59,16 +59,16 @@ pub fn calls_of_java() {
                 });
                 call::begin(ending, Ok(work));
                 if call > 0 {
-                    call::cancel(&queue, call as u64);
+                    call::cancel(&events, call as u64);
                 }
             })
         })
         .collect();
-    let waking = Arc::clone(&queue);
+    let waking = Arc::clone(&events);
     let wakes = thread::spawn(move || waking.wake());
     let mut ended = [0; CALLS];
     while ended.iter().sum::<usize>() < CALLS {
-        let came = queue.take();
+        let came = events.take();
         let mut came = Unpacked::new(came.bytes());
         // An event stands behind its length, and tells its kind, the call, and whether there is an answer.
         while let Ok(_length) = came.number() {
@@ -84,9 +84,9 @@ pub fn calls_of_java() {
     }
     wakes.join().expect("it ends");
     assert_eq!(ended, [1; CALLS]);
-    queue.wake();
-    assert!(queue.take().is_empty(), "an end is told again");
-    assert!(queue.running().is_empty(), "a call is under way that has ended");
+    events.wake();
+    assert!(events.take().is_empty(), "an end is told again");
+    assert!(events.running().is_empty(), "a call is under way that has ended");
 }
 
 /// Never more is reserved than there is, a wish above all of it is met, and whoever gives up waiting holds up nobody.

@@ -11,23 +11,21 @@ use jni::objects::{JByteArray, JByteBuffer, JClass};
 use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
 
-use crate::call::{self, Ending};
-use crate::failure::{Failure, answer};
-use crate::handles::{self, Object};
-use crate::lent::Lent;
-use crate::packed::{Packed, Unpacked};
-use crate::provider::{self, Asked};
-use crate::queue::Queue;
-use crate::queues;
-use crate::verbs::{self, Memory};
-use crate::{log, settings};
+use laneway_bindings_core::call::{self, Ending};
+use laneway_bindings_core::events::Events;
+use laneway_bindings_core::failure::{Failure, answer};
+use laneway_bindings_core::handles::{self, Object};
+use laneway_bindings_core::lent::{LentMemory, Memory};
+use laneway_bindings_core::packed::{Packed, Unpacked};
+use laneway_bindings_core::provider::{self, HostProvider};
+use laneway_bindings_core::{described, listeners, log, settings, value, verbs};
 
-/// Why a method can't do what it is to: a `RuntimeException` in Java.
+/// A failure of a method itself: a `RuntimeException` in Java.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
     Jni(#[from] jni::errors::Error),
-    /// What `dev.laneway` doesn't do.
+    /// A mistake that `dev.laneway` doesn't make.
     #[error("{0}")]
     Misuse(&'static str),
 }
@@ -50,7 +48,7 @@ macro_rules! method {
 }
 
 method!(Java_dev_laneway_Native_queue(_env) -> jlong {
-    Ok(given(queues::open()))
+    Ok(given(listeners::open()))
 });
 
 method!(Java_dev_laneway_Native_take(env, queue: jlong) -> JByteArray<'l> {
@@ -70,9 +68,10 @@ method!(Java_dev_laneway_Native_logLevel(_env, queue: jlong, level: jint) -> () 
 
 method!(Java_dev_laneway_Native_client(env, queue: jlong, settings: JByteArray<'l>, provider: jlong) -> JByteArray<'l> {
     let settings = env.convert_byte_array(&settings)?;
-    let queue = of(queue)?;
-    let asked = (provider != 0).then(|| Asked { queue, provider: number(provider) });
-    let made = settings::client(&mut Unpacked::new(&settings), asked);
+    let events = of(queue)?;
+    let asked = (provider != 0).then(|| Arc::new(HostProvider { events, provider: number(provider) }) as Arc<_>);
+    let made = Unpacked::new(&settings).pairs().map_err(Failure::from);
+    let made = made.and_then(|pairs| settings::client(value::of_texts(pairs, settings::kind_of)?, asked));
     numbered(env, made.map(|client| handles::keep(Object::Client(client))))
 });
 
@@ -125,10 +124,8 @@ method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
 
 method!(Java_dev_laneway_Native_counters(env, client: jlong) -> JByteArray<'l> {
     let counted = handles::client(number(client)).map(|client| {
-        let (counters, mut packed) = (client.counters(), Packed::default());
-        packed.number(counters.requests).number(counters.retries).number(counters.hedges);
-        packed.number(counters.throttles).number(counters.connections).number(counters.connections_open);
-        packed.number(counters.bytes_received).number(counters.bytes_sent);
+        let mut packed = Packed::default();
+        described::numbers(&mut packed, described::counters(&client.counters()).into());
         packed
     });
     answered(env, counted)
@@ -152,7 +149,7 @@ method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint,
     let arguments = env.convert_byte_array(&arguments)?;
     let (start, len) = part(env, &memory, at, length)?;
     // SAFETY: `part` has seen that the bytes are the buffer's, and Java's `Call` has a reference to it until its end is told.
-    let lent = Memory::Lent(unsafe { Lent::new(start, len, &ending) });
+    let lent = Memory::Lent(unsafe { LentMemory::new(start, len, &ending) });
     let work = verbs::work(verb, number(object), &arguments, lent, &ending);
     call::begin(ending, work);
     Ok(())
@@ -225,8 +222,8 @@ fn number(given: jlong) -> u64 {
     given.cast_unsigned()
 }
 
-fn of(number: jlong) -> Result<Arc<Queue>> {
-    queues::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
+fn of(number: jlong) -> Result<Arc<Events>> {
+    listeners::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
 }
 
 fn answered<'l>(env: &mut Env<'l>, outcome: std::result::Result<Packed, Failure>) -> Result<JByteArray<'l>> {

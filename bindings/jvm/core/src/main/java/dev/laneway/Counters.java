@@ -1,5 +1,7 @@
 package dev.laneway;
 
+import java.util.Map;
+
 /**
  * What the process's engine has done so far.
  *
@@ -22,14 +24,15 @@ public record Counters(
     long bytesReceived,
     long bytesSent) {
   static Counters read(Unpacked from) {
+    Map<String, Long> counts = from.numbers();
     return new Counters(
-        from.number(),
-        from.number(),
-        from.number(),
-        from.number(),
-        from.number(),
-        from.number(),
-        from.number(),
-        from.number());
+        counts.get("requests"),
+        counts.get("retries"),
+        counts.get("hedges"),
+        counts.get("throttles"),
+        counts.get("connections"),
+        counts.get("connections_open"),
+        counts.get("bytes_received"),
+        counts.get("bytes_sent"));
   }
 }

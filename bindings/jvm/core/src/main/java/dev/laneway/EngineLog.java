@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 final class EngineLog {
   private static final Logger LOGGER = LoggerFactory.getLogger("dev.laneway");
 
-  // The numbers that slf4j has for its levels, as bindings/jvm/native/src/log.rs.
+  // The numbers that slf4j has for its levels, as bindings/core/src/log.rs.
   private static final int TRACE = 0;
   private static final int DEBUG = 10;
   private static final int INFO = 20;

@@ -4,8 +4,6 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
@@ -141,10 +139,6 @@ public final class Job implements AutoCloseable {
     if (!answer.flag()) {
       return null;
     }
-    Map<String, Long> counts = new TreeMap<>();
-    for (int left = answer.count(); left > 0; left--) {
-      counts.put(answer.text(), answer.number());
-    }
-    return new Summary(counts, failures, warnings);
+    return new Summary(answer.numbers(), failures, warnings);
   }
 }

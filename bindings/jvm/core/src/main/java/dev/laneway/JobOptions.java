@@ -1,26 +1,23 @@
 package dev.laneway;
 
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /** What a job is to do besides. Each setter gives other options; one that the job has no use for is refused when it begins. */
 public final class JobOptions {
   /** Nothing besides. */
-  public static final JobOptions NONE = new JobOptions(new TreeMap<>(), List.of(), PutOptions.NONE, null);
+  public static final JobOptions NONE = new JobOptions(List.of(), PutOptions.NONE, null);
 
-  private final TreeMap<String, String> wishes;
-  private final List<String> filters;
+  private final List<Map.Entry<String, String>> wishes;
   private final PutOptions put;
   private final Consumer<Progress> progress;
 
-  private JobOptions(
-      TreeMap<String, String> wishes, List<String> filters, PutOptions put, Consumer<Progress> progress) {
+  private JobOptions(List<Map.Entry<String, String>> wishes, PutOptions put, Consumer<Progress> progress) {
     this.wishes = wishes;
-    this.filters = filters;
     this.put = put;
     this.progress = progress;
   }
@@ -100,11 +97,48 @@ public final class JobOptions {
     return with("ignore_existing", "true");
   }
 
+  /** Syncs: compares what both sides have by size alone. */
+  public JobOptions sizeOnly() {
+    return with("size_only", "true");
+  }
+
+  /** Syncs: copies only what is newer than its counterpart. */
+  public JobOptions update() {
+    return with("update", "true");
+  }
+
+  /** Syncs: leaves out symbolic links. */
+  public JobOptions ignoreSymlinks() {
+    return with("ignore_symlinks", "true");
+  }
+
+  /** Copies: compresses files with these extensions on their way up. */
+  public JobOptions gzip(List<String> extensions) {
+    JobOptions options = this;
+    for (String extension : extensions) {
+      options = options.with("gzip", extension);
+    }
+    return options;
+  }
+
+  /** Only what the lines of a file name, below the one source; nothing is listed then. A path or URL. */
+  public JobOptions filesFrom(String file) {
+    return with("files_from", file);
+  }
+
   /** A rule of which names are meant, as in a file of filters: {@code + *.parquet}, {@code - *}. The first that matches counts. */
   public JobOptions filter(String rule) {
-    List<String> more = new ArrayList<>(filters);
-    more.add(Objects.requireNonNull(rule, "rule"));
-    return new JobOptions(wishes, more, put, progress);
+    return with("filters", rule);
+  }
+
+  /** Only what changed after this time. */
+  public JobOptions newer(Instant time) {
+    return with("newer", Long.toString(time.toEpochMilli()));
+  }
+
+  /** Only what changed before this time. */
+  public JobOptions older(Instant time) {
+    return with("older", Long.toString(time.toEpochMilli()));
   }
 
   /** Only what has at least so many bytes. */
@@ -119,12 +153,12 @@ public final class JobOptions {
 
   /** Copies and syncs: what new objects are to be. */
   public JobOptions put(PutOptions options) {
-    return new JobOptions(wishes, filters, Objects.requireNonNull(options, "options"), progress);
+    return new JobOptions(wishes, Objects.requireNonNull(options, "options"), progress);
   }
 
   /** Told how far the job is, about ten times a second, on the common pool. A job whose listener doesn't return stands still in the end. */
   public JobOptions onProgress(Consumer<Progress> progress) {
-    return new JobOptions(wishes, filters, put, Objects.requireNonNull(progress, "progress"));
+    return new JobOptions(wishes, put, Objects.requireNonNull(progress, "progress"));
   }
 
   Consumer<Progress> progress() {
@@ -132,14 +166,12 @@ public final class JobOptions {
   }
 
   void write(Packed to) {
-    to.texts(wishes).number(filters.size());
-    filters.forEach(to::text);
-    put.write(to);
+    put.write(to.pairs(wishes));
   }
 
   private JobOptions with(String name, String value) {
-    TreeMap<String, String> more = new TreeMap<>((Map<String, String>) wishes);
-    more.put(name, value);
-    return new JobOptions(more, filters, put, progress);
+    List<Map.Entry<String, String>> more = new ArrayList<>(wishes);
+    more.add(Map.entry(name, Objects.requireNonNull(value, name)));
+    return new JobOptions(more, put, progress);
   }
 }

@@ -1,7 +1,7 @@
 package dev.laneway;
 
 import java.time.Duration;
-import java.util.LinkedHashMap;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -92,20 +92,20 @@ public final class Laneway implements AutoCloseable {
 
   /** Sets a {@link Laneway} up. None of its settings has to be set for speed. */
   public static final class Builder {
-    private final Map<String, String> settings = new LinkedHashMap<>();
+    private final List<Map.Entry<String, String>> settings = new ArrayList<>();
     private CredentialProvider provider;
 
     private Builder() {}
 
     /** Begins with what the process's variables say; the other settings go before them. */
     public Builder fromEnvironment() {
-      return with("environment", "");
+      return with("environment", "true");
     }
 
     /** Begins with what these variables say and no others: for programs that act for several users. */
     public Builder fromVariables(Map<String, String> variables) {
       with("variables", "");
-      variables.forEach((name, value) -> with("variable:" + name, value));
+      variables.forEach((name, value) -> with("variables:" + name, value));
       return this;
     }
 
@@ -175,6 +175,16 @@ public final class Laneway implements AutoCloseable {
       return with("s3_fips", Boolean.toString(fips));
     }
 
+    /** Whether Amazon's endpoints are those that have IPv6 too. */
+    public Builder s3Dualstack(boolean dualstack) {
+      return with("s3_dualstack", Boolean.toString(dualstack));
+    }
+
+    /** Whether Amazon's endpoints are those of Transfer Acceleration. */
+    public Builder s3Accelerate(boolean accelerate) {
+      return with("s3_accelerate", Boolean.toString(accelerate));
+    }
+
     /** Project that GCS bills, instead of the bucket's owner's. */
     public Builder userProject(String project) {
       return with("user_project", project);
@@ -195,6 +205,12 @@ public final class Laneway implements AutoCloseable {
       return with("http_proxy", url);
     }
 
+    /** Hosts that no proxy is asked for. */
+    public Builder noProxy(List<String> hosts) {
+      hosts.forEach(host -> with("no_proxy", host));
+      return this;
+    }
+
     /** How S3 encrypts new objects: {@code AES256}, {@code aws:kms} or {@code aws:kms:dsse}. */
     public Builder sse(String algorithm) {
       return with("sse", algorithm);
@@ -205,6 +221,11 @@ public final class Laneway implements AutoCloseable {
       return with("kms_key", key);
     }
 
+    /** Whether S3 puts a key of the bucket between objects and the KMS key, which spares requests to KMS. */
+    public Builder kmsBucketKey(boolean enabled) {
+      return with("kms_bucket_key", Boolean.toString(enabled));
+    }
+
     /** A key that the store doesn't keep, as 32 bytes in base64: new objects are encrypted with it, and others read. */
     public Builder customerKey(String key) {
       return with("customer_key", key);
@@ -212,7 +233,7 @@ public final class Laneway implements AutoCloseable {
 
     /** Adds a header to each request for an object. */
     public Builder header(String name, String value) {
-      return with("header:" + name, value);
+      return with("headers:" + name, value);
     }
 
     /** Adds a product to the {@code User-Agent} of requests, such as {@code shop/2.1}. */
@@ -222,12 +243,12 @@ public final class Laneway implements AutoCloseable {
 
     /** How long a request may go without a byte in either direction until it is tried again. */
     public Builder stallTimeout(Duration timeout) {
-      return with("stall_timeout_ms", Long.toString(timeout.toMillis()));
+      return with("stall_timeout", Long.toString(timeout.toMillis()));
     }
 
     /** How long nothing may come from a server that is asked again and again until calls end; zero tries nothing again. */
     public Builder retryFor(Duration time) {
-      return with("retry_for_ms", Long.toString(time.toMillis()));
+      return with("retry_for", Long.toString(time.toMillis()));
     }
 
     /** Most bytes that the engine holds; counts where no other client of the process has started it before. */
@@ -251,18 +272,18 @@ public final class Laneway implements AutoCloseable {
      * @throws LanewayException for settings that make no sense, and files that can't be read
      */
     public Laneway build() throws LanewayException {
-      Packed packed = new Packed().texts(settings);
+      Packed packed = new Packed().pairs(settings);
       return new Laneway(Engine.client(packed, provider));
     }
 
     /** Holds no value, as some are secrets. */
     @Override
     public String toString() {
-      return "Laneway.Builder" + settings.keySet();
+      return "Laneway.Builder" + settings.stream().map(Map.Entry::getKey).distinct().toList();
     }
 
     private Builder with(String name, String value) {
-      settings.put(name, Objects.requireNonNull(value, name));
+      settings.add(Map.entry(name, Objects.requireNonNull(value, name)));
       return this;
     }
   }

@@ -2,6 +2,7 @@ package dev.laneway;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 
 /** What goes to the engine, as bytes: numbers of eight bytes in network order, texts in UTF-8 behind their lengths. */
@@ -54,6 +55,13 @@ final class Packed {
   Packed texts(Map<String, String> pairs) {
     number(pairs.size());
     pairs.forEach((name, value) -> text(name).text(value));
+    return this;
+  }
+
+  /** Pairs in their order, in which a name may come again. */
+  Packed pairs(List<Map.Entry<String, String>> pairs) {
+    number(pairs.size());
+    pairs.forEach(pair -> text(pair.getKey()).text(pair.getValue()));
     return this;
   }
 

@@ -72,6 +72,14 @@ final class Unpacked {
     return Collections.unmodifiableMap(pairs);
   }
 
+  Map<String, Long> numbers() {
+    Map<String, Long> named = new TreeMap<>();
+    for (int left = count(); left > 0; left--) {
+      named.put(text(), number());
+    }
+    return named;
+  }
+
   /** What follows behind its own length. */
   Unpacked part() {
     int length = count();

@@ -1,0 +1,83 @@
+//! A call of the library: the engine carries it out until it is done or cancelled, and its end goes into the caller's events.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use laneway::Client;
+
+use crate::events::Events;
+use crate::failure::{Failure, answer};
+use crate::packed::Packed;
+use crate::threads::{Mutex, PoisonError};
+
+/// The end of a call. It is announced when its last owner drops it: the call's task is one, memory that is lent to the call is another.
+pub struct Ending {
+    events: Arc<Events>,
+    call: u64,
+    answer: Mutex<Option<Packed>>,
+}
+
+impl Ending {
+    /// Names a call by a number of the caller's own.
+    pub fn new(events: &Arc<Events>, call: u64) -> Arc<Self> {
+        Arc::new(Self { events: Arc::clone(events), call, answer: Mutex::default() })
+    }
+
+    fn give(&self, outcome: Result<Packed, Failure>) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer(outcome));
+    }
+
+    /// Announces a range that is here before the end.
+    pub(crate) fn range(&self, place: usize, body: &Packed) {
+        self.events.range(self.call, place, body);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let answered = self.answer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        self.events.ended(self.call, &answered.unwrap_or_else(|| answer(Err(Failure::cancelled()))));
+    }
+}
+
+/// A verb with its arguments: a future, and the client whose engine carries it out.
+pub struct Work {
+    client: Client,
+    future: BoxFuture<'static, Result<Packed, Failure>>,
+}
+
+impl Work {
+    pub(crate) fn new(
+        client: &Client,
+        future: impl Future<Output = Result<Packed, Failure>> + Send + 'static,
+    ) -> Self {
+        Self { client: client.clone(), future: future.boxed() }
+    }
+}
+
+/// Begins a call.
+pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
+    let Work { client, future } = match work {
+        Ok(work) => work,
+        Err(failure) => return ending.give(Err(failure)),
+    };
+    let (events, announced, call) = (Arc::clone(&ending.events), Arc::clone(&ending), ending.call);
+    let carried_out = async move {
+        ending.give(future.await);
+        // It is done and can't be cancelled any more. The thread that began it has noted it by then.
+        drop(ending.events.running().remove(&call));
+    };
+    let mut running = events.running();
+    match client.spawn(carried_out) {
+        Ok(spawned) => drop(running.insert(call, spawned)),
+        Err(error) => announced.give(Err(error.into())),
+    }
+}
+
+/// Cancels a call. Its end is announced all the same.
+pub fn cancel(events: &Events, call: u64) {
+    let under_way = events.running().remove(&call);
+    // Dropped after the lock on the others.
+    drop(under_way);
+}

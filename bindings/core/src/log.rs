@@ -1,0 +1,112 @@
+//! Records of the engine, for the host's own logging.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::events::{Events, NO_LEVEL};
+use crate::listeners;
+
+/// A taker of records. It is called on the engine's threads, and must not block.
+pub trait Sink: Send + Sync + 'static {
+    /// Returns whether records of this level are wanted. The answer may change at any time.
+    fn wants(&self, level: Level) -> bool;
+
+    /// Takes a record.
+    fn take(&self, level: Level, text: String);
+}
+
+/// Makes a sink the process's subscriber, unless the program has one of its own or another sink was first.
+pub fn subscribe(sink: impl Sink) {
+    let _ = tracing::subscriber::set_global_default(Subscription(sink));
+}
+
+/// Returns the number of a level that most logging packages share: 40 for errors, then 30, 20 and 10. A `TRACE`, which tells of each packet, is the host's least.
+pub fn number_of(level: Level, least: u8) -> u8 {
+    match level {
+        Level::ERROR => 40,
+        Level::WARN => 30,
+        Level::INFO => 20,
+        Level::DEBUG => 10,
+        Level::TRACE => least,
+    }
+}
+
+/// Sets the level from which on a listener's events hold records, by the numbers of [`number_of`] with 0 for the least.
+pub fn attend(events: &Events, level: i32) {
+    subscribe(ToListeners);
+    events.level.store(level, Ordering::Relaxed);
+    let levels = listeners::all().into_iter().map(|events| events.level.load(Ordering::Relaxed));
+    LEAST.store(levels.min().unwrap_or(NO_LEVEL), Ordering::Relaxed);
+}
+
+/// The least level that any listener wants.
+static LEAST: AtomicI32 = AtomicI32::new(NO_LEVEL);
+
+/// Gives each listener the records of its own level.
+struct ToListeners;
+
+impl Sink for ToListeners {
+    fn wants(&self, level: Level) -> bool {
+        i32::from(number_of(level, 0)) >= LEAST.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, level: Level, text: String) {
+        let level = number_of(level, 0).into();
+        for events in listeners::all() {
+            if level >= events.level.load(Ordering::Relaxed) {
+                events.say(level, &text);
+            }
+        }
+    }
+}
+
+struct Subscription<S>(S);
+
+impl<S: Sink> Subscriber for Subscription<S> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("laneway") && self.0.wants(*metadata.level())
+    }
+
+    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> tracing::subscriber::Interest {
+        // The wanted level may change.
+        tracing::subscriber::Interest::sometimes()
+    }
+
+    fn new_span(&self, _attributes: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.take(*event.metadata().level(), text.0);
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+/// The message, and its fields behind it.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string never fails.
+        let _ = match field.name() {
+            "message" => {
+                let rest = std::mem::take(&mut self.0);
+                write!(self.0, "{value:?}{rest}")
+            }
+            name => write!(self.0, " {name}={value:?}"),
+        };
+    }
+}

@@ -1,0 +1,336 @@
+//! Options of jobs by name: one table, of which the bindings' own keywords and builders are checked.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+
+use laneway::{Client, CopyRequest, Filter, Gzip, Job, Location, PutOptions, RemoveRequest, SyncRequest};
+
+use crate::attributes::with_attributes;
+use crate::failure::Failure;
+use crate::value::{Kind, Named, Refusal, Value};
+
+/// A kind of job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobVerb {
+    /// Copies sources to a destination.
+    Copy,
+    /// Makes one place equal to another.
+    Sync,
+    /// Removes objects.
+    Remove,
+}
+
+impl JobVerb {
+    /// All kinds of jobs.
+    pub const ALL: [Self; 3] = [Self::Copy, Self::Sync, Self::Remove];
+
+    /// Returns its name in every language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Sync => "sync",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// Returns the verb of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.name() == name)
+    }
+}
+
+impl fmt::Display for JobVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An option of jobs. Its name is that of the library's requests or of its `Filter`, except where the table says so.
+#[derive(Debug)]
+pub struct JobOption {
+    /// The name in every language.
+    pub name: &'static str,
+    /// The type.
+    pub kind: Kind,
+    /// The meaning, in one sentence.
+    pub meaning: &'static str,
+    apply: Apply,
+}
+
+type Change<R> = fn(R, Value) -> Result<R, Refusal>;
+
+/// The part of a job that an option changes.
+#[derive(Debug)]
+enum Apply {
+    Request {
+        copy: Option<Change<CopyRequest>>,
+        sync: Option<Change<SyncRequest>>,
+        remove: Option<Change<RemoveRequest>>,
+    },
+    Filter(Change<Filter>),
+    Put(Change<PutOptions>),
+}
+
+impl JobOption {
+    /// Returns whether a job of this kind takes the option.
+    pub fn is_taken_by(&self, verb: JobVerb) -> bool {
+        match (&self.apply, verb) {
+            (Apply::Request { copy, .. }, JobVerb::Copy) => copy.is_some(),
+            (Apply::Request { sync, .. }, JobVerb::Sync) => sync.is_some(),
+            (Apply::Request { remove, .. }, JobVerb::Remove) => remove.is_some(),
+            (Apply::Filter(_), _) => true,
+            (Apply::Put(_), verb) => verb != JobVerb::Remove,
+        }
+    }
+}
+
+/// An option of requests, and which of them take it.
+macro_rules! request {
+    ($name:ident, $kind:ident, [$copy:tt $sync:tt $remove:tt], $meaning:literal) => {
+        JobOption {
+            name: stringify!($name),
+            kind: Kind::$kind,
+            meaning: $meaning,
+            apply: Apply::Request {
+                copy: request!(@ $copy $name),
+                sync: request!(@ $sync $name),
+                remove: request!(@ $remove $name),
+            },
+        }
+    };
+    (@ - $name:ident) => { None };
+    (@ $verb:ident $name:ident) => { Some(|request, value| Ok(request.$name(value.read()?))) };
+}
+
+/// An option of filters, which all jobs take.
+macro_rules! filter {
+    ($name:ident, $kind:ident, $meaning:literal) => {
+        filter!($name, $kind, $meaning, |filter, value| Ok(filter.$name(value.read()?)))
+    };
+    ($name:ident, $kind:ident, $meaning:literal, $change:expr) => {
+        JobOption {
+            name: stringify!($name),
+            kind: Kind::$kind,
+            meaning: $meaning,
+            apply: Apply::Filter($change),
+        }
+    };
+}
+
+/// All options of jobs, in the order of their names.
+pub static JOB_OPTIONS: &[JobOption] = &[
+    request!(allow_empty, Flag, [- sync -], "Lets `delete` remove where the source has nothing at all."),
+    JobOption {
+        name: "attributes",
+        kind: Kind::Pairs,
+        meaning: "Attributes of new objects by the names of their headers; others are the user's own metadata.",
+        apply: Apply::Put(|put, value| Ok(with_attributes(put, value.read::<BTreeMap<String, String>>()?))),
+    },
+    request!(checksum, Flag, [- sync -], "Compares what has the same size on both sides by checksums."),
+    request!(contents, Flag, [copy - -], "Copies what a tree holds straight into the destination."),
+    request!(delete, Flag, [- sync -], "Removes at the destination what the source doesn't have."),
+    request!(dry_run, Flag, [copy sync remove], "Only tells what would be done."),
+    request!(durable, Flag, [copy sync -], "Flushes files and their directories to disk before an item counts as done."),
+    request!(existing, Flag, [- sync -], "Copies only what the destination has already."),
+    request!(files_from, Place, [copy sync remove], "A file with the names that are meant, one a line."),
+    filter!(
+        filters,
+        Texts,
+        "Rules of which names are meant, as `+ GLOB` and `- GLOB`; the first that matches counts.",
+        |filter, value| {
+            Ok(value.read::<Vec<String>>()?.iter().try_fold(filter, |filter, rule| filter.line(rule))?)
+        }
+    ),
+    request!(follow_symlinks, Flag, [copy sync -], "Enters directories through symbolic links too."),
+    JobOption {
+        name: "gzip",
+        kind: Kind::Texts,
+        meaning: "Compresses files with these extensions on their way up.",
+        apply: Apply::Request {
+            copy: Some(|request, value| Ok(request.gzip(Gzip::extensions(value.read::<Vec<String>>()?)?))),
+            sync: None,
+            remove: None,
+        },
+    },
+    request!(ignore_existing, Flag, [- sync -], "Copies only what the destination doesn't have."),
+    request!(ignore_symlinks, Flag, [- sync -], "Leaves out symbolic links."),
+    request!(keep_partial, Flag, [copy sync -], "Leaves what has come of large objects when the job is cancelled, to be resumed."),
+    request!(max_delete, Number, [- sync -], "Removes nothing where more than so many would be removed."),
+    filter!(max_size, Number, "Takes only what has at most so many bytes."),
+    filter!(min_size, Number, "Takes only what has at least so many bytes."),
+    filter!(newer, Time, "Takes only what changed after this time."),
+    request!(no_clobber, Flag, [copy - -], "Leaves destinations that exist as they are."),
+    filter!(older, Time, "Takes only what changed before this time."),
+    request!(preserve, Flag, [copy sync -], "Keeps times, modes and owners of files with objects, and sets them on files."),
+    request!(recursive, Flag, [copy - remove], "Takes all that directories and prefixes hold."),
+    request!(remove_source, Flag, [copy - -], "Removes each source once its copy is verified."),
+    request!(size_only, Flag, [- sync -], "Compares sizes alone."),
+    JobOption {
+        name: "tags",
+        kind: Kind::Pairs,
+        meaning: "Tags of new objects, on S3.",
+        apply: Apply::Put(|put, value| {
+            let tags = value.read::<BTreeMap<String, String>>()?;
+            Ok(tags.into_iter().fold(put, |put, (name, value)| put.tag(name, value)))
+        }),
+    },
+    request!(update, Flag, [- sync -], "Copies only what is newer than its counterpart."),
+];
+
+/// Returns the kind of an option.
+///
+/// # Errors
+/// For a name that isn't in the table.
+pub fn kind_of(name: &str) -> Result<Kind, Failure> {
+    let unknown = || Failure::usage(format!("{name}: a job has no such option"));
+    Ok(option(name).ok_or_else(unknown)?.kind)
+}
+
+fn option(name: &str) -> Option<&'static JobOption> {
+    JOB_OPTIONS.iter().find(|option| option.name == name)
+}
+
+/// A job to begin.
+#[derive(Debug)]
+pub struct JobRequest {
+    /// Its kind.
+    pub verb: JobVerb,
+    /// Paths and URLs: the sources, or what is removed.
+    pub sources: Vec<OsString>,
+    /// The destination. A removal has none.
+    pub destination: Option<OsString>,
+    /// Options by name.
+    pub options: Named,
+    /// Further options of new objects.
+    pub put: PutOptions,
+}
+
+/// Begins a job.
+///
+/// # Errors
+/// For options that the job has no use for, or that can't be read; for places that make no sense.
+pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
+    let JobRequest { verb, sources, destination, options, mut put } = request;
+    let sources = sources.iter().map(|text| Location::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let destination = destination.map(|text| Location::parse(&text)).transpose()?;
+    let mut filter = Filter::default();
+    let mut own = Vec::new();
+    for (name, value) in options {
+        let none = || Failure::usage(format!("{name}: a {verb} has no such option"));
+        let option = option(&name).filter(|option| option.is_taken_by(verb)).ok_or_else(none)?;
+        match &option.apply {
+            Apply::Filter(change) => filter = change(filter, value).map_err(|why| why.of(&name))?,
+            Apply::Put(change) => put = change(put, value).map_err(|why| why.of(&name))?,
+            Apply::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
+        }
+    }
+    // A change that the verb lacks was refused above.
+    match (verb, destination, sources.as_slice()) {
+        (JobVerb::Copy, Some(destination), _) => {
+            let request = CopyRequest::new(sources, destination).put(put).filter(filter);
+            let request = applied(request, own, |(copy, ..)| copy)?;
+            request.check()?;
+            Ok(client.copy(request))
+        }
+        (JobVerb::Sync, Some(destination), [source]) => {
+            let request = SyncRequest::new(source.clone(), destination).put(put).filter(filter);
+            let request = applied(request, own, |(_, sync, _)| sync)?;
+            request.check()?;
+            Ok(client.sync(request))
+        }
+        (JobVerb::Remove, None, _) => {
+            let request = RemoveRequest::new(sources).filter(filter);
+            let request = applied(request, own, |(.., remove)| remove)?;
+            request.check()?;
+            Ok(client.remove(request))
+        }
+        _ => Err(Failure::usage(format!(
+            "a {verb} has other places: sources, and a destination unless it removes"
+        ))),
+    }
+}
+
+type Changes = (Option<Change<CopyRequest>>, Option<Change<SyncRequest>>, Option<Change<RemoveRequest>>);
+
+/// Applies the options of a request's own. `of` chooses the change for its kind.
+fn applied<R>(
+    request: R,
+    own: Vec<(String, Value, Changes)>,
+    of: impl Fn(Changes) -> Option<Change<R>>,
+) -> Result<R, Failure> {
+    own.into_iter().try_fold(request, |request, (name, value, changes)| match of(changes) {
+        Some(change) => change(request, value).map_err(|why| why.of(&name)),
+        None => Ok(request),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn sample(kind: Kind) -> Value {
+        match kind {
+            Kind::Flag => Value::Flag(true),
+            Kind::Number => Value::Number(7),
+            Kind::Text => Value::Text("text".into()),
+            Kind::Texts => Value::Texts(vec!["txt".into()]),
+            Kind::Pairs => Value::Pairs([("name".into(), "value".into())].into()),
+            Kind::Time => Value::Time(SystemTime::UNIX_EPOCH),
+            Kind::Duration => Value::Duration(Duration::from_secs(1)),
+            Kind::Place => Value::Place("names.txt".into()),
+        }
+    }
+
+    #[test]
+    fn each_option_reads_a_value_of_its_kind_and_refuses_others() {
+        let kinds = [Kind::Flag, Kind::Number, Kind::Text, Kind::Texts, Kind::Pairs, Kind::Time, Kind::Place];
+        for option in JOB_OPTIONS {
+            let is_readable = |kind| {
+                let places = || vec!["s3://lake/a/".parse().unwrap()];
+                let place = || "s3://lake/b/".parse().unwrap();
+                match option.apply {
+                    Apply::Filter(change) => change(Filter::default(), sample(kind)).is_ok(),
+                    Apply::Put(change) => change(PutOptions::default(), sample(kind)).is_ok(),
+                    Apply::Request { copy, sync, remove } => {
+                        let copy =
+                            copy.map(|set| set(CopyRequest::new(places(), place()), sample(kind)).is_ok());
+                        let sync =
+                            sync.map(|set| set(SyncRequest::new(place(), place()), sample(kind)).is_ok());
+                        let remove =
+                            remove.map(|set| set(RemoveRequest::new(places()), sample(kind)).is_ok());
+                        let all: Vec<_> = [copy, sync, remove].into_iter().flatten().collect();
+                        assert!(!all.is_empty(), "{} is taken by no job", option.name);
+                        assert!(all.iter().all(|one| *one == all[0]), "{}: jobs differ", option.name);
+                        all[0]
+                    }
+                }
+            };
+            for kind in kinds {
+                assert_eq!(is_readable(kind), kind == option.kind, "{} by {kind:?}", option.name);
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_an_option_that_the_job_has_no_use_for() {
+        let client = Client::builder().anonymous(true).build().unwrap();
+        let request = |verb, option: &str| JobRequest {
+            verb,
+            sources: vec!["s3://lake/x".into()],
+            destination: (verb != JobVerb::Remove).then(|| "s3://lake/y".into()),
+            options: vec![(option.to_owned(), Value::Flag(true))],
+            put: PutOptions::default(),
+        };
+        let refused = begin(&client, request(JobVerb::Remove, "no_clobber")).unwrap_err();
+        assert_eq!(refused.message, "no_clobber: a remove has no such option");
+        assert!(
+            begin(&client, request(JobVerb::Copy, "attributes"))
+                .unwrap_err()
+                .message
+                .contains("can't be read")
+        );
+    }
+}

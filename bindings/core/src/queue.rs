@@ -1,0 +1,85 @@
+//! A queue between the engine's threads and one reader of the host language.
+//!
+//! The engine's threads push and never wait for the host. They wake the reader when they push to an empty queue; the reader takes all
+//! that is there. So the reader is woken once, however many calls are done by then.
+
+use std::io::{PipeWriter, Write as _};
+
+use crate::threads::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A way to wake the reader of a queue.
+pub trait Wake {
+    /// Wakes the reader, now or when it waits the next time. It must not block.
+    fn wake(&self);
+}
+
+/// A queue whose reader is woken by a `W`.
+#[derive(Debug)]
+pub struct Queue<T, W> {
+    items: Mutex<Vec<T>>,
+    wake: W,
+}
+
+impl<T, W: Wake> Queue<T, W> {
+    /// An empty queue.
+    pub fn new(wake: W) -> Self {
+        Self { items: Mutex::new(Vec::new()), wake }
+    }
+
+    /// Adds an item, and wakes the reader where the queue was empty.
+    pub fn push(&self, item: T) {
+        let mut items = lock(&self.items);
+        items.push(item);
+        if items.len() == 1 {
+            self.wake.wake();
+        }
+    }
+
+    /// Takes all items, in the order in which they were pushed.
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *lock(&self.items))
+    }
+
+    /// Returns how the reader is woken.
+    pub fn waker(&self) -> &W {
+        &self.wake
+    }
+}
+
+/// Wakes a thread that blocks in [`wait`](Self::wait).
+#[derive(Debug, Default)]
+pub struct Bell {
+    has_rung: Mutex<bool>,
+    rung: Condvar,
+}
+
+impl Bell {
+    /// Blocks until the bell has rung since the last wait.
+    pub fn wait(&self) {
+        let mut has_rung = lock(&self.has_rung);
+        while !*has_rung {
+            has_rung = self.rung.wait(has_rung).unwrap_or_else(PoisonError::into_inner);
+        }
+        *has_rung = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(&self) {
+        *lock(&self.has_rung) = true;
+        self.rung.notify_one();
+    }
+}
+
+/// Wakes an event loop that reads the other end, by one byte.
+impl Wake for PipeWriter {
+    fn wake(&self) {
+        // A reader that is gone doesn't read it. The pipe holds at most one byte, so the write never blocks.
+        let _ = (&*self).write(&[0]);
+    }
+}
+
+/// Both mutexes are held for moments.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,228 @@
+//! Settings of a client by name: one table, of which the bindings' own builders and keywords are checked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use laneway::{
+    AccessKey, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided, SseAlgorithm,
+};
+
+use crate::failure::Failure;
+use crate::value::{Kind, Named, Refusal, Value};
+
+/// A setting of a client. Its name is that of the library's `ClientBuilder`, except where the table says so.
+#[derive(Debug)]
+pub struct Setting {
+    /// The name in every language.
+    pub name: &'static str,
+    /// The type.
+    pub kind: Kind,
+    /// The meaning, in one sentence.
+    pub meaning: &'static str,
+    set: fn(ClientBuilder, Value) -> Result<ClientBuilder, Refusal>,
+}
+
+macro_rules! setting {
+    ($name:ident, $kind:ident $(as $type:ty)?, $meaning:literal) => {
+        setting!($name, $kind, $meaning, |builder, value| Ok(builder.$name(value.read$(::<$type>)?()?)))
+    };
+    ($name:ident, $kind:ident, $meaning:literal, $set:expr) => {
+        Setting { name: stringify!($name), kind: Kind::$kind, meaning: $meaning, set: $set }
+    };
+}
+
+/// Set by [`client`] itself, since it belongs together with others.
+const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, Refusal> = |builder, _| Ok(builder);
+
+/// All settings, in the order of their names.
+pub static SETTINGS: &[Setting] = &[
+    setting!(access_key_id, Text, "The id of an AWS key, together with its secret.", TOGETHER),
+    setting!(anonymous, Flag, "Sends no credentials and looks for none."),
+    setting!(bandwidth_limit, Number, "Bytes a second that the engine moves at most."),
+    setting!(bearer_token, Text, "A token of Google's, for as long as it lasts.", |builder, value| {
+        Ok(builder.credential_provider(Arc::new(LastingToken(BearerToken::new(value.read::<String>()?)))))
+    }),
+    setting!(ca_file, Text as String, "Trusts the certificates in a PEM file too, beside the platform's."),
+    setting!(connections_max, Number, "Most connections of the engine."),
+    setting!(
+        customer_key,
+        Text,
+        "A key that the store doesn't keep, as 32 bytes in base64: new objects are encrypted with it, and others read.",
+        |builder, value| {
+            let key = CustomerKey::parse(value.read::<String>()?.as_bytes());
+            Ok(builder.customer_key(key.map_err(|error| Refusal::Value(error.to_string()))?))
+        }
+    ),
+    setting!(
+        environment,
+        Flag,
+        "Begins with the process's variables; other settings go before them.",
+        TOGETHER
+    ),
+    setting!(
+        gcs_endpoint,
+        Text as String,
+        "Base URL of GCS's API, instead of `https://storage.googleapis.com`."
+    ),
+    setting!(headers, Pairs, "Headers of each request for an object.", |builder, value| {
+        let headers = value.read::<BTreeMap<String, String>>()?;
+        Ok(headers.iter().try_fold(builder, |builder, (name, value)| builder.header(name, value))?)
+    }),
+    setting!(http_proxy, Text as String, "Proxy for `http` URLs."),
+    setting!(https_proxy, Text as String, "Proxy for `https` URLs."),
+    setting!(
+        kms_bucket_key,
+        Flag,
+        "Whether S3 puts a key of the bucket between objects and the KMS key, which spares requests to KMS."
+    ),
+    setting!(
+        kms_key,
+        Text as String,
+        "Customer-managed key of a key management service that encrypts new objects."
+    ),
+    setting!(memory, Number, "Most bytes that the engine holds."),
+    setting!(no_proxy, Texts as Vec<String>, "Hosts that no proxy is asked for."),
+    setting!(profile, Text as String, "AWS profile whose credentials are used, and no others."),
+    setting!(project, Text as String, "Project whose GCS buckets are listed."),
+    setting!(region, Text as String, "AWS region, instead of the variables' or the profile's."),
+    setting!(request_payer, Flag, "Whether the requester pays, on S3."),
+    setting!(retry_for, Duration, "The silence of a server that ends calls; zero tries nothing again."),
+    setting!(s3_accelerate, Flag, "Whether Amazon's endpoints are those of Transfer Acceleration."),
+    setting!(s3_dualstack, Flag, "Whether Amazon's endpoints are those that have IPv6 too."),
+    setting!(
+        s3_endpoint,
+        Text as String,
+        "Base URL of S3's API, instead of the variables', the profile's or AWS's."
+    ),
+    setting!(
+        s3_fips,
+        Flag,
+        "Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140."
+    ),
+    setting!(s3_path_style, Flag, "Whether S3 buckets stand in the path instead of in the host name."),
+    setting!(secret_access_key, Text, "The secret of an AWS key.", TOGETHER),
+    setting!(
+        service_account_file,
+        Text,
+        "A file with the key of a service account of Google's.",
+        |builder, value| {
+            let path = value.read::<String>()?;
+            let read = fs::read_to_string(&path);
+            Ok(builder.service_account_key(read.map_err(|error| Refusal::Value(format!("{path}: {error}")))?))
+        }
+    ),
+    setting!(service_account_key, Text as String, "The key of a service account of Google's, as JSON."),
+    setting!(session_token, Text, "The token of temporary AWS keys.", TOGETHER),
+    setting!(sse, Text, "How S3 encrypts new objects.", |builder, value| {
+        let unknown =
+            || Refusal::Value("there is no such algorithm: AES256, aws:kms or aws:kms:dsse".to_owned());
+        Ok(builder.sse(SseAlgorithm::named(&value.read::<String>()?).ok_or_else(unknown)?))
+    }),
+    setting!(stall_timeout, Duration, "The silence in both directions that ends an attempt of a request."),
+    setting!(
+        user_agent_suffix,
+        Text,
+        "A product in the `User-Agent` of requests, such as `shop/2.1`.",
+        |builder, value| Ok(builder.user_agent_suffix(&value.read::<String>()?)?)
+    ),
+    setting!(user_project, Text as String, "Project that GCS bills, instead of the bucket's owner's."),
+    setting!(variables, Pairs, "Begins with these variables, and no others.", TOGETHER),
+];
+
+/// Returns the kind of a setting.
+///
+/// # Errors
+/// For a name that isn't in the table.
+pub fn kind_of(name: &str) -> Result<Kind, Failure> {
+    Ok(setting(name)?.kind)
+}
+
+fn setting(name: &str) -> Result<&'static Setting, Failure> {
+    let unknown = || Failure::usage(format!("{name}: there is no such setting"));
+    SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(unknown)
+}
+
+/// Makes a client. `provider` is asked for credentials, instead of looking for some in files and variables.
+///
+/// # Errors
+/// For a name that isn't in the table and a value that can't be read, which isn't repeated; as `ClientBuilder::build`.
+pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
+    let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
+    let builder = match (value("environment"), value("variables")) {
+        (Some(Value::Flag(true)), _) => ClientBuilder::from_env(),
+        (_, Some(Value::Pairs(variables))) => ClientBuilder::from_variables(variables.clone()),
+        _ => Client::builder(),
+    };
+    let builder = match (text("access_key_id")?, text("secret_access_key")?, text("session_token")?) {
+        (Some(id), Some(secret), token) => {
+            let key = AccessKey::new(id, secret);
+            builder.access_key(match token {
+                Some(token) => key.session_token(token),
+                None => key,
+            })
+        }
+        (None, None, None) => builder,
+        _ => {
+            let message =
+                "access_key_id and secret_access_key belong together, and session_token only with these";
+            return Err(Failure::usage(message));
+        }
+    };
+    let builder = settings.into_iter().try_fold(builder, |builder, (name, value)| {
+        (setting(&name)?.set)(builder, value).map_err(|why| why.of(&name))
+    })?;
+    let builder = match provider {
+        Some(provider) => builder.credential_provider(provider),
+        None => builder,
+    };
+    Ok(builder.build()?)
+}
+
+/// A token that the host has got by itself.
+struct LastingToken(BearerToken);
+
+impl CredentialProvider for LastingToken {
+    fn name(&self) -> &str {
+        "bearer_token"
+    }
+
+    fn bearer_token(&self) -> Provided<'_, BearerToken> {
+        let token = self.0.clone();
+        Box::pin(async { Ok(token) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::of_texts;
+
+    fn made(texts: &[(&str, &str)]) -> Result<Client, Failure> {
+        client(of_texts(texts.iter().copied(), kind_of)?, None)
+    }
+
+    #[test]
+    fn keys_belong_together() {
+        assert!(made(&[("access_key_id", "id"), ("secret_access_key", "secret")]).is_ok());
+        for alone in ["access_key_id", "secret_access_key", "session_token"] {
+            let refused = made(&[(alone, "value")]).unwrap_err();
+            assert!(refused.message.contains("belong together"), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn refuses_unknown_and_unreadable_settings_by_name() {
+        for (name, text) in
+            [("colour", "blue"), ("connections_max", "many"), ("customer_key", "short"), ("sse", "rot13")]
+        {
+            let refused = made(&[(name, text)]).unwrap_err();
+            assert!(
+                refused.message.starts_with(name) && !refused.message.contains(text),
+                "{}",
+                refused.message
+            );
+        }
+    }
+}

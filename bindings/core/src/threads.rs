@@ -1,0 +1,4 @@
+//! The standard library's locks and numbers, by which threads share their state. Modules that take these from here, and nothing else that
+//! blocks a thread, are also run under a scheduler that draws who goes on (`crates/handovers`).
+
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, atomic};

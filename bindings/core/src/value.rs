@@ -1,0 +1,237 @@
+//! Values of options and settings: as a host has them, or as texts.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use laneway::{Error, Location};
+
+use crate::failure::Failure;
+
+/// The type of an option or a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Yes or no. As a text `true` or `false`.
+    Flag,
+    /// A whole number from 0 on. As a text in decimal.
+    Number,
+    /// A text.
+    Text,
+    /// Texts in their order. As texts one value for each.
+    Texts,
+    /// Texts by name. As texts one value for each, whose name is `NAME:KEY`.
+    Pairs,
+    /// A point in time. As a text milliseconds since 1970.
+    Time,
+    /// A length of time. As a text milliseconds.
+    Duration,
+    /// A path or URL.
+    Place,
+}
+
+/// A value of an option or a setting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// Of [`Kind::Flag`].
+    Flag(bool),
+    /// Of [`Kind::Number`].
+    Number(u64),
+    /// Of [`Kind::Text`].
+    Text(String),
+    /// Of [`Kind::Texts`].
+    Texts(Vec<String>),
+    /// Of [`Kind::Pairs`].
+    Pairs(BTreeMap<String, String>),
+    /// Of [`Kind::Time`].
+    Time(SystemTime),
+    /// Of [`Kind::Duration`].
+    Duration(Duration),
+    /// Of [`Kind::Place`].
+    Place(OsString),
+}
+
+/// Values with the names of their options or settings.
+pub type Named = Vec<(String, Value)>;
+
+/// Reads values that a host hands over as texts. `kind` knows the kinds by name.
+///
+/// # Errors
+/// For a name that it doesn't know, by the failure that it gives; for a text that can't be read, which isn't repeated.
+pub fn of_texts<'t>(
+    texts: impl IntoIterator<Item = (&'t str, &'t str)>,
+    kind: impl Fn(&str) -> Result<Kind, Failure>,
+) -> Result<Named, Failure> {
+    let mut named = Named::new();
+    for (full, text) in texts {
+        let (name, key) = full.split_once(':').map_or((full, None), |(name, key)| (name, Some(key)));
+        let kind = kind(name)?;
+        let had = named.iter_mut().find(|(had, _)| had == name).map(|(_, value)| value);
+        match (had, kind, key) {
+            (Some(Value::Texts(texts)), ..) => texts.push(text.to_owned()),
+            (Some(Value::Pairs(pairs)), _, key) => {
+                pairs.extend(key.map(|key| (key.to_owned(), text.to_owned())))
+            }
+            (had, kind, key) => {
+                let value = Value::of_text(kind, key, text).ok_or_else(|| Refusal::unreadable().of(name))?;
+                match had {
+                    Some(had) => *had = value,
+                    None => named.push((name.to_owned(), value)),
+                }
+            }
+        }
+    }
+    Ok(named)
+}
+
+impl Value {
+    fn of_text(kind: Kind, key: Option<&str>, text: &str) -> Option<Self> {
+        let milliseconds = || text.parse().ok().map(Duration::from_millis);
+        Some(match (kind, key) {
+            (Kind::Pairs, key) => {
+                Self::Pairs(key.map(|key| (key.to_owned(), text.to_owned())).into_iter().collect())
+            }
+            (_, Some(_)) => return None,
+            (Kind::Flag, _) => Self::Flag(text.parse().ok()?),
+            (Kind::Number, _) => Self::Number(text.parse().ok()?),
+            (Kind::Text, _) => Self::Text(text.to_owned()),
+            (Kind::Texts, _) => Self::Texts(vec![text.to_owned()]),
+            (Kind::Time, _) => Self::Time(UNIX_EPOCH.checked_add(milliseconds()?)?),
+            (Kind::Duration, _) => Self::Duration(milliseconds()?),
+            (Kind::Place, _) => Self::Place(text.into()),
+        })
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Flag(_) => Kind::Flag,
+            Self::Number(_) => Kind::Number,
+            Self::Text(_) => Kind::Text,
+            Self::Texts(_) => Kind::Texts,
+            Self::Pairs(_) => Kind::Pairs,
+            Self::Time(_) => Kind::Time,
+            Self::Duration(_) => Kind::Duration,
+            Self::Place(_) => Kind::Place,
+        }
+    }
+
+    /// Reads it as the library wants it.
+    ///
+    /// # Errors
+    /// For a value of another kind, and for one that means nothing.
+    pub(crate) fn read<T: FromValue>(self) -> Result<T, Refusal> {
+        T::from_value(self)
+    }
+}
+
+/// The reason why an option or a setting can't be meant.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// A reason that the name belongs before.
+    Value(String),
+    /// The library's own.
+    Library(Error),
+}
+
+impl Refusal {
+    pub(crate) fn unreadable() -> Self {
+        Self::Value("it can't be read".to_owned())
+    }
+
+    /// Makes a failure of it, with the name of the option or setting.
+    pub(crate) fn of(self, name: &str) -> Failure {
+        match self {
+            Self::Value(why) => Failure::usage(format!("{name}: {why}")),
+            Self::Library(error) => error.into(),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+/// A type that the library takes.
+pub(crate) trait FromValue: Sized {
+    /// # Errors
+    /// For a value that it can't be made of.
+    fn from_value(value: Value) -> Result<Self, Refusal>;
+}
+
+macro_rules! from_value {
+    ($($kind:ident($type:ty),)*) => {
+        $(impl FromValue for $type {
+            fn from_value(value: Value) -> Result<Self, Refusal> {
+                match value {
+                    Value::$kind(value) => Ok(value),
+                    _ => Err(Refusal::unreadable()),
+                }
+            }
+        })*
+    };
+}
+
+from_value! {
+    Flag(bool),
+    Number(u64),
+    Text(String),
+    Texts(Vec<String>),
+    Pairs(BTreeMap<String, String>),
+    Time(SystemTime),
+    Duration(Duration),
+    Place(OsString),
+}
+
+impl FromValue for usize {
+    fn from_value(value: Value) -> Result<Self, Refusal> {
+        Self::try_from(value.read::<u64>()?).map_err(|_| Refusal::unreadable())
+    }
+}
+
+impl FromValue for Location {
+    fn from_value(value: Value) -> Result<Self, Refusal> {
+        Ok(Self::parse(&value.read::<OsString>()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> Result<Kind, Failure> {
+        let all =
+            [("flag", Kind::Flag), ("number", Kind::Number), ("time", Kind::Time), ("more", Kind::Texts)];
+        let known = all.into_iter().chain([("pairs", Kind::Pairs)]).find(|(known, _)| *known == name);
+        known.map(|(_, kind)| kind).ok_or_else(|| Failure::usage(format!("{name}: unknown")))
+    }
+
+    #[test]
+    fn texts_are_read_by_kind_and_gathered_by_name() {
+        let texts = [("more", "a"), ("pairs:x:y", "1"), ("number", "3"), ("more", "b"), ("number", "4")];
+        let more = Value::Texts(vec!["a".into(), "b".into()]);
+        let pairs = Value::Pairs([("x:y".into(), "1".into())].into());
+        let read = of_texts(texts, kind).unwrap();
+        assert_eq!(
+            read,
+            [("more".into(), more), ("pairs".into(), pairs), ("number".into(), Value::Number(4))]
+        );
+        assert_eq!(
+            of_texts([("pairs", "")], kind).unwrap(),
+            [("pairs".into(), Value::Pairs(BTreeMap::new()))]
+        );
+        let time = Value::Time(UNIX_EPOCH + Duration::from_millis(1500));
+        assert_eq!(of_texts([("time", "1500")], kind).unwrap(), [("time".into(), time)]);
+    }
+
+    #[test]
+    fn refuses_unreadable_texts_without_repeating_them() {
+        for (name, text) in [("flag", "secret"), ("number", "-7"), ("flag:key", "true"), ("other", "secret")]
+        {
+            let failure = of_texts([(name, text)], kind).unwrap_err();
+            assert!(failure.message.starts_with(name.split(':').next().unwrap()), "{}", failure.message);
+            assert!(!failure.message.contains(text), "{}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whole jobs: files, trees and patterns that are copied, synced or removed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use laneway::dialect::VersionNames;
+use laneway::{Client, Error, Event, Job, Outcome, Summary};
+use tokio::sync::Mutex;
+
+use crate::attributes::put_options;
+use crate::call::Work;
+use crate::failure::Failure;
+use crate::handles::{self, Object};
+use crate::opened::RunningJob;
+use crate::options::{self, JobRequest, JobVerb};
+use crate::packed::{Packed, Unpacked};
+use crate::{described, value};
+
+/// The time for which a job is waited for until its progress is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Events that are taken at a time.
+const EVENTS_MAX: usize = 1024;
+
+impl RunningJob {
+    /// Begins nothing more, gives up what is under way and cleans up.
+    pub fn cancel(&self) {
+        self.canceller.cancel();
+    }
+
+    /// Packs how far it is.
+    pub fn progress(&self) -> Packed {
+        let (progress, mut packed) = (&self.progress, Packed::default());
+        packed.number(progress.bytes_done()).number(progress.bytes_found());
+        packed.number(progress.items_done()).number(progress.items_found());
+        packed.flag(progress.scan_complete());
+        packed
+    }
+}
+
+/// Begins a job, and gives it a number. The request holds the verb, sources, maybe a destination, options by name, and the
+/// options of a write.
+///
+/// # Errors
+/// For what can't be meant.
+pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
+    let verb = JobVerb::named(from.text()?).ok_or_else(Failure::of_another_version)?;
+    let sources = from.list()?.into_iter().map(Into::into).collect();
+    let destination = from.maybe_text()?.map(Into::into);
+    let options = value::of_texts(from.pairs()?, options::kind_of)?;
+    // The names of versions only matter to conditions, of which a job's objects have none.
+    let put = put_options(VersionNames::ETagAndId, from)?;
+    let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
+    let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
+    let running = RunningJob { client: client.clone(), job: Mutex::new(job), progress, canceller };
+    Ok(handles::keep(Object::Job(Arc::new(running))))
+}
+
+/// Events of a job since it was last asked.
+#[derive(Debug, Default)]
+pub struct JobEvents {
+    /// Failures of items.
+    pub failures: Vec<Error>,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// The summary, once the job has ended.
+    pub summary: Option<Summary>,
+}
+
+/// Waits a moment for events of a job, and takes those that are there. Returns `None` where no more will come: behind the
+/// summary, and in a child of a `fork` whose parent began the job.
+pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
+    let mut events = JobEvents::default();
+    for round in 0..EVENTS_MAX {
+        let next = match round {
+            0 => tokio::time::timeout(TICK, job.next()).await.ok(),
+            _ => job.next().now_or_never(),
+        };
+        match next {
+            Some(Some(Event::Item(item))) => {
+                if let Outcome::Failed(error) = item.outcome {
+                    events.failures.push(error);
+                }
+            }
+            Some(Some(Event::Warning(warning))) => events.warnings.push(warning.to_string()),
+            Some(Some(Event::Done(done))) => {
+                events.summary = Some(done);
+                break;
+            }
+            Some(Some(_)) => {}
+            Some(None) if round == 0 => return None,
+            Some(None) | None => break,
+        }
+    }
+    Some(events)
+}
+
+/// Packs failures, warnings, and the summary once the job has ended.
+pub(super) fn events(job: Arc<RunningJob>) -> Work {
+    let client = job.client.clone();
+    Work::new(&client, async move {
+        let events = next_events(&mut *job.job.lock().await).await;
+        let events = events.ok_or_else(|| Failure::internal("the job has ended without a summary"))?;
+        let mut packed = Packed::default();
+        packed.number(events.failures.len() as u64);
+        for failure in &events.failures {
+            packed.all(&Failure::from(failure).packed());
+        }
+        packed.number(events.warnings.len() as u64);
+        for warning in &events.warnings {
+            packed.text(warning);
+        }
+        packed.flag(events.summary.is_some());
+        if let Some(summary) = &events.summary {
+            described::summary(&mut packed, summary);
+        }
+        Ok(packed)
+    })
+}

@@ -1,0 +1,91 @@
+//! Reading objects that are open.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::body;
+use crate::call::{Ending, Work};
+use crate::failure::Failure;
+use crate::lent::Memory;
+use crate::opened::OpenObject;
+use crate::packed::{Packed, Unpacked};
+
+/// Bytes from a place on, for an array of Java's; fewer where the object ends.
+pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let (start, len) = (from.number()?, from.number()?);
+    let read = reader.call(|reader| {
+        let end = start.saturating_add(len).min(reader.size());
+        (start < end).then(|| reader.read_range(start..end))
+    });
+    Ok(Work::new(&reader.client, async move {
+        match read {
+            Some(read) => Ok(body(read.await?)),
+            None => Ok(body(Bytes::new())),
+        }
+    }))
+}
+
+/// Fills a direct buffer from a place on: how many bytes.
+pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
+    let start = from.number()?;
+    let Memory::Lent(lent) = memory else { return Err(Failure::of_another_version()) };
+    let read = reader.call(|reader| reader.read_into(start, lent));
+    Ok(Work::new(&reader.client, async move {
+        let (read, lent) = read.await?;
+        drop(lent);
+        let mut packed = Packed::default();
+        packed.number(read as u64);
+        Ok(packed)
+    }))
+}
+
+/// Ranges, each told as soon as it is here.
+pub(super) fn ranges(
+    reader: &OpenObject,
+    from: &mut Unpacked<'_>,
+    ending: &Arc<Ending>,
+) -> Result<Work, Failure> {
+    let ranges: Result<Vec<Range<u64>>, Failure> =
+        (0..from.number()?).map(|_| Ok(from.number()?..from.number()?)).collect();
+    let (ranges, ending) = (ranges?, Arc::clone(ending));
+    let mut coming = reader.call(|reader| reader.stream_ranges(ranges));
+    Ok(Work::new(&reader.client, async move {
+        while let Some(range) = coming.next().await {
+            let (place, bytes) = range?;
+            ending.range(place, &body(bytes));
+        }
+        Ok(Packed::default())
+    }))
+}
+
+/// The next bytes in order from a place on.
+pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let (position, len) = (from.number()?, from.number()?);
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let client = reader.client.clone();
+    Ok(Work::new(&client, async move {
+        let mut in_order = reader.in_order.lock().await;
+        in_order.set_position(position);
+        Ok(body(in_order.chunk(len).await?))
+    }))
+}
+
+/// The same where bytes are here already; what fails is told by [`next`].
+pub fn read_now(reader: &OpenObject, position: u64, len: usize) -> Option<Bytes> {
+    let mut in_order = reader.in_order.try_lock().ok()?;
+    in_order.set_position(position);
+    in_order.chunk(len).now_or_never()?.ok()
+}
+
+/// Lets go of what was read ahead, in order or of columns, and of what is on its way; of a read that is under way nothing.
+pub fn drop_ahead(reader: &OpenObject) {
+    let mut at_places = reader.at_places.lock().unwrap_or_else(PoisonError::into_inner);
+    *at_places = at_places.again();
+    drop(at_places);
+    if let Ok(mut in_order) = reader.in_order.try_lock() {
+        *in_order = in_order.again();
+    }
+}

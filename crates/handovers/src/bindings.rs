@@ -1,0 +1,51 @@
+//! The least of the library and of the bindings' core: a client whose engine is any thread, and failures that say nothing.
+
+use shuttle::future::JoinHandle;
+
+use crate::Error;
+use crate::packed::Packed;
+
+#[derive(Clone, Debug)]
+pub struct Client;
+
+impl Client {
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
+        Ok(Spawned(shuttle::future::spawn(future)))
+    }
+}
+
+/// Dropped, it ends its future.
+#[derive(Debug)]
+pub struct Spawned(JoinHandle<()>);
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// In the place of the core's `failure`.
+pub(crate) mod failure {
+    use super::{Error, Packed};
+
+    pub(crate) struct Failure;
+
+    impl Failure {
+        pub(crate) fn cancelled() -> Self {
+            Self
+        }
+    }
+
+    impl From<Error> for Failure {
+        fn from(_: Error) -> Self {
+            Self
+        }
+    }
+
+    /// A flag, which says whether there is an answer.
+    pub(crate) fn answer(outcome: Result<Packed, Failure>) -> Packed {
+        let mut packed = Packed::default();
+        packed.flag(outcome.is_ok());
+        packed
+    }
+}

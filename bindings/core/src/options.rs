@@ -175,7 +175,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
             Ok(tags.into_iter().fold(put, |put, (name, value)| put.tag(name, value)))
         }),
     },
-    request!(update, Flag, [- sync -], "Copies only what is newer than its counterpart."),
+    request!(update, Flag, [- sync -], "Leaves alone what is newer at the destination, whatever its size."),
 ];
 
 /// Returns the kind of an option.

@@ -1,7 +1,10 @@
 //! What a new object is to be besides its bytes.
 
+use std::collections::BTreeMap;
+
 use laneway::dialect::VersionNames;
-use laneway::{Condition, ErrorKind, PutOptions, Version};
+use laneway::{Condition, PutOptions, Version};
+use laneway_bindings_core::attributes::with_attributes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,22 +21,11 @@ pub(crate) fn options(
     tags: Option<&Bound<'_, PyDict>>,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PutOptions> {
-    let mut options = PutOptions::default();
-    for (name, value) in attributes.into_iter().flatten() {
-        let (name, value): (String, String) = (name.extract()?, value.extract()?);
-        options = match name.to_ascii_lowercase().as_str() {
-            "content-type" => options.content_type(value),
-            "content-encoding" => options.content_encoding(value),
-            "content-disposition" => options.content_disposition(value),
-            "content-language" => options.content_language(value),
-            "cache-control" => options.cache_control(value),
-            "storage-class" => options.storage_class(value),
-            _ => options.metadata(name, value),
-        };
-    }
-    for (name, value) in tags.into_iter().flatten() {
-        options = options.tag(name.extract::<String>()?, value.extract::<String>()?);
-    }
+    let pairs = |dict: Option<&Bound<'_, PyDict>>| -> PyResult<BTreeMap<String, String>> {
+        dict.map(|dict| dict.extract()).transpose().map(Option::unwrap_or_default)
+    };
+    let options = with_attributes(PutOptions::default(), pairs(attributes)?);
+    let options = pairs(tags)?.into_iter().fold(options, |options, (name, value)| options.tag(name, value));
     match mode {
         Some(mode) => Ok(options.condition(condition(names, mode)?)),
         None => Ok(options),
@@ -59,27 +51,18 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
         state.get_item(name)?.map(|text| text.extract::<Option<String>>()).transpose().map(Option::flatten)
     };
     let (e_tag, version): (Option<String>, Option<String>) = (text("e_tag")?, text("version")?);
-    let state = match names {
-        VersionNames::Generation => version.map(|version| generation(mode.py(), &version)).transpose()?,
-        _ => e_tag.map(|e_tag| etag(&e_tag)),
-    };
+    let state = if names == VersionNames::Generation { version } else { e_tag };
+    let state = state.map(|text| self::version(mode.py(), names, &text)).transpose()?;
     state.map(Condition::Matches).ok_or_else(|| {
         let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };
         PyValueError::new_err(format!("what is to be replaced is named by {wanted}"))
     })
 }
 
-/// A state of an object of GCS.
+/// Reads a state of an object, as conditions name it.
 ///
 /// # Errors
-/// For what is no generation.
-pub(crate) fn generation(py: Python<'_>, version: &str) -> PyResult<Version> {
-    let no_number = |_| error::own(py, ErrorKind::Usage, &format!("{version:?} is no generation of GCS's"));
-    version.parse().map(Version::Generation).map_err(no_number)
-}
-
-/// A state of an object of S3, with quotes or without.
-pub(crate) fn etag(text: &str) -> Version {
-    let (weak, quoted) = text.strip_prefix("W/").map_or(("", text), |rest| ("W/", rest));
-    Version::ETag(format!("{weak}{}", quoted.trim_matches('"')))
+/// For a text that is no generation, on GCS.
+pub(crate) fn version(py: Python<'_>, names: VersionNames, text: &str) -> PyResult<Version> {
+    laneway_bindings_core::attributes::version(names, text).map_err(|failure| error::failed(py, &failure))
 }

@@ -1,12 +1,11 @@
 //! The library for Python: stores with their verbs, files, and jobs.
 //!
-//! It wraps and decides nothing. A verb is a file of `verbs`: it turns arguments into a call of the library and hands it to
+//! It wraps and decides nothing, and shares with other bindings what `laneway-bindings-core` has. A verb is a file of `verbs`: it turns arguments into a call of the library and hands it to
 //! `call`, which waits for it with the interpreter's lock released, or completes a future of an event loop. `python/laneway` has what
 //! needs no Rust: configuration keys, exceptions, what is put from files and iterators.
 //!
 //! What is taken from Python (buffers) may be dropped on the engine's threads, which never wait for the interpreter (`kept`). A child
-//! of a `fork` can't hang on what its parent's threads held: locks are either taken with the interpreter's lock held, which a thread
-//! that forks holds too, or kept by process (`turns`).
+//! of a `fork` can't hang on what its parent's threads held, by the rules of the core's `fork`.
 
 mod attributes;
 mod buffer;
@@ -25,6 +24,7 @@ mod provider;
 mod settings;
 mod store;
 mod turns;
+mod value;
 mod verbs;
 
 use pyo3::prelude::*;

@@ -3,21 +3,20 @@
 //! It is said by the engine's threads, which must not wait for the interpreter: they lay records on a pile without a lock, as a child of a
 //! `fork` wants it, and wake a thread that hands them to the logger `laneway`. The thread is there once something is to be said.
 
-#![expect(unsafe_code, reason = "a pile without a lock is made of raw pointers")]
+#![expect(unsafe_code, reason = "the thread's handle is read without a lock")]
 
-use std::fmt::{self, Write as _};
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use laneway_bindings_core::fork::Pile;
+use laneway_bindings_core::log::{Sink, number_of, subscribe};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
 /// How long what the logger's level was is believed.
 const LEVEL_KEPT: Duration = Duration::from_millis(200);
@@ -26,18 +25,15 @@ const LEVEL_KEPT: Duration = Duration::from_millis(200);
 static LEVEL: AtomicU8 = AtomicU8::new(WARNING);
 const WARNING: u8 = 30;
 
-static PILE: AtomicPtr<Line> = AtomicPtr::new(ptr::null_mut());
+static PILE: Pile<(u8, String)> = Pile::new();
 
 /// The thread that hands on, and the process that it is of. What a parent's was is let be.
 static THREAD: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-struct Line {
-    level: u8,
-    text: String,
-    next: *mut Line,
-}
+/// Python's number of the level that tells of each packet. Python has none so low.
+const TRACE: u8 = 5;
 
 /// Looks at the logger's level, and sees that there is a thread which hands on. Called where the interpreter's lock is held, and often:
 /// what was seen lately is believed, unless `now` it matters.
@@ -53,8 +49,7 @@ pub(crate) fn attend(py: Python<'_>, now: bool) {
     }
     let is_first = looked.replace(Instant::now()).is_none();
     if is_first {
-        // Another subscriber of the process's, the program's own, goes before.
-        let _ = tracing::subscriber::set_global_default(ToPython);
+        subscribe(ToPython);
     }
     if let Ok(level) = effective(py) {
         LEVEL.store(level, Ordering::Relaxed);
@@ -90,7 +85,7 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 fn hand_on() {
     while !IS_OVER.load(Ordering::Relaxed) {
         thread::park();
-        let lines = taken();
+        let lines = PILE.take();
         if lines.is_empty() || IS_OVER.load(Ordering::Relaxed) {
             continue;
         }
@@ -107,34 +102,6 @@ fn hand_on() {
     }
 }
 
-/// The pile in the order in which it was laid.
-fn taken() -> Vec<(u8, String)> {
-    let mut lines = Vec::new();
-    let mut next = PILE.swap(ptr::null_mut(), Ordering::Acquire);
-    while !next.is_null() {
-        // SAFETY: each line came out of a box, and the swap has made the whole pile this thread's.
-        let line = unsafe { Box::from_raw(next) };
-        next = line.next;
-        lines.push((line.level, line.text));
-    }
-    lines.reverse();
-    lines
-}
-
-fn lay_down(level: u8, text: String) {
-    let line = Box::into_raw(Box::new(Line { level, text, next: PILE.load(Ordering::Relaxed) }));
-    loop {
-        // SAFETY: the line is this thread's alone until the exchange below succeeds.
-        let next = unsafe { (*line).next };
-        match PILE.compare_exchange_weak(next, line, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => break,
-            // SAFETY: as above.
-            Err(now) => unsafe { (*line).next = now },
-        }
-    }
-    wake();
-}
-
 fn wake() {
     let thread = THREAD.load(Ordering::Acquire);
     if !thread.is_null() && PROCESS.load(Ordering::Relaxed) == process::id() {
@@ -143,63 +110,16 @@ fn wake() {
     }
 }
 
-/// The process's subscriber.
+/// Lays records on the pile, and wakes the thread.
 struct ToPython;
 
-impl Subscriber for ToPython {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
-            && metadata.target().starts_with("laneway")
-            && level_of(metadata.level()) >= LEVEL.load(Ordering::Relaxed)
+impl Sink for ToPython {
+    fn wants(&self, level: Level) -> bool {
+        number_of(level, TRACE) >= LEVEL.load(Ordering::Relaxed)
     }
 
-    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> tracing::subscriber::Interest {
-        // The logger's level may change.
-        tracing::subscriber::Interest::sometimes()
-    }
-
-    fn new_span(&self, _attributes: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _span: &Id, _values: &Record<'_>) {}
-
-    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        lay_down(level_of(event.metadata().level()), text.0);
-    }
-
-    fn enter(&self, _span: &Id) {}
-
-    fn exit(&self, _span: &Id) {}
-}
-
-/// Python's number of a level. What tells of each packet has none there, and is below its least.
-fn level_of(level: &Level) -> u8 {
-    match *level {
-        Level::ERROR => 40,
-        Level::WARN => WARNING,
-        Level::INFO => 20,
-        Level::DEBUG => 10,
-        Level::TRACE => 5,
-    }
-}
-
-/// The message, and its fields behind it.
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // A string takes whatever is written.
-        let _ = match field.name() {
-            "message" => {
-                let rest = std::mem::take(&mut self.0);
-                write!(self.0, "{value:?}{rest}")
-            }
-            name => write!(self.0, " {name}={value:?}"),
-        };
+    fn take(&self, level: Level, text: String) {
+        PILE.lay_down((number_of(level, TRACE), text));
+        wake();
     }
 }

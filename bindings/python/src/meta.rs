@@ -1,6 +1,7 @@
 //! What a store says of an object, as Python's dictionaries.
 
 use laneway::{ObjectMeta, Version, Written};
+use laneway_bindings_core::attributes::ATTRIBUTES;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,17 +40,9 @@ pub(crate) fn described<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bou
 /// What of an object's attributes came with it, under the names of their headers; the user's own among them.
 pub(crate) fn attributes<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let texts = [
-        ("Content-Type", &meta.content_type),
-        ("Content-Encoding", &meta.content_encoding),
-        ("Content-Disposition", &meta.content_disposition),
-        ("Content-Language", &meta.content_language),
-        ("Cache-Control", &meta.cache_control),
-        ("Storage-Class", &meta.storage_class),
-    ];
-    for (name, text) in texts {
-        if let Some(text) = text {
-            dict.set_item(name, text)?;
+    for attribute in ATTRIBUTES {
+        if let Some(text) = attribute.of(meta) {
+            dict.set_item(attribute.header, text)?;
         }
     }
     for (name, value) in meta.metadata.iter().flatten() {

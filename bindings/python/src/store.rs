@@ -2,6 +2,7 @@
 
 use laneway::Bucket;
 use laneway::dialect::VersionNames;
+use laneway_bindings_core::described::counters;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -49,20 +50,8 @@ impl ObjectStore {
 
     /// What the process's engine has done so far for stores that reach their servers alike.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counters = self.bucket.client().counters();
         let dict = PyDict::new(py);
-        for (name, value) in [
-            ("connections", counters.connections),
-            ("connections_open", counters.connections_open),
-            ("connections_peak", counters.connections_peak),
-            ("handshakes", counters.handshakes),
-            ("requests", counters.requests),
-            ("retries", counters.retries),
-            ("hedges", counters.hedges),
-            ("throttles", counters.throttles),
-            ("bytes_received", counters.bytes_received),
-            ("bytes_sent", counters.bytes_sent),
-        ] {
+        for (name, value) in counters(&self.bucket.client().counters()) {
             dict.set_item(name, value)?;
         }
         Ok(dict)

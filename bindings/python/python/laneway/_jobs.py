@@ -58,7 +58,7 @@ def copy_job(
         "tags": tags,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.copy(chosen, _places(sources), os.fspath(destination), wished)
+    return Job.begin("copy", chosen, _places(sources), os.fspath(destination), wished)
 
 
 def sync_job(
@@ -105,7 +105,7 @@ def sync_job(
         "keep_partial": keep_partial,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.sync(chosen, os.fspath(source), os.fspath(destination), wished)
+    return Job.begin("sync", chosen, [os.fspath(source)], os.fspath(destination), wished)
 
 
 def remove_job(
@@ -131,7 +131,7 @@ def remove_job(
         "files_from": None if files_from is None else os.fspath(files_from),
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.remove(chosen, _places(targets), wished)
+    return Job.begin("remove", chosen, _places(targets), None, wished)
 
 
 def _filters(

@@ -1,15 +1,15 @@
 //! Calls that tasks of an asyncio loop await.
 //!
-//! The engine's threads never take the interpreter's lock. They queue what is done and, where the queue was empty, write a byte to a
-//! pipe that the loop reads: however many calls are done by the time it comes to that, it is woken once.
+//! The engine's threads never take the interpreter's lock. They queue what is done, and the loop is woken by a pipe that it reads.
 
 use std::collections::HashMap;
-use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{PipeReader, PipeWriter, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway::{Client, Spawned};
+use laneway_bindings_core::queue::Queue;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,7 +22,7 @@ use crate::{error, kept};
 #[pyclass(frozen)]
 pub(crate) struct Completions {
     process: u32,
-    queue: Arc<Queue>,
+    queue: Arc<Done>,
     reader: PipeReader,
     futures: Mutex<Futures>,
     /// What futures are made with.
@@ -35,25 +35,12 @@ struct Futures {
     waiting: HashMap<u64, Py<PyAny>>,
 }
 
-struct Queue {
-    done: Mutex<Vec<(u64, Answer)>>,
-    writer: PipeWriter,
-}
-
-impl Queue {
-    fn push(&self, number: u64, answer: Answer) {
-        let mut done = lock(&self.done);
-        done.push((number, answer));
-        if done.len() == 1 {
-            // A loop that is gone doesn't read it.
-            let _ = (&self.writer).write(&[0]);
-        }
-    }
-}
+/// Calls that are done, by number.
+type Done = Queue<(u64, Answer), PipeWriter>;
 
 /// Where a call's answer goes. One that is dropped without, because the engine ended, is an answer too.
 struct Reply {
-    queue: Arc<Queue>,
+    queue: Arc<Done>,
     number: u64,
     is_given: bool,
 }
@@ -61,14 +48,14 @@ struct Reply {
 impl Reply {
     fn give(mut self, answer: Answer) {
         self.is_given = true;
-        self.queue.push(self.number, answer);
+        self.queue.push((self.number, answer));
     }
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
         if !self.is_given {
-            self.queue.push(self.number, Box::new(|_| Err(error::ended())));
+            self.queue.push((self.number, Box::new(|_| Err(error::ended()))));
         }
     }
 }
@@ -93,7 +80,7 @@ impl Completions {
         arguments.set_item("loop", events)?;
         let made = Self {
             process: process::id(),
-            queue: Arc::new(Queue { done: Mutex::default(), writer }),
+            queue: Arc::new(Queue::new(writer)),
             reader,
             futures: Mutex::default(),
             arguments: arguments.unbind(),
@@ -139,7 +126,7 @@ impl Completions {
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
         // There is a byte: the loop has seen it, and nobody else reads.
         (&self.reader).read_exact(&mut [0])?;
-        let done = std::mem::take(&mut *lock(&self.queue.done));
+        let done = self.queue.take();
         for (number, answer) in done {
             let Some(future) = lock(&self.futures).waiting.remove(&number) else { continue };
             let future = future.bind(py);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future;
 use laneway::{Client, Error, ObjectMeta, Reader};
+use laneway_bindings_core::fork::{Held, Turns};
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -14,7 +15,7 @@ use super::Fetched;
 use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
-use crate::turns::{Held, Turns};
+use crate::turns;
 use crate::{error, meta};
 
 /// How much is looked at for the end of a line at a time.
@@ -116,7 +117,7 @@ impl Readable {
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
         self.check_open()?;
-        let (line, position) = (self.reader.line(py)?, Arc::clone(&self.position));
+        let (line, position) = (turns::line(&self.reader, py)?, Arc::clone(&self.position));
         let done = async move {
             let Some(mut reader) = line.turn().await else { return Ok(None) };
             let start = position.load(Ordering::Relaxed);
@@ -154,7 +155,7 @@ impl Readable {
         range: Range<u64>,
         is_rest: bool,
     ) -> PyResult<impl Future<Output = Result<::bytes::Bytes, Error>> + Send + use<>> {
-        let line = self.reader.line(py)?;
+        let line = turns::line(&self.reader, py)?;
         let beside = self.beside(py).read_range(range.clone());
         Ok(async move {
             if range.is_empty() {
@@ -174,7 +175,7 @@ impl Readable {
     fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
         self.check_open()?;
         let (py, mut into) = (buffer.py(), Into::new(buffer)?);
-        let line = self.reader.line(py)?;
+        let line = turns::line(&self.reader, py)?;
         let taken = self.take(py, into.slice().len() as u64);
         let range = taken.bytes.clone();
         let beside = self.beside(py).read_range(range.clone());

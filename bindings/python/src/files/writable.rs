@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use laneway::{Client, Error, Writer};
+use laneway_bindings_core::fork::Turns;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -12,7 +13,7 @@ use crate::call::Call;
 use crate::error;
 use crate::kept::Kept;
 use crate::meta::written;
-use crate::turns::Turns;
+use crate::turns;
 
 /// What both kinds of files are made of.
 pub(crate) struct Writable {
@@ -41,7 +42,7 @@ impl Writable {
         let Some(bytes) = lent(buffer)? else {
             return Err(PyTypeError::new_err("a bytes-like object is required"));
         };
-        let (line, len) = (self.writer.line(buffer.py())?, bytes.len());
+        let (line, len) = (turns::line(&self.writer, buffer.py())?, bytes.len());
         self.position.fetch_add(len as u64, Ordering::Relaxed);
         let put_in = async move {
             if let Some(mut turn) = line.turn().await
@@ -57,7 +58,7 @@ impl Writable {
     /// Ends the object. What is closed stays so.
     fn close(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
-        let line = self.writer.line(py)?;
+        let line = turns::line(&self.writer, py)?;
         let finished = async move {
             let writer = line.turn().await.and_then(|mut turn| turn.take());
             match writer {
@@ -74,7 +75,7 @@ impl Writable {
     /// Gives the object up.
     fn abort(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
-        let line = self.writer.line(py)?;
+        let line = turns::line(&self.writer, py)?;
         let given_up = async move {
             let writer = line.turn().await.and_then(|mut turn| turn.take());
             if let Some(writer) = writer {

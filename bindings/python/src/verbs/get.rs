@@ -5,17 +5,18 @@ use std::time::SystemTime;
 
 use laneway::dialect::VersionNames;
 use laneway::{Client, Download, Error, ErrorKind, Get, ObjectMeta};
+use laneway_bindings_core::fork::Turns;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::get_range::between;
-use crate::attributes::{etag, generation};
+use crate::attributes::version;
 use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
-use crate::turns::Turns;
+use crate::turns;
 use crate::{error, meta};
 
 /// What `stream` gives at a time unless it is asked for less.
@@ -110,12 +111,12 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         return Ok(call);
     }
     let state = |by_generation: bool| match (names, by_generation) {
-        (VersionNames::Generation, true) => generation(py, &value.extract::<String>()?),
+        (VersionNames::Generation, true) => version(py, names, &value.extract::<String>()?),
         (VersionNames::Generation, false) => {
             let message = format!("{name}: GCS compares generations: the option 'version' pins one");
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
-        (_, false) => Ok(etag(&value.extract::<String>()?)),
+        (_, false) => version(py, names, &value.extract::<String>()?),
         (_, true) => {
             let message =
                 format!("{name}: versions of S3 can't be read by their names yet: 'if_match' pins an ETag");
@@ -127,7 +128,9 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         "version" => Ok(call.if_version(&state(true)?)),
         "if_match" => Ok(call.if_version(&state(false)?)),
         // An ETag says for both whether there is something new.
-        "if_none_match" => Ok(call.unless_version(&etag(&value.extract::<String>()?))),
+        "if_none_match" => {
+            Ok(call.unless_version(&version(py, VersionNames::ETagAndId, &value.extract::<String>()?)?))
+        }
         "if_modified_since" => Ok(call.if_modified_since(value.extract::<SystemTime>()?)),
         "if_unmodified_since" | "head" => {
             let instead = if name == "head" { "the verb head asks so" } else { "'if_match' says more" };
@@ -286,7 +289,7 @@ impl BytesStream {
         py: Python<'_>,
         give: impl FnOnce(Python<'_>, ::bytes::Bytes) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
-        let (line, least) = (self.download.line(py)?, self.min_chunk_size);
+        let (line, least) = (turns::line(&self.download, py)?, self.min_chunk_size);
         let next = async move {
             let mut download = line.turn().await;
             let (mut len, mut chunks) = (0, Vec::new());

@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt as _;
 use laneway::{Client, Error, List, ObjectMeta};
+use laneway_bindings_core::fork::Turns;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -9,7 +10,7 @@ use pyo3::types::PyList;
 use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
-use crate::turns::Turns;
+use crate::turns;
 
 #[pymethods]
 impl ObjectStore {
@@ -90,7 +91,7 @@ impl ListStream {
         most: usize,
         give: impl FnOnce(Python<'_>, Vec<ObjectMeta>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
-        let line = self.list.line(py)?;
+        let line = turns::line(&self.list, py)?;
         let some = async move {
             let mut list = line.turn().await;
             let mut some = Vec::new();

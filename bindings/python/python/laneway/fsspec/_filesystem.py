@@ -223,7 +223,7 @@ class LanewayFileSystem(Listing):
 
         wishes = {name: wish for name, wish in wishes.items() if wish is not None}
         wishes |= {"recursive": True, "contents": True}
-        await run_async(Job.copy(self._settings(), [source], destination, wishes), report)
+        await run_async(Job.begin("copy", self._settings(), [source], destination, wishes), report)
 
     async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         path1 = self._strip_protocol(path1)

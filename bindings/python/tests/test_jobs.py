@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import os
 from datetime import UTC, datetime, timedelta
 
 import laneway
@@ -95,6 +96,29 @@ def test_filters_say_what_of_a_tree_is_copied_and_removed(store, tree, reached):
         laneway.copy(tree, store.url, recursive=True, filters=["/"], **reached)
     with pytest.raises(ValueError):
         laneway.remove(store.url, recursive=True, filters=["/"], **reached)
+
+
+def test_copies_keep_the_times_of_files(store, tree, reached, tmp_path):
+    made = 1_600_000_000
+    os.utime(tree / "0" / "0", (made, made))
+    laneway.copy(tree, store.url, recursive=True, contents=True, preserve=True, **reached)
+    laneway.copy(store.url + "0/0", tmp_path / "with", preserve=True, **reached)
+    laneway.copy(store.url + "0/0", tmp_path / "without", **reached)
+    assert (tmp_path / "with").stat().st_mtime == made
+    assert (tmp_path / "without").stat().st_mtime != made
+
+
+def test_syncs_compare_sizes_alone_and_describe_new_objects(store, tree, reached):
+    laneway.sync(tree, store.url, attributes={"Content-Type": "text/x", "colour": "blue"}, **reached)
+    described = store.head("0/0")
+    assert described["content_type"] == "text/x" and described["metadata"] == {"colour": "blue"}
+    changed = tree / "0" / "0"
+    changed.write_bytes(b"X" * changed.stat().st_size)
+    assert laneway.sync(tree, store.url, size_only=True, **reached)["files"] == 0
+    changed.write_bytes(b"of another size, and older than its object")
+    os.utime(changed, (1_600_000_000, 1_600_000_000))
+    assert asyncio.run(laneway.sync_async(tree, store.url, update=True, **reached))["files"] == 0
+    assert laneway.sync(tree, store.url, **reached)["files"] == 1
 
 
 def test_a_file_names_what_is_meant(store, tree, reached, tmp_path):

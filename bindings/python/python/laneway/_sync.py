@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from laneway._jobs import run, run_async, sync_job
-from laneway.types import Config, JobSummary, Place, ProgressReport
+from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport
 
 
 def sync(
@@ -18,6 +18,8 @@ def sync(
     max_delete: int | None = None,
     dry_run: bool = False,
     checksum: bool = False,
+    size_only: bool = False,
+    update: bool = False,
     existing: bool = False,
     ignore_existing: bool = False,
     filters: Sequence[str] | None = None,
@@ -31,6 +33,8 @@ def sync(
     ignore_symlinks: bool = False,
     durable: bool = False,
     keep_partial: bool = False,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -38,7 +42,8 @@ def sync(
 ) -> JobSummary:
     """Makes what lies below a folder or prefix equal to what lies below another, and gives the summary.
 
-    What differs is copied: what isn't there, has another size, or passes for older; with `checksum` contents are compared instead of times.
+    What differs is copied: what isn't there, has another size, or passes for older; with `checksum` contents are compared instead of times,
+    with `size_only` nothing but sizes; `update` leaves alone what is newer at the destination.
     With `delete` what the source doesn't have is removed, after all else and only if nothing failed; not where the source has
     nothing (`allow_empty`), nor where it would be more than `max_delete`. `filters` are rules in order, of which the first that matches a
     name or a folder that it lies in decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file with the names that are
@@ -52,6 +57,8 @@ def sync(
         max_delete=max_delete,
         dry_run=dry_run,
         checksum=checksum,
+        size_only=size_only,
+        update=update,
         existing=existing,
         ignore_existing=ignore_existing,
         filters=filters,
@@ -65,6 +72,8 @@ def sync(
         ignore_symlinks=ignore_symlinks,
         durable=durable,
         keep_partial=keep_partial,
+        attributes=attributes,
+        tags=tags,
         config=config,
         client_options=client_options,
         retry_config=retry_config,
@@ -81,6 +90,8 @@ async def sync_async(
     max_delete: int | None = None,
     dry_run: bool = False,
     checksum: bool = False,
+    size_only: bool = False,
+    update: bool = False,
     existing: bool = False,
     ignore_existing: bool = False,
     filters: Sequence[str] | None = None,
@@ -94,6 +105,8 @@ async def sync_async(
     ignore_symlinks: bool = False,
     durable: bool = False,
     keep_partial: bool = False,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -108,6 +121,8 @@ async def sync_async(
         max_delete=max_delete,
         dry_run=dry_run,
         checksum=checksum,
+        size_only=size_only,
+        update=update,
         existing=existing,
         ignore_existing=ignore_existing,
         filters=filters,
@@ -121,6 +136,8 @@ async def sync_async(
         ignore_symlinks=ignore_symlinks,
         durable=durable,
         keep_partial=keep_partial,
+        attributes=attributes,
+        tags=tags,
         config=config,
         client_options=client_options,
         retry_config=retry_config,

@@ -102,7 +102,7 @@ public final class JobOptions {
     return with("size_only", "true");
   }
 
-  /** Syncs: copies only what is newer than its counterpart. */
+  /** Syncs: leaves alone what is newer at the destination, whatever its size. */
   public JobOptions update() {
     return with("update", "true");
   }

@@ -10,6 +10,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -78,6 +80,34 @@ class JobsTest {
       summary.failures().forEach(failure -> assertEquals(ErrorKind.NOT_FOUND, failure.kind(), failure.getMessage()));
       assertEquals(1, assertThrows(LanewayException.class, summary::orThrow).getSuppressed().length);
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void names_times_and_compression_say_what_is_copied_and_how(Serving dialect) throws Exception {
+    Files.createDirectories(folder.resolve("logs"));
+    for (String name : List.of("old.log", "new.log", "other")) {
+      Files.write(folder.resolve("logs").resolve(name), new byte[100_000]);
+    }
+    Instant hourAgo = Instant.now().minusSeconds(3600);
+    Files.setLastModifiedTime(folder.resolve("logs/old.log"), FileTime.from(hourAgo.minusSeconds(60)));
+    Path names = Files.writeString(folder.resolve("names"), "old.log\nnew.log\n");
+    String place = dialect.folder();
+    Bucket bucket = laneway.bucket(place);
+    List<String> logs = List.of(folder.resolve("logs").toString());
+    JobOptions tree = JobOptions.NONE.recursive().contents();
+    try (Job job = laneway.copy(logs, place, tree.filesFrom(names.toString()).newer(hourAgo).gzip(List.of("log")))) {
+      assertEquals(1, job.join().orThrow().files());
+    }
+    assertEquals("gzip", bucket.head("new.log").contentEncoding());
+    try (Job job = laneway.copy(logs, place, tree.older(hourAgo))) {
+      assertEquals(1, job.join().orThrow().files());
+    }
+    assertEquals(100_000, bucket.head("old.log").size());
+    try (Job job = laneway.sync(logs.get(0), place, JobOptions.NONE.sizeOnly().filter("- *.log"))) {
+      assertEquals(1, job.join().orThrow().files());
+    }
+    assertEquals(100_000, bucket.head("other").size());
   }
 
   @Test

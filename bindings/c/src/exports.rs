@@ -1,0 +1,146 @@
+//! The functions of `tests/laneway.h`. Texts end with a zero. A function whose text is no UTF-8 is given it with replacements, which
+//! name nothing that exists.
+
+#![expect(unsafe_code, reason = "C finds functions by their names, and hands memory over by its address")]
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use laneway_bindings_core::call::{self, Ending};
+use laneway_bindings_core::failure::Failure;
+use laneway_bindings_core::handles::{self, Object};
+use laneway_bindings_core::lent::{LentMemory, Memory};
+use laneway_bindings_core::packed::{Packed, Unpacked};
+use laneway_bindings_core::{listeners, settings, value, verbs};
+
+/// Packed bytes of a host's: arguments that it makes, and answers that it frees.
+pub(crate) struct Buffer(Packed);
+
+/// Opens a listener, and returns its number.
+// SAFETY: no other symbol of the process has this name.
+#[unsafe(no_mangle)]
+extern "C" fn laneway_listener() -> u64 {
+    listeners::open()
+}
+
+/// Makes an empty buffer.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn laneway_buffer() -> *mut Buffer {
+    Box::into_raw(Box::new(Buffer(Packed::default())))
+}
+
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s or an answer, and isn't used any more.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
+    if !buffer.is_null() {
+        // SAFETY: it came out of a box, by the caller's promise.
+        drop(unsafe { Box::from_raw(buffer) });
+    }
+}
+
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_number(buffer: *mut Buffer, number: u64) {
+    // SAFETY: by the caller's promise.
+    unsafe { &mut *buffer }.0.number(number);
+}
+
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
+    // SAFETY: by the caller's promise.
+    unsafe { &mut *buffer }.0.flag(flag != 0);
+}
+
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s, and the text ends.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
+    // SAFETY: by the caller's promise, for both.
+    unsafe { (*buffer).0.text(&CStr::from_ptr(text).to_string_lossy()) };
+}
+
+/// Returns the bytes of a buffer.
+///
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s or an answer.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) -> *const u8 {
+    // SAFETY: by the caller's promise.
+    let bytes = unsafe { &*buffer }.0.bytes();
+    // SAFETY: the caller has a place for the length.
+    unsafe { *length = bytes.len() };
+    bytes.as_ptr()
+}
+
+/// Opens the bucket of a URL, by a client of the settings that a buffer has as pairs of texts behind their number. Returns 0 for settings or
+/// a URL that make no sense.
+///
+/// # Safety
+/// As [`laneway_text`].
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u64 {
+    // SAFETY: by the caller's promise, for both.
+    let (pairs, url) = unsafe { (&(*pairs).0, CStr::from_ptr(url).to_string_lossy()) };
+    let open = || -> Result<u64, Failure> {
+        let settings = value::of_texts(Unpacked::new(pairs.bytes()).pairs()?, settings::kind_of)?;
+        Ok(handles::keep(Object::Bucket(settings::client(settings, None)?.bucket(&url)?)))
+    };
+    open().unwrap_or(0)
+}
+
+/// Begins a job of a bucket's client, and returns its number; 0 where it can't be meant.
+///
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
+    // SAFETY: by the caller's promise.
+    let request = unsafe { &*request }.0.bytes();
+    let begin = || verbs::job(handles::bucket(bucket)?.client(), &mut Unpacked::new(request));
+    begin().unwrap_or(0)
+}
+
+/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end: an event of 24 bytes (length, kind and
+/// call) with the answer behind, a flag and what was asked for or a failure. A listener waits for one call at a time.
+///
+/// # Safety
+/// The buffer is one of [`laneway_buffer`]'s, and the memory has so many bytes.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn laneway_call(
+    listener: u64,
+    verb: c_int,
+    of: u64,
+    arguments: *const Buffer,
+    memory: *mut u8,
+    length: usize,
+) -> *mut Buffer {
+    let Some(events) = listeners::numbered(listener) else { return ptr::null_mut() };
+    // SAFETY: by the caller's promise.
+    let arguments = unsafe { &*arguments }.0.bytes();
+    let ending = Ending::new(&events, of);
+    let memory = match memory.is_null() {
+        true => Memory::None,
+        // SAFETY: by the caller's promise; and this function only returns once the end was taken.
+        false => Memory::Lent(unsafe { LentMemory::new(memory, length, &ending) }),
+    };
+    let work = verbs::work(verb, of, arguments, memory, &ending);
+    call::begin(ending, work);
+    let mut taken = events.take();
+    while taken.is_empty() {
+        taken = events.take();
+    }
+    Box::into_raw(Box::new(Buffer(taken)))
+}

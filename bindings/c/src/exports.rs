@@ -112,8 +112,8 @@ unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
     begin().unwrap_or(0)
 }
 
-/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end: an event of 24 bytes (length, kind and
-/// call) with the answer behind, a flag and what was asked for or a failure. A listener waits for one call at a time.
+/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end. It returns an event of 24 bytes (length,
+/// kind and call), and behind it a flag and the answer or a failure. A listener waits for one call at a time.
 ///
 /// # Safety
 /// The buffer is one of [`laneway_buffer`]'s, and the memory has so many bytes.

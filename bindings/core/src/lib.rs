@@ -7,8 +7,8 @@
 //! - Hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`, `provider`. Nothing in here calls
 //!   into such a host. A call's end, a record, a wish for credentials is an event, which a thread of the host takes. So no
 //!   thread of the engine's ever waits for a host that collects garbage.
-//! - Hosts with objects of their own (Python): `queue`, with a reader that is woken once for all calls that are done by then, and `fork`,
-//!   the rules for a host that forks.
+//! - Hosts with objects of their own (Python): `queue` wakes a reader once for all calls that are done by then. `fork` has the rules
+//!   for a host that forks.
 //! - Both: `failure`, `described` and `log`.
 
 pub mod attributes;

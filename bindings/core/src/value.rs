@@ -32,21 +32,21 @@ pub enum Kind {
 /// A value of an option or a setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// Of [`Kind::Flag`].
+    /// A value of [`Kind::Flag`].
     Flag(bool),
-    /// Of [`Kind::Number`].
+    /// A value of [`Kind::Number`].
     Number(u64),
-    /// Of [`Kind::Text`].
+    /// A value of [`Kind::Text`].
     Text(String),
-    /// Of [`Kind::Texts`].
+    /// A value of [`Kind::Texts`].
     Texts(Vec<String>),
-    /// Of [`Kind::Pairs`].
+    /// A value of [`Kind::Pairs`].
     Pairs(BTreeMap<String, String>),
-    /// Of [`Kind::Time`].
+    /// A value of [`Kind::Time`].
     Time(SystemTime),
-    /// Of [`Kind::Duration`].
+    /// A value of [`Kind::Duration`].
     Duration(Duration),
-    /// Of [`Kind::Place`].
+    /// A value of [`Kind::Place`].
     Place(OsString),
 }
 

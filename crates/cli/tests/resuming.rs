@@ -93,7 +93,11 @@ fn an_interrupted_download_says_what_is_kept_and_the_same_command_goes_on() {
         assert!(wait_for_claims(&running, &changes, &out, 6 * MIB));
         running.signal("-INT");
         let run = running.end().exits(130);
-        assert!(run.stderr.contains("the same command") && run.stderr.contains("will be reused"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("the same command") && run.stderr.contains("will be reused"),
+            "{}",
+            run.stderr
+        );
         let kept = claimed(&out);
         endpoint.server().set_faults(Faults::default());
         let run = laneway.run(arguments).succeeds();

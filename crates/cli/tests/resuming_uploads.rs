@@ -176,7 +176,11 @@ fn an_interrupted_upload_says_what_is_kept_and_the_same_command_goes_on() {
     for case in CASES {
         let scene = Scene::new(case);
         let run = scene.stop_after(2, "-INT").exits(130);
-        assert!(run.stderr.contains("the same command") && run.stderr.contains("will be reused"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("the same command") && run.stderr.contains("will be reused"),
+            "{}",
+            run.stderr
+        );
         scene.finish(2);
     }
 }

@@ -1,4 +1,4 @@
-//! What every protocol does for the driver: an open connection, and how a request goes over it.
+//! The driver's view of a protocol: an open connection, and the road of a request over it.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -16,7 +16,7 @@ pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
 /// An open connection. A request asks, then receives the answer's body; what a protocol lacks has a default.
 pub(crate) trait Connection: Send + Sized + 'static {
-    /// What it speaks.
+    /// The protocol of the connection.
     const PROTOCOL: Protocol;
 
     /// An answer's body that has not been received yet.
@@ -42,7 +42,7 @@ pub(crate) trait Connection: Send + Sized + 'static {
         true
     }
 
-    /// Whether it has served nobody yet.
+    /// Returns whether it has answered no request yet.
     fn is_unused(&self) -> bool;
 
     /// Returns whether nothing had been answered on it when this handle's request came.
@@ -78,17 +78,17 @@ pub(crate) trait Connection: Send + Sized + 'static {
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate);
 }
 
-/// What is left to do after an answer's head.
+/// The rest of an exchange after the answer's head.
 pub(crate) struct Pending<R> {
     pub(crate) rest: R,
     pub(crate) route: Route,
-    /// Whether the connection takes no other request after this answer.
+    /// True when the connection takes no other request after this answer.
     pub(crate) is_last: bool,
-    /// How long the server keeps the connection when it is idle, where it says so anew.
+    /// The time that the server keeps an idle connection, where it says so anew.
     pub(crate) keeps_idle: Option<Duration>,
 }
 
-/// What becomes of a connection when a request on it has ended, and of the address it leads to.
+/// The fate of a connection, and of its address, after a request on it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     /// It takes other requests.
@@ -106,7 +106,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// How long new connections leave its address out.
+    /// Returns how long new connections leave its address out.
     pub(crate) fn avoided_for(self) -> Option<Duration> {
         match self {
             Self::Broken | Self::Lost => Some(FAILED_FOR),

@@ -50,7 +50,7 @@ pub(crate) use served::SILENT_MAX;
 
 use crate::{Path, Protocol};
 
-/// Most connections at once over all origins, unless the caller caps it lower. With a round trip of 50 ms so many lanes of one request each ask for 5000
+/// Most connections at once over all origins, unless the caller caps it lower. At 50 ms of round trip so many lanes of one request ask for 5000
 /// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 

@@ -46,8 +46,9 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """Copies: an object within a store, or as a job whatever sources name to a destination.
 
     A tree enters a `destination` that ends in `/` or is `.` or `..` under its own name, and becomes any other, whether it exists or not.
-    A job takes files, trees (`recursive`; into a folder without their own names: `contents`) and patterns to a store, from one, or
-    between two, compares all bytes with the stores' checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
+    A job takes files, trees and patterns to a store, from a store, or between two. Trees need `recursive`; `contents` leaves out their
+    own names. The job compares all bytes with the stores' checksums, and gives its summary. It raises the first failure, which has all
+    of them as `failures`, beside `summary`.
     `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant; `files_from` names it below one source.
     `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
     """

@@ -42,12 +42,12 @@ def sync(
 ) -> JobSummary:
     """Makes what lies below a folder or prefix equal to what lies below another, and gives the summary.
 
-    What differs is copied: what isn't there, has another size, or passes for older; with `checksum` contents are compared instead of times,
-    with `size_only` nothing but sizes; `update` leaves alone what is newer at the destination.
-    With `delete` what the source doesn't have is removed, after all else and only if nothing failed; not where the source has
-    nothing (`allow_empty`), nor where it would be more than `max_delete`. `filters` are rules in order, of which the first that matches a
-    name or a folder that it lies in decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file with the names that are
-    meant, one a line: nothing is listed then, each is looked at on both sides. Failures are raised as `copy` raises them.
+    It copies objects that are missing at the destination, have another size there, or are older there. `checksum` compares contents
+    instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the destination.
+    `delete` removes what the source doesn't have, after everything else and only if nothing failed. It removes nothing where the source
+    is empty (unless `allow_empty`), nor where it would remove more than `max_delete`. `filters` are rules in order. The first that
+    matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names,
+    one a line. Each name is then looked up on both sides, without a listing. Failures are raised as `copy` raises them.
     """
     job = sync_job(
         source,

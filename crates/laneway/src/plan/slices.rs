@@ -41,7 +41,7 @@ pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Dura
     brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
 }
 
-/// Whether an object is worth more than one stream.
+/// Returns whether an object is worth more than one stream.
 pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }

@@ -3,7 +3,7 @@ package dev.laneway;
 import java.util.Map;
 
 /**
- * What the process's engine has done so far.
+ * Counts of the process's engine so far.
  *
  * @param requests attempts that were sent
  * @param retries attempts after the first

@@ -64,7 +64,7 @@ public final class Job implements AutoCloseable {
     }
   }
 
-  /** How far it is, or was at its end. */
+  /** Progress of the job so far, or at its end. */
   public Progress progress() {
     try {
       last = Progress.read(Engine.now(Native.progress(handle.number())));

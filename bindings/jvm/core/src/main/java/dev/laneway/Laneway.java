@@ -165,22 +165,22 @@ public final class Laneway implements AutoCloseable {
       return with("ca_file", path);
     }
 
-    /** Whether S3 buckets stand in the path instead of in the host name; where nothing is said the endpoint decides. */
+    /** Puts S3 bucket names into the path instead of the host name. By default the endpoint decides. */
     public Builder s3PathStyle(boolean inPath) {
       return with("s3_path_style", Boolean.toString(inPath));
     }
 
-    /** Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140. */
+    /** Uses Amazon's endpoints with cryptography that is validated by FIPS 140. */
     public Builder s3Fips(boolean fips) {
       return with("s3_fips", Boolean.toString(fips));
     }
 
-    /** Whether Amazon's endpoints are those that have IPv6 too. */
+    /** Uses Amazon's dual-stack endpoints, which also have IPv6. */
     public Builder s3Dualstack(boolean dualstack) {
       return with("s3_dualstack", Boolean.toString(dualstack));
     }
 
-    /** Whether Amazon's endpoints are those of Transfer Acceleration. */
+    /** Uses Amazon's endpoints of Transfer Acceleration. */
     public Builder s3Accelerate(boolean accelerate) {
       return with("s3_accelerate", Boolean.toString(accelerate));
     }
@@ -190,7 +190,7 @@ public final class Laneway implements AutoCloseable {
       return with("user_project", project);
     }
 
-    /** Whether the requester pays, on S3. */
+    /** Accepts the costs of requester-pays buckets on S3. */
     public Builder requestPayer(boolean pays) {
       return with("request_payer", Boolean.toString(pays));
     }
@@ -211,7 +211,7 @@ public final class Laneway implements AutoCloseable {
       return this;
     }
 
-    /** How S3 encrypts new objects: {@code AES256}, {@code aws:kms} or {@code aws:kms:dsse}. */
+    /** Encrypts new S3 objects by {@code AES256}, {@code aws:kms} or {@code aws:kms:dsse}. */
     public Builder sse(String algorithm) {
       return with("sse", algorithm);
     }

@@ -17,9 +17,9 @@ pub struct Failure {
     pub status: Option<u16>,
     /// The store's own code.
     pub service_code: Option<String>,
-    /// How many attempts were made.
+    /// The number of attempts that were made.
     pub attempts: u32,
-    /// Whether the same call may succeed later.
+    /// Set where the same call may succeed later.
     pub is_retryable: bool,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn delete(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, F
     }))
 }
 
-/// What fails is told by key; all are tried.
+/// Tries all keys, and packs failures by key.
 pub(super) fn delete_many(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let keys: Vec<String> = from.list()?.into_iter().map(str::to_owned).collect();
     let mut outcomes = bucket.delete_many(stream::iter(keys));

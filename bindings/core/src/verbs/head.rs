@@ -1,4 +1,4 @@
-//! What a store knows about an object.
+//! Describing an object.
 
 use laneway::Bucket;
 

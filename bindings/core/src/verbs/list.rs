@@ -1,4 +1,4 @@
-//! What is in a bucket.
+//! Listing a bucket.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) fn some(listing: Arc<Exclusive<Listing>>) -> Work {
     })
 }
 
-/// What lies directly below a prefix, all of it.
+/// Lists all that lies directly below a prefix.
 pub(super) fn list_dir(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let mut list = bucket.list_dir(from.text()?);
     if let Some(key) = from.maybe_text()? {

@@ -46,7 +46,7 @@ pub(super) fn abort(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fa
     }))
 }
 
-/// What is unfinished below a prefix, by key and id.
+/// Lists unfinished uploads below a prefix, by key and id.
 pub(super) fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let uploads = bucket.list_multipart(from.text()?);
     Ok(Work::new(bucket.client(), async move {

@@ -85,7 +85,7 @@ pub(super) fn abort(writing: Arc<Exclusive<WriterState>>) -> Work {
     })
 }
 
-/// What an error of I/O has inside.
+/// Unwraps the library's error in one of I/O.
 fn failure(error: io::Error) -> Failure {
     match error.downcast::<laneway::Error>() {
         Ok(inner) => inner.into(),

@@ -91,15 +91,19 @@ class JobsTest {
     }
     Instant hourAgo = Instant.now().minusSeconds(3600);
     Files.setLastModifiedTime(folder.resolve("logs/old.log"), FileTime.from(hourAgo.minusSeconds(60)));
-    Path names = Files.writeString(folder.resolve("names"), "old.log\nnew.log\n");
+    Path names = Files.writeString(folder.resolve("names"), "new.log\n");
     String place = dialect.folder();
     Bucket bucket = laneway.bucket(place);
     List<String> logs = List.of(folder.resolve("logs").toString());
     JobOptions tree = JobOptions.NONE.recursive().contents();
-    try (Job job = laneway.copy(logs, place, tree.filesFrom(names.toString()).newer(hourAgo).gzip(List.of("log")))) {
+    try (Job job = laneway.copy(logs, place, tree.filesFrom(names.toString()).gzip(List.of("log")))) {
       assertEquals(1, job.join().orThrow().files());
     }
     assertEquals("gzip", bucket.head("new.log").contentEncoding());
+    try (Job job = laneway.copy(logs, place, tree.newer(hourAgo).filter("- other"))) {
+      assertEquals(1, job.join().orThrow().files());
+    }
+    assertEquals(100_000, bucket.head("new.log").size());
     try (Job job = laneway.copy(logs, place, tree.older(hourAgo))) {
       assertEquals(1, job.join().orThrow().files());
     }

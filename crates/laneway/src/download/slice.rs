@@ -10,6 +10,7 @@ use super::claims::Claims;
 use super::range_writer::{Output, Pinned, RangeWriter};
 use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
+use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
 use crate::{Error, Progress};
@@ -131,15 +132,13 @@ impl<O: Output> RangeWriter<O> {
                 Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
                     let size = of.map_or(end, |of| of.size);
                     let message = format!("the store told {size} bytes, and refuses those from {at} on: {e}");
-                    return Err(Error::integrity(id.to_string(), message).after(attempts));
+                    return Err(Error::integrity(url(store.provider(), id), message).after(attempts));
                 }
                 Err(e) => return Err(Error::from(e).after(attempts)),
             }
             if fruitless >= FRUITLESS_MAX {
-                return Err(Error::integrity(
-                    id.to_string(),
-                    format!("the store sends no bytes from {at} on"),
-                ));
+                let message = format!("the store sends no bytes from {at} on");
+                return Err(Error::integrity(url(store.provider(), id), message));
             }
         }
     }

@@ -73,7 +73,7 @@ pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<W
     }))
 }
 
-/// Reads the next bytes where they are here already. A failure is left to [`next`].
+/// Reads the next bytes where they are here already. A failure is left to the next call.
 pub fn read_now(reader: &OpenObject, position: u64, len: usize) -> Option<Bytes> {
     let mut in_order = reader.in_order.try_lock().ok()?;
     in_order.set_position(position);

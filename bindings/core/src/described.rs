@@ -39,7 +39,7 @@ fn state(version: &Version) -> String {
     match version {
         Version::ETag(etag) => etag.clone(),
         Version::Generation(generation) => generation.to_string(),
-        // Of a store that comes later.
+        // A version of a store that comes later.
         other => other.to_string(),
     }
 }

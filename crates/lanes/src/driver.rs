@@ -103,7 +103,7 @@ struct OpenLane {
     connection: Option<Box<dyn Carrier>>,
     address: SocketAddr,
     progress: Arc<Progress>,
-    /// How many requests at once the dispatcher was told of.
+    /// The number of requests at once that the dispatcher was told.
     requests_max: usize,
 }
 

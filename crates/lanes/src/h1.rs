@@ -172,7 +172,7 @@ impl Connection for H1 {
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {
         if self.progress.is_given_up() {
-            // What was given up at its first request goes elsewhere: no fault of the request.
+            // A connection given up at its first request is no fault of the request, which goes elsewhere.
             return (if self.is_first() { error.stale() } else { error }, Fate::Spent);
         }
         let fate = fate(&error, self.rested());
@@ -193,13 +193,13 @@ impl H1 {
         }
     }
 
-    /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
+    /// Returns how long the server says that it keeps an idle connection, unless it has said so before.
     fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
         let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
         (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
 
-    /// How long it had been idle before the request that is under way, if it had served others and brought nothing for this
+    /// Returns how long it had been idle before the request that is under way, if it had served others and brought nothing for this
     /// one.
     fn rested(&self) -> Option<Duration> {
         (self.asked > 1 && !self.is_answered).then_some(self.rested)
@@ -433,7 +433,7 @@ impl H1 {
     }
 }
 
-/// What an error says of its connection. One that had served others before and brought nothing for this request had `rested` for a
+/// Returns the fate of a connection after an error. One that had served others before and brought nothing for this request had `rested` for a
 /// while: most likely the server closed it because it was idle, and the request crossed that.
 fn fate(error: &Error, rested: Option<Duration>) -> Fate {
     let was_idle = rested.is_some_and(|rested| rested >= RESTED);

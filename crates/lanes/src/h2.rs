@@ -54,7 +54,7 @@ const AT_ONCE: usize = 64 * 1024;
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// How long nothing has come over a connection that is taken for slow because a hedge on another was sooner: on a far path it rests
+/// A connection without a byte for so long is slow if a hedge on another was sooner. On a far path a connection rests
 /// for a round trip between two flights.
 const QUIET: Duration = Duration::from_millis(200);
 
@@ -64,9 +64,9 @@ pub(crate) struct H2 {
     send: SendRequest<Bytes>,
     flights: Arc<FirstFlights>,
     progress: Arc<Progress>,
-    /// How many answers have begun.
+    /// The number of answers that have begun.
     answers: Arc<AtomicU64>,
-    /// How many had, and how long the connection had moved nothing, before the handle's request.
+    /// The same number, and the time without a moved byte, before the handle's request.
     answered: u64,
     rested: Duration,
 }
@@ -227,7 +227,7 @@ impl Connection for H2 {
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate) {
-        // What had rested, and answered nobody since, was gone before the request came, most likely.
+        // A connection that had rested, and answered nobody since, was most likely gone before the request came.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
@@ -240,7 +240,7 @@ impl Connection for H2 {
     }
 }
 
-/// What an error says of its connection, which has moved nothing for `idle`. One that moves nothing any more is not asked again:
+/// Returns the fate of a connection after an error, when it has moved nothing for `idle`. One that moves nothing any more is not asked again:
 /// TCP itself would take a quarter of an hour.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Fate {
     match error.kind() {

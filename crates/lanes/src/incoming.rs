@@ -113,7 +113,7 @@ impl Incoming {
         self.role == Role::Freight
     }
 
-    /// Whether a hedge of its request was sent.
+    /// Returns whether a hedge of its request was sent.
     pub(crate) fn is_hedged(&self) -> bool {
         self.tracker.as_ref().is_some_and(|tracker| tracker.is_hedged())
     }

@@ -1,4 +1,4 @@
-//! What `laneway help TOPIC` explains beside the verbs.
+//! The topics of `laneway help TOPIC`, beside the verbs.
 
 use crate::report::class;
 

@@ -11,7 +11,7 @@ use laneway_quantity as quantity;
 pub(crate) struct Wording {
     /// What is counted, as singular and plural.
     pub(crate) noun: (&'static str, &'static str),
-    /// What was done to it, for one and for several, where the noun alone doesn't say: ` removed`.
+    /// The action on it, for one and for several, where the noun alone doesn't say: ` removed`.
     pub(crate) done: (&'static str, &'static str),
     /// What a dry run says before the count: `would copy`.
     pub(crate) planned: &'static str,

@@ -1,4 +1,4 @@
-//! What requests cost by the stores' price lists.
+//! Costs of requests by the stores' price lists.
 //!
 //! One region's list price for the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a
 //! region (<https://cloud.google.com/storage/pricing>). Egress, storage, retrieval and discounts are not in it, and a

@@ -58,7 +58,7 @@ pub(super) struct Work {
 /// What is known of an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Known {
-    /// Whether each of its lanes carries many requests at once, and whether it has shown that.
+    /// True when each of its lanes carries many requests at once; `has_spoken` when it has shown that.
     pub(super) is_multiplexed: bool,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
@@ -92,7 +92,7 @@ fn exclusive(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) ->
     let mean = (work.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    // What turns out to be multiplexed has no more lanes than if it had been known.
+    // An origin that turns out to be multiplexed then has no lanes too many.
     let usual = EXCLUSIVE_USUAL.saturating_sub(work.freight);
     let documented = (REQUESTS_A_SECOND * turn.as_secs_f64()) as usize;
     let most = if is_known { usual.max(documented.min(work.so_far / ATTEMPTS_MIN)) } else { ATTEMPTS_MIN };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_of_tiny_objects_far_away_is_worth_more_exclusive_lanes_than_there_can_be() {
+    fn a_long_queue_of_tiny_far_objects_wants_every_exclusive_lane() {
         let known = |rtt| Known {
             is_multiplexed: false,
             has_spoken: true,

@@ -98,12 +98,12 @@ impl Lane {
         self.state == LaneState::Draining
     }
 
-    /// Whether it is open and carries one attempt at a time: what is on it may take it along to the other role.
+    /// Returns whether it is open and carries one attempt at a time. Its attempt may take it along to the other role.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.state, LaneState::Open(protocol) if !protocol.is_multiplexed())
     }
 
-    /// How many attempts it carries at once as a lane of the role; 0 unless it is open.
+    /// Returns how many attempts it carries at once as a lane of the role; 0 unless it is open.
     fn attempts_max(&self, role: Role) -> usize {
         match (self.state, role) {
             (LaneState::Open(protocol), _) if !protocol.is_multiplexed() => 1,

@@ -266,7 +266,7 @@ impl OriginState {
         self.down.shown().at_once(turn).max(self.up.shown().at_once(turn)) as u64
     }
 
-    /// Whether the origin's express lanes most likely carry many requests at once: before anything is known, what ALPN prefers.
+    /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference decides.
     fn is_likely_multiplexed(&self) -> bool {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }

@@ -47,7 +47,7 @@ pub(crate) struct Opened {
     pub(crate) address: SocketAddr,
 }
 
-/// What a dial has found out about addresses, however it ended.
+/// A dial's findings about addresses, however it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     /// Those that took no connection, or not before another one did that was begun later.
@@ -112,7 +112,7 @@ pub(crate) struct Dial {
     pub(crate) lane: LaneId,
     pub(crate) role: Role,
     pub(crate) origin: Origin,
-    /// What the origin's connections share.
+    /// State that the origin's connections share.
     pub(crate) traffic: Arc<Traffic>,
     names: Arc<Names>,
     /// For whom it is dialled.

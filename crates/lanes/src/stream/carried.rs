@@ -25,7 +25,7 @@ struct Sockets {
     /// What had gone up, and was sent again, when that was counted last.
     up: u64,
     resent: u64,
-    /// Whether the path of any of them has not told what the peer has.
+    /// True when the path of any of them hasn't told what the peer has.
     is_up_unknown: bool,
 }
 
@@ -34,7 +34,7 @@ struct Sockets {
 pub(crate) struct Moved {
     /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
     pub(crate) down: u64,
-    /// What of ours they have, never less than before; `None` once a connection's path doesn't tell.
+    /// The bytes of ours that they have, never less than before; `None` once a connection's path doesn't tell.
     pub(crate) up: Option<u64>,
     /// What the connection sees that has carried most since the last time.
     pub(crate) flow: Option<Flow>,
@@ -175,7 +175,7 @@ mod silent_tests {
     impl PathSignals for Silent {}
 
     #[test]
-    fn what_was_read_counts_and_uploads_are_unknown_where_a_path_tells_nothing() {
+    fn uploads_are_unknown_where_a_path_tells_nothing() {
         let list = Arc::new(Carried::default());
         assert_eq!(list.moved().up, Some(0));
         let listed = Listed::new(Arc::clone(&list), Arc::new(Silent));

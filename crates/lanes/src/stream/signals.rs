@@ -1,4 +1,4 @@
-//! What a connection's path tells beside the bytes that the program has read and written.
+//! Signals of a connection's path, beside the bytes that the program has read and written.
 
 use crate::dispatch::{Direction, Flow};
 
@@ -10,12 +10,12 @@ pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// How many of the bytes that were written the peer doesn't have as far as it has said. Without it uploads are not judged.
+    /// Returns how many of the written bytes the peer hasn't acknowledged. Without it uploads are not judged.
     fn unacknowledged(&self) -> Option<u64> {
         None
     }
 
-    /// How many segments were sent again so far. Without it `Counters::segments_resent` is 0.
+    /// Returns how many segments were sent again so far. Without it `Counters::segments_resent` is 0.
     fn resent(&self) -> Option<u64> {
         None
     }

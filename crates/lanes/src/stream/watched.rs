@@ -34,7 +34,7 @@ pub(crate) struct Progress {
     sends_bulk: AtomicBool,
     /// How many bytes have to have come before a read is woken up.
     low_water: AtomicU32,
-    /// What its path tells, while it is open.
+    /// The signals of its path, while it is open.
     signals: Mutex<Option<Arc<dyn PathSignals>>>,
     is_given_up: AtomicBool,
     given_up: Notify,
@@ -119,7 +119,7 @@ impl Progress {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
-    /// How many of the bytes that were written the peer has not acknowledged; `None` where its path doesn't tell.
+    /// Returns how many of the written bytes the peer has not acknowledged; `None` where its path doesn't tell.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
         // It isn't closed while this holds its signals.
         self.signals().as_ref()?.unacknowledged()

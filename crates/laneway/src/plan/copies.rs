@@ -20,7 +20,7 @@ impl Default for CopySizes {
 }
 
 impl CopySizes {
-    /// Whether an object of `size` bytes is copied, and its metadata changed, in parts.
+    /// Returns whether an object of `size` bytes is copied, and its metadata changed, in parts.
     pub(crate) fn is_large(self, size: u64, can: &Capabilities) -> bool {
         can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
     }

@@ -1,4 +1,4 @@
-//! How an upload is cut into parts, by the limits of its store.
+//! The cut of an upload into parts, by the limits of its store.
 
 use laneway_store::{PartRules, Store};
 

@@ -241,7 +241,7 @@ impl World {
         self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
-    /// Whether a request has the connection for itself.
+    /// Returns whether a request has the connection for itself.
     fn is_exclusive(&self, lane: LaneId) -> bool {
         self.connections[&lane].protocol.is_some_and(|protocol| !protocol.is_multiplexed())
     }

@@ -30,5 +30,5 @@ impl Socket {
     }
 }
 
-/// What is written may lie in the system's buffers for long, and nothing says how much does.
+/// Written bytes may lie in the system's buffers for long, and nothing says how many do.
 impl PathSignals for Socket {}

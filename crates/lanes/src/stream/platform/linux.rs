@@ -85,7 +85,7 @@ impl Socket {
         Self(tcp.as_raw_fd())
     }
 
-    /// What the peer has of that beyond a packet that was lost (RFC 2018), in full segments.
+    /// The full segments of that which the peer has beyond a lost packet (RFC 2018).
     fn beyond_a_gap(&self) -> u64 {
         let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
         info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * Calls of this class loader's: it begins them, and has a thread that hears of their ends. The thread is there while something is open.
  */
 final class Engine {
-  /** What the queue tells of, by the numbers that bindings/core/src/events.rs has. */
+  /** Kinds of events in the queue, by the numbers that bindings/core/src/events.rs has. */
   private static final int CALL_ENDED = 1;
 
   private static final int RANGE_CAME = 2;

@@ -221,7 +221,7 @@ public final class Laneway implements AutoCloseable {
       return with("kms_key", key);
     }
 
-    /** Whether S3 puts a key of the bucket between objects and the KMS key, which spares requests to KMS. */
+    /** Uses S3 bucket keys, which save requests to KMS. */
     public Builder kmsBucketKey(boolean enabled) {
       return with("kms_bucket_key", Boolean.toString(enabled));
     }

@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
  * <p>{@code Answer} below is {@link Packed}: a flag, and behind it what was asked for, or with the flag unset a failure.
  */
 final class Native {
-  // What is begun, by the numbers that bindings/core/src/verbs.rs has.
+  // Verbs, by the numbers that bindings/core/src/verbs.rs has.
   static final int HEAD = 1;
   static final int OPEN = 2;
   static final int GET = 3;

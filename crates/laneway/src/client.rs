@@ -17,7 +17,7 @@ use crate::running::{Purpose, Running};
 use crate::runtime::{Task, block_on, wait};
 use crate::settings::Settings;
 use crate::shared::Common;
-use crate::state::State;
+use crate::state::ClientState;
 use crate::worker::Worker;
 use crate::{
     CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RunManifest,
@@ -36,7 +36,7 @@ pub struct Client {
 struct Inner {
     engine: Engine,
     settings: Settings,
-    state: PerProcess<Mutex<Option<Arc<State>>>>,
+    state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
 /// A future under way, made by [`Client::spawn`]. Dropped, it ends where it waits: the future is dropped on the engine's thread, soon
@@ -59,12 +59,12 @@ impl Client {
     ///
     /// # Errors
     /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
-    pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
+    pub(crate) fn state(&self) -> Result<Arc<ClientState>, Error> {
         let mut state = self.inner.state.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = &*state {
             return Ok(Arc::clone(state));
         }
-        let started = Arc::new(State::start(&self.inner.engine, &self.inner.settings)?);
+        let started = Arc::new(ClientState::start(&self.inner.engine, &self.inner.settings)?);
         *state = Some(Arc::clone(&started));
         Ok(started)
     }

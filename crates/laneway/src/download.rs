@@ -24,7 +24,7 @@ use crate::{CopyRequest, Error, Op, moved};
 
 pub(crate) use range_writer::{Pinned, RangeWriter};
 pub(crate) use search::{Downloads, is_asked, one};
-pub(crate) use slice::Into;
+pub(crate) use slice::SliceTarget;
 
 /// What an item's download left behind.
 pub(crate) struct Fetched {

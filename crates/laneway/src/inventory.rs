@@ -21,7 +21,7 @@ use origin::{Opener, Origin};
 use rows::{Row, Rows};
 
 use crate::lines::LINE_MAX;
-use crate::state::State;
+use crate::state::ClientState;
 use crate::{Error, Location};
 
 /// Most objects that are handed on together.
@@ -61,7 +61,7 @@ impl Inventory {
     ///
     /// # Errors
     /// Where no thread can be started, or no store be had that it lies in. What can't be read comes in place of objects.
-    pub(crate) fn start(at: &Location, engine: &State, place: Place) -> Result<Self, Error> {
+    pub(crate) fn start(at: &Location, engine: &ClientState, place: Place) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let origin = Origin::of(at, |provider| engine.store(provider))?;
         let name = origin.name();

@@ -180,7 +180,7 @@ pub use list::{Entry, Listing};
 pub use location::Location;
 pub use manifest::{Manifest, RunCommand, RunManifest};
 pub use objects::{
-    AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, CreateBucket, Delete, DeleteMany,
+    AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, CopyObject, CreateBucket, Delete, DeleteMany,
     Download, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart, ObjectRanges, Open,
     Payload, Pending, PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer,
     Written,

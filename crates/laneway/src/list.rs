@@ -12,7 +12,7 @@ use crate::inventory::{Inventory, Place};
 use crate::listing::{InOrder, Order, folder_prefix, pages, pages_in, versions_of};
 use crate::location::url;
 use crate::pattern::Pattern;
-use crate::state::State;
+use crate::state::ClientState;
 use crate::{Error, Filter, ListRequest, Location};
 
 /// How many portions of entries, of a page at most, wait for a listing's reader before the listing does.
@@ -52,7 +52,10 @@ struct Coming {
 
 impl Listing {
     /// A listing, and the task that fills it.
-    pub(crate) fn new(engine: Arc<State>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(
+        engine: Arc<ClientState>,
+        request: ListRequest,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let (out, mut listing) = Self::begun(request.at.to_string());
         listing.filter = (request.filter.clone(), top_len(&request.at));
         let is_whole = Arc::clone(&listing.is_whole);
@@ -200,7 +203,7 @@ struct What {
     all_versions: bool,
 }
 
-async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
+async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only objects in a store can be listed").into());
     };

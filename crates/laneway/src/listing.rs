@@ -16,7 +16,7 @@ use crate::mapping::name_of_key;
 use crate::names_from::{NameList, Named, Reading};
 use crate::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
-use crate::state::State as Engine;
+use crate::state::ClientState;
 use crate::{Error, Filter, Location};
 
 /// An object that a source means.
@@ -63,7 +63,7 @@ pub(crate) struct Source {
     /// What of the prefix is meant, where a file says that instead of a listing.
     pub(crate) names: Option<(Location, Reading)>,
     /// What stands for its listing, and whose store it may lie in.
-    pub(crate) inventory: Option<(Location, Arc<Engine>)>,
+    pub(crate) inventory: Option<(Location, Arc<ClientState>)>,
 }
 
 /// All pages of a listing. Dropped, it ends the listing.
@@ -129,19 +129,22 @@ impl Source {
     /// Begins to look for the objects that the source means, and hands them on in this order.
     pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
         if let Some((names, reading)) = &self.names {
-            let state =
-                State::Given { names: NameList::start(names, *reading), prefix: folder_prefix(&self.key) };
+            let state = ListingState::Given {
+                names: NameList::start(names, *reading),
+                prefix: folder_prefix(&self.key),
+            };
             return Objects { source: self.clone(), state, scheme: store.scheme() };
         }
         if let Some((at, engine)) = &self.inventory {
             let (bucket, prefix) = (self.bucket.clone(), folder_prefix(&self.key));
             let prefix_len = prefix.len();
             let place = Place { provider: store.provider(), bucket, prefix };
-            let state = State::Inventory { inventory: Inventory::start(at, engine, place), prefix_len };
+            let state =
+                ListingState::Inventory { inventory: Inventory::start(at, engine, place), prefix_len };
             return Objects { source: self.clone(), state, scheme: store.scheme() };
         }
         if !self.is_listed() {
-            return Objects { source: self.clone(), state: State::Named, scheme: store.scheme() };
+            return Objects { source: self.clone(), state: ListingState::Named, scheme: store.scheme() };
         }
         let pattern = self.pattern();
         let prefix = match &pattern {
@@ -165,7 +168,7 @@ impl Source {
             prefix_len: if pattern_is_none { folder_prefix(&self.key).len() } else { prefix.len() },
             is_empty: true,
         };
-        Objects { source: self.clone(), state: State::Listed(listed), scheme: store.scheme() }
+        Objects { source: self.clone(), state: ListingState::Listed(listed), scheme: store.scheme() }
     }
 
     fn pattern(&self) -> Option<Pattern> {
@@ -212,11 +215,11 @@ impl Source {
 /// The objects that a source means, page by page.
 pub(crate) struct Objects {
     source: Source,
-    state: State,
+    state: ListingState,
     scheme: &'static str,
 }
 
-enum State {
+enum ListingState {
     Named,
     Listed(Matched),
     Given { names: Result<NameList, Error>, prefix: String },
@@ -240,7 +243,7 @@ impl Objects {
     /// What the listing says, or that nothing lies under a prefix.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SourceObject>>, Error> {
         let Self { source, state, scheme } = self;
-        if let State::Listed(listed) = state {
+        if let ListingState::Listed(listed) = state {
             while let Some(arrived) = listed.listing.next().await {
                 let (pattern, prefix_len) = (&listed.pattern, listed.prefix_len);
                 let objects = arrived?.objects.into_iter().filter_map(|meta| match pattern {
@@ -255,7 +258,7 @@ impl Objects {
                 }
             }
         }
-        if let State::Given { names, prefix } = state {
+        if let ListingState::Given { names, prefix } = state {
             let next = match names {
                 Ok(names) => names.next().await,
                 Err(error) => Err(error.again(source.bucket.clone())),
@@ -270,11 +273,11 @@ impl Objects {
             };
             let objects = next.map(|batch| batch.map(|batch| batch.into_iter().map(named).collect()));
             if ended {
-                *state = State::Ended;
+                *state = ListingState::Ended;
             }
             return objects;
         }
-        if let State::Inventory { inventory, prefix_len } = state {
+        if let ListingState::Inventory { inventory, prefix_len } = state {
             let next = match inventory {
                 Ok(inventory) => inventory.next().await,
                 Err(error) => Err(error.again(source.bucket.clone())),
@@ -285,17 +288,17 @@ impl Objects {
             };
             let objects = next.map(|batch| batch.map(listed));
             if ended {
-                *state = State::Ended;
+                *state = ListingState::Ended;
             }
             return objects;
         }
         let is_unanswered = match state {
-            State::Named => true,
-            State::Given { .. } | State::Inventory { .. } => false,
-            State::Listed(listed) => listed.is_empty && !source.key.is_empty(),
-            State::Ended => false,
+            ListingState::Named => true,
+            ListingState::Given { .. } | ListingState::Inventory { .. } => false,
+            ListingState::Listed(listed) => listed.is_empty && !source.key.is_empty(),
+            ListingState::Ended => false,
         };
-        *state = State::Ended;
+        *state = ListingState::Ended;
         if !is_unanswered {
             return Ok(None);
         }

@@ -31,7 +31,7 @@ pub use bucket::Bucket;
 pub use call::Pending;
 #[cfg(feature = "fuzzing")]
 pub use columns::fuzzing::parquet_footer;
-pub use copy::Copy;
+pub use copy::CopyObject;
 pub use create_bucket::CreateBucket;
 pub use delete::{Delete, DeleteMany};
 pub use get::{Download, Get};

@@ -12,7 +12,7 @@ use crate::job::{Cancel, Canceller, JobEnds};
 use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
 use crate::remarks::Remarks;
 use crate::shared::Common;
-use crate::state::State as Engine;
+use crate::state::ClientState;
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
@@ -30,7 +30,7 @@ const DONE_BEFORE: &str = "it is done, according to the manifest";
 /// What the parts of a job share.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: Arc<ClientState>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
     purpose: Purpose,
@@ -88,14 +88,14 @@ pub(crate) struct Begun {
     /// future.
     pub(crate) attempts: u32,
     /// In which state its source was found; told only where a manifest is written.
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<SourceState>,
     /// Where it was named, as `FILE:LINE`, if that was in a file.
     pub(crate) line: Option<Box<str>>,
 }
 
 /// A state of a source, by what a walk or a listing tells of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct State {
+pub(crate) struct SourceState {
     text: String,
     size: u64,
 }
@@ -127,7 +127,12 @@ impl Made {
 
 impl Running {
     /// A job in which every item is about what is `common`.
-    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, purpose: Purpose, common: Common) -> Arc<Self> {
+    pub(crate) fn new(
+        engine: Arc<ClientState>,
+        ends: JobEnds,
+        purpose: Purpose,
+        common: Common,
+    ) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
         let (outcomes, started) = (Outcomes::default(), Instant::now());
@@ -226,17 +231,17 @@ impl Running {
     }
 
     /// The state of an object as a listing shows it, where a manifest asks for it.
-    pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<State> {
+    pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
-        Some(State { text: version?.to_string(), size })
+        Some(SourceState { text: version?.to_string(), size })
     }
 
     /// The state of a file as a walk finds it, where a manifest asks for it.
-    pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<State> {
+    pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
         // A file from before 1970 is sent again.
         let since = modified?.duration_since(UNIX_EPOCH).ok()?;
-        Some(State { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
+        Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
     }
 
     /// An item that a manifest says is done, of the source as it is now. A sync looks at its destination instead, and what is to be
@@ -244,7 +249,7 @@ impl Running {
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
-        let State { text, size } = begun.state.as_ref()?;
+        let SourceState { text, size } = begun.state.as_ref()?;
         let is_done = manifest.has_done((&begun.source, begun.destination.as_deref()), (text, *size));
         is_done.then_some(begun)
     }

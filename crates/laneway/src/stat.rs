@@ -8,7 +8,7 @@ use laneway_store::ObjectMeta;
 use tokio::sync::mpsc;
 
 use crate::fork::OfProcess;
-use crate::state::State;
+use crate::state::ClientState;
 use crate::{Error, Location};
 
 /// Objects that are asked for at once.
@@ -25,7 +25,10 @@ pub struct Stats {
 
 impl Stats {
     /// The answers, and the task that brings them.
-    pub(crate) fn new(engine: Arc<State>, places: Vec<Location>) -> (Self, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(
+        engine: Arc<ClientState>,
+        places: Vec<Location>,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let (out, stats) = Self::begun(places.clone());
         let fill = async move {
             let asked = places.into_iter().map(|at| stat(Arc::clone(&engine), at));
@@ -88,7 +91,7 @@ fn taken(
 ///
 /// # Errors
 /// What the store says; `ErrorKind::Usage` for what names no object.
-pub(crate) async fn stat(engine: Arc<State>, at: Location) -> Result<ObjectMeta, Error> {
+pub(crate) async fn stat(engine: Arc<ClientState>, at: Location) -> Result<ObjectMeta, Error> {
     let Some((provider, id)) = at.as_object() else {
         return Err(Error::usage(at.to_string(), "names no object in a store"));
     };

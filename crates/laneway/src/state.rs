@@ -16,7 +16,7 @@ use crate::{Engine, Error};
 
 /// The engine at work, and the stores of a client.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ClientState {
     pub(crate) lanes: Lanes,
     pub(crate) files: Files,
     /// Threads that the machine runs at once.
@@ -37,7 +37,7 @@ struct Slot {
     has_uploaded: AtomicBool,
 }
 
-impl State {
+impl ClientState {
     /// Starts the engine where it isn't at work. Nothing is dialled yet, and no store looked up.
     ///
     /// # Errors

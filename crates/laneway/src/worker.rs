@@ -6,12 +6,12 @@ use laneway_lanes::{Tally, tally};
 
 use crate::Error;
 use crate::runtime::Task;
-use crate::state::State;
+use crate::state::ClientState;
 
 /// The engine's thread for work, as one client uses it: what runs there is counted in the client's tally, if it has one.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<ClientState>,
     pub(crate) tally: Option<Tally>,
 }
 

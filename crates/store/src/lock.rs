@@ -6,6 +6,7 @@ use crate::timestamp::rfc3339;
 
 /// Until when, and how strictly, an object is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Retention {
     /// How strictly.
     pub mode: RetentionMode,
@@ -14,6 +15,11 @@ pub struct Retention {
 }
 
 impl Retention {
+    /// A retention of this mode until this time.
+    pub const fn new(mode: RetentionMode, until: SystemTime) -> Self {
+        Self { mode, until }
+    }
+
     /// Reads a time (`2027-01-31T12:00:00Z`) or a day, which begins at midnight UTC.
     pub fn time(text: &str) -> Option<SystemTime> {
         let is_day = text.len() == "2027-01-31".len();
@@ -23,6 +29,7 @@ impl Retention {
 
 /// How strictly an object is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RetentionMode {
     /// Who has a permission of its own may shorten it: S3's `GOVERNANCE`, GCS's `Unlocked`.
     Governance,

@@ -47,6 +47,30 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
+    /// Takes each field that `self` leaves empty from `before`. Metadata and tags are joined; for a name in both, the value of `self` holds.
+    #[must_use]
+    pub fn or(self, before: Self) -> Self {
+        let join = |mut names: BTreeMap<_, _>, over| {
+            names.extend(over);
+            names
+        };
+        Self {
+            content_type: self.content_type.or(before.content_type),
+            content_encoding: self.content_encoding.or(before.content_encoding),
+            cache_control: self.cache_control.or(before.cache_control),
+            content_disposition: self.content_disposition.or(before.content_disposition),
+            content_language: self.content_language.or(before.content_language),
+            storage_class: self.storage_class.or(before.storage_class),
+            metadata: join(before.metadata, self.metadata),
+            condition: if self.condition.is_none() { before.condition } else { self.condition },
+            kms_key: self.kms_key.or(before.kms_key),
+            acl: self.acl.or(before.acl),
+            tags: join(before.tags, self.tags),
+            retention: self.retention.or(before.retention),
+            legal_hold: self.legal_hold || before.legal_hold,
+        }
+    }
+
     /// Sets [`content_type`](field@Self::content_type).
     #[must_use]
     pub fn content_type(mut self, value: impl Into<String>) -> Self {
@@ -331,6 +355,15 @@ mod tests {
         assert_eq!(merged.content_type.as_deref(), Some("new/type"));
         assert_eq!(merged.cache_control.as_deref(), Some("no-store"));
         assert_eq!(Some(merged.metadata), source.metadata);
+    }
+
+    #[test]
+    fn options_keep_what_was_set_before_where_they_are_empty() {
+        let before = PutOptions::default().content_type("old/type").metadata("a", "1").metadata("b", "1");
+        let options = PutOptions::default().cache_control("no-store").metadata("b", "2").or(before);
+        assert_eq!(options.content_type.as_deref(), Some("old/type"));
+        assert_eq!(options.cache_control.as_deref(), Some("no-store"));
+        assert_eq!(options.metadata, [("a".into(), "1".into()), ("b".into(), "2".into())].into());
     }
 
     #[test]

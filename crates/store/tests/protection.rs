@@ -223,7 +223,7 @@ fn in_an_hour() -> std::time::SystemTime {
 
 #[test]
 fn locks_and_holds_are_asked_for_and_shown() {
-    let retention = Retention { mode: RetentionMode::Compliance, until: in_an_hour() };
+    let retention = Retention::new(RetentionMode::Compliance, in_an_hour());
     let options = plain().retention(retention).legal_hold(true).acl("private");
     for provider in BOTH {
         let endpoint = Endpoint::start(Wire::Plain);

@@ -229,7 +229,7 @@ mod tests {
         meta.bucket_key = true;
         meta.tags = Some(2);
         let until = laneway::Retention::time("2027-01-31").expect("a time");
-        meta.retention = Some(laneway::Retention { mode: laneway::RetentionMode::Compliance, until });
+        meta.retention = Some(laneway::Retention::new(laneway::RetentionMode::Compliance, until));
         meta.legal_hold = true;
         meta.archived = true;
         meta.restore = Some("ongoing-request=\"true\"".into());

@@ -215,7 +215,7 @@ impl NewObjects {
 impl Protection {
     fn put(self) -> PutOptions {
         let mut put = PutOptions::default().legal_hold(self.legal_hold);
-        put.retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention { mode, until });
+        put.retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention::new(mode, until));
         put.acl = self.acl;
         put.tags = self.tags.into_iter().collect();
         put

@@ -11,7 +11,7 @@ use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
 use super::{Ends, Item, tags};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
-use crate::download::{Into, Pinned, RangeWriter};
+use crate::download::{Pinned, RangeWriter, SliceTarget};
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
@@ -161,7 +161,7 @@ struct StoreInput<'a> {
 
 impl StoreInput<'_> {
     async fn slice(&self, start: u64, end: u64, wanted: Wanted) -> Result<(Run, Vec<u8>), Error> {
-        let into = Into::Memory(Vec::with_capacity((end - start) as usize));
+        let into = SliceTarget::Memory(Vec::with_capacity((end - start) as usize));
         let writer =
             RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
         writer.bring(&self.ends.from, &self.item.from.id).await?;

@@ -16,7 +16,7 @@ use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, 
 use tokio::sync::{mpsc, oneshot};
 
 use super::range_writer::{Output, Pinned, RangeWriter};
-use super::slice::Into;
+use super::slice::SliceTarget;
 use super::{Fetched, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
@@ -315,7 +315,7 @@ impl InOrder<'_> {
                 biased;
                 held = ready(&mut reserving), if reserving.is_some() => {
                     reserving = None;
-                    let into = Into::Memory(Vec::with_capacity((end - next) as usize));
+                    let into = SliceTarget::Memory(Vec::with_capacity((end - next) as usize));
                     let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
                     ahead.push_back(Box::pin(async move {
                         writer.bring(store, id).await?;

@@ -10,7 +10,7 @@ use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 use super::Fetched;
 use super::opening::{Opened, Opening};
 use super::range_writer::{Pinned, RangeWriter};
-use super::slice::Into;
+use super::slice::SliceTarget;
 use super::sliced::{Destination, Rest, Unfinished, keep};
 use super::verify::store_small;
 use crate::checksum::{Crc, Wanted};
@@ -162,7 +162,7 @@ impl Rest<'_> {
                 have..meta.size,
                 Pinned::of(meta),
                 Wanted::default(),
-                Into::Memory(rest),
+                SliceTarget::Memory(rest),
                 progress,
             );
             self.pinned(meta)?;

@@ -224,7 +224,7 @@ fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
 mod tests {
     use laneway_store::ObjectId;
 
-    use super::super::Into;
+    use super::super::SliceTarget;
     use super::*;
     use crate::checksum::{Run, Wanted};
 
@@ -238,7 +238,7 @@ mod tests {
 
     fn writer() -> Arc<RangeWriter> {
         let pinned = Pinned::of(&meta(10, 1));
-        RangeWriter::new(2..8, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default())
+        RangeWriter::new(2..8, pinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
         let unpinned = Pinned { size: 10, version: None };
         let unpinned =
-            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
+            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default());
         assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
@@ -318,8 +318,13 @@ mod tests {
     fn a_slice_that_is_split_stops_where_the_other_begins() {
         let size = 6 << 20;
         let pinned = Pinned::of(&meta(size, 1));
-        let writer =
-            RangeWriter::new(0..size, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
+        let writer = RangeWriter::new(
+            0..size,
+            pinned,
+            Wanted::CRC32C,
+            SliceTarget::Memory(Vec::new()),
+            Arc::default(),
+        );
         let mut sink = writer.sink();
         sink.begin(&meta(size, 1), 0..size).unwrap();
         assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);

@@ -20,7 +20,7 @@ const FRUITLESS_MAX: u32 = 3;
 
 /// Where the bytes of a slice go.
 #[derive(Debug)]
-pub(crate) enum Into {
+pub(crate) enum SliceTarget {
     /// To their place in a file.
     File(Arc<Staged>),
     /// To memory, which the caller has reserved.
@@ -32,12 +32,12 @@ pub(crate) enum Into {
 pub(crate) struct Slice {
     end: u64,
     claims: Claims,
-    into: Into,
+    into: SliceTarget,
 }
 
 impl Output for Slice {
     fn route(&self, at: u64) -> Route {
-        let is_small = matches!(self.into, Into::Memory(_)) && self.end - at <= SMALL_DOWNLOAD_MAX;
+        let is_small = matches!(self.into, SliceTarget::Memory(_)) && self.end - at <= SMALL_DOWNLOAD_MAX;
         if is_small { Route::Stay } else { Route::Freight }
     }
 
@@ -49,11 +49,11 @@ impl Output for Slice {
         let take = (bytes.len() as u64).min(self.end - at);
         let own = &bytes[..take as usize];
         match &mut self.into {
-            Into::File(staged) => {
+            SliceTarget::File(staged) => {
                 staged.write_at(own, at)?;
                 self.claims.update(own, Some(staged));
             }
-            Into::Memory(memory) => {
+            SliceTarget::Memory(memory) => {
                 memory.extend_from_slice(own);
                 self.claims.update(own, None);
             }
@@ -68,7 +68,7 @@ impl RangeWriter<Slice> {
         range: Range<u64>,
         of: Pinned,
         wanted: Wanted,
-        into: Into,
+        into: SliceTarget,
         progress: Arc<Progress>,
     ) -> Arc<Self> {
         let slice = Slice { end: range.end, claims: Claims::new(range.start, wanted), into };
@@ -88,8 +88,8 @@ impl RangeWriter<Slice> {
     /// What was written: the checksums, and the bytes if they went to memory.
     pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
-            Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
-            Into::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),
+            SliceTarget::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
+            SliceTarget::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),
         })
     }
 }

@@ -15,7 +15,7 @@ use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 use super::Fetched;
 use super::opening::{Opened, Opening};
 use super::range_writer::{Pinned, RangeWriter};
-use super::slice::Into;
+use super::slice::SliceTarget;
 use super::verify::verify_file;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
@@ -171,7 +171,7 @@ impl Rest<'_> {
         let mut is_opening = opening.is_some();
         let (job, store, id) = (self.job, self.store, self.id);
         let writer = |range: Range<u64>, pinned: Pinned| {
-            let into = Into::File(Arc::clone(&large.staged));
+            let into = SliceTarget::File(Arc::clone(&large.staged));
             RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
         };
         let bring = |start: u64, writer: Arc<RangeWriter>| async move {

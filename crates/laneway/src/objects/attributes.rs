@@ -10,14 +10,9 @@ macro_rules! describable {
                 self
             }
 
-            /// Everything else that a new object can be told, of which a `content_type` and a condition given before are kept
-            /// where `options` has none.
+            /// Describes the new object. A field that `options` leaves empty keeps what was set before, and metadata and tags are added.
             pub fn options(mut self, options: ::laneway_store::PutOptions) -> Self {
-                let before = ::std::mem::replace(&mut self.options, options);
-                if self.options.condition.is_none() {
-                    self.options.condition = before.condition;
-                }
-                self.options.content_type = self.options.content_type.take().or(before.content_type);
+                self.options = options.or(self.options);
                 self
             }
 

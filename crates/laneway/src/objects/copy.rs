@@ -11,7 +11,7 @@ use crate::{Bucket, Error, Written};
 /// Copies an object; made by [`Bucket::copy`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
-pub struct Copy {
+pub struct CopyObject {
     pub(super) bucket: Bucket,
     pub(super) deadline: Option<Duration>,
     from: String,
@@ -38,7 +38,7 @@ impl Bucket {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn copy(&self, from: &str, to: &str) -> Copy {
+    pub fn copy(&self, from: &str, to: &str) -> CopyObject {
         self.copied(from, to, false)
     }
 
@@ -59,21 +59,21 @@ impl Bucket {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rename(&self, from: &str, to: &str) -> Copy {
+    pub fn rename(&self, from: &str, to: &str) -> CopyObject {
         self.copied(from, to, true)
     }
 
-    fn copied(&self, from: &str, to: &str, is_move: bool) -> Copy {
+    fn copied(&self, from: &str, to: &str, is_move: bool) -> CopyObject {
         let (to, options) = ((self.clone(), to.to_owned()), PutOptions::default());
-        Copy { bucket: self.clone(), deadline: None, from: from.to_owned(), to, options, is_move }
+        CopyObject { bucket: self.clone(), deadline: None, from: from.to_owned(), to, options, is_move }
     }
 }
 
-callable!(Copy, Written);
-conditional!(Copy);
-describable!(Copy);
+callable!(CopyObject, Written);
+conditional!(CopyObject);
+describable!(CopyObject);
 
-impl Copy {
+impl CopyObject {
     /// Into another bucket, with its prefix. Where that is another provider's, the bytes pass through this machine.
     pub fn into(mut self, bucket: &Bucket) -> Self {
         self.to.0 = bucket.clone();

@@ -11,7 +11,7 @@ use super::{JsonCall, conditions};
 use crate::habits::Habits;
 use crate::objects::Object;
 use crate::objects::glob::Glob;
-use crate::objects::listing::{From, Order, Query};
+use crate::objects::listing::{Cursor, Order, Query};
 
 /// Most entries on a page, as at GCS.
 const ENTRIES_MAX: u64 = 1000;
@@ -49,10 +49,10 @@ impl Serialize for Items<'_> {
 pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let value = |name| call.query.value(name).filter(|value| !value.is_empty());
     let from = match (value("pageToken"), value("startOffset")) {
-        (Some(token), _) => From::from_token(token)
+        (Some(token), _) => Cursor::from_token(token)
             .ok_or_else(|| Problem::invalid(format!("Invalid page token: '{token}'")))?,
-        (None, Some(offset)) => From::At(offset.to_owned()),
-        (None, None) => From::Start,
+        (None, Some(offset)) => Cursor::At(offset.to_owned()),
+        (None, None) => Cursor::Start,
     };
     let delimiter = value("delimiter").unwrap_or_default();
     let glob = match value("matchGlob") {

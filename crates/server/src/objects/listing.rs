@@ -13,7 +13,7 @@ pub(crate) struct Query {
     pub(crate) prefix: String,
     /// Empty is none.
     pub(crate) delimiter: String,
-    pub(crate) from: From,
+    pub(crate) from: Cursor,
     /// Exclusive; keys from here on are left out.
     pub(crate) end: Option<String>,
     /// Objects and prefixes together.
@@ -26,7 +26,7 @@ pub(crate) struct Query {
 
 /// Where a page begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum Cursor {
     #[default]
     Start,
     /// GCS `startOffset`.
@@ -54,33 +54,33 @@ pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) prefixes: Vec<String>,
     /// Where the next page begins, if there is one.
-    pub(crate) next: Option<From>,
+    pub(crate) next: Option<Cursor>,
 }
 
-impl From {
+impl Cursor {
     /// Written into continuation tokens, before they are wrapped in base64.
     pub(crate) fn to_token(&self) -> String {
         let (kind, key) = match self {
-            From::Start => ("s", ""),
-            From::At(key) => ("i", key.as_str()),
-            From::After(key) => ("a", key.as_str()),
-            From::AfterPrefix(prefix) => ("p", prefix.as_str()),
-            From::AfterVersion(key, generation) => (&*format!("v{generation}#"), key.as_str()),
+            Cursor::Start => ("s", ""),
+            Cursor::At(key) => ("i", key.as_str()),
+            Cursor::After(key) => ("a", key.as_str()),
+            Cursor::AfterPrefix(prefix) => ("p", prefix.as_str()),
+            Cursor::AfterVersion(key, generation) => (&*format!("v{generation}#"), key.as_str()),
         };
         crate::checksum::base64(format!("{kind}{key}").as_bytes())
     }
 
-    pub(crate) fn from_token(token: &str) -> Option<From> {
+    pub(crate) fn from_token(token: &str) -> Option<Cursor> {
         let text = String::from_utf8(crate::checksum::from_base64(token)?).ok()?;
         let key = text.get(1..)?.to_owned();
         match text.as_bytes().first()? {
-            b's' => Some(From::Start),
-            b'i' => Some(From::At(key)),
-            b'a' => Some(From::After(key)),
-            b'p' => Some(From::AfterPrefix(key)),
+            b's' => Some(Cursor::Start),
+            b'i' => Some(Cursor::At(key)),
+            b'a' => Some(Cursor::After(key)),
+            b'p' => Some(Cursor::AfterPrefix(key)),
             b'v' => {
                 let (generation, key) = key.split_once('#')?;
-                Some(From::AfterVersion(key.to_owned(), generation.parse().ok()?))
+                Some(Cursor::AfterVersion(key.to_owned(), generation.parse().ok()?))
             }
             _ => None,
         }
@@ -88,11 +88,11 @@ impl From {
 
     fn bound(&self) -> Bound<Vec<u8>> {
         match self {
-            From::Start => Bound::Unbounded,
-            From::At(key) => Bound::Included(key.as_bytes().to_vec()),
-            From::After(key) => Bound::Excluded(key.as_bytes().to_vec()),
-            From::AfterVersion(key, _) => Bound::Included(key.as_bytes().to_vec()),
-            From::AfterPrefix(prefix) => match successor(prefix) {
+            Cursor::Start => Bound::Unbounded,
+            Cursor::At(key) => Bound::Included(key.as_bytes().to_vec()),
+            Cursor::After(key) => Bound::Excluded(key.as_bytes().to_vec()),
+            Cursor::AfterVersion(key, _) => Bound::Included(key.as_bytes().to_vec()),
+            Cursor::AfterPrefix(prefix) => match successor(prefix) {
                 Some(next) => Bound::Included(next),
                 None => Bound::Unbounded,
             },
@@ -142,12 +142,12 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
                 if is_itself && query.include_trailing_delimiter {
                     page.objects.push(object.clone());
                 }
-                last = From::AfterPrefix(common.to_owned());
+                last = Cursor::AfterPrefix(common.to_owned());
                 skip_to = successor(common);
                 page.prefixes.push(common.to_owned());
                 break;
             }
-            last = From::After(object.key.clone());
+            last = Cursor::After(object.key.clone());
             page.objects.push(object.clone());
         }
         match skip_to {
@@ -190,7 +190,7 @@ pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page
         let mut versions: Vec<_> = all
             .filter(|version| order == Order::NewestFirst || !version.standing.is_delete_marker)
             .filter(|version| match &query.from {
-                From::AfterVersion(of, generation) if of.as_bytes() == &**key => match order {
+                Cursor::AfterVersion(of, generation) if of.as_bytes() == &**key => match order {
                     Order::NewestFirst => version.generation < *generation,
                     Order::OldestFirst => version.generation > *generation,
                 },
@@ -216,7 +216,7 @@ pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page
             if common.len() == first.key.len() && query.include_trailing_delimiter {
                 page.objects.extend(versions.iter().map(|version| Arc::clone(version)));
             }
-            last = From::AfterPrefix(common.to_owned());
+            last = Cursor::AfterPrefix(common.to_owned());
             let Some(behind) = successor(common) else { return page };
             page.prefixes.push(common.to_owned());
             at = Bound::Included(behind);
@@ -227,7 +227,7 @@ pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page
                 page.next = (query.max > 0).then_some(last);
                 return page;
             }
-            last = From::AfterVersion(version.key.clone(), version.generation);
+            last = Cursor::AfterVersion(version.key.clone(), version.generation);
             page.objects.push(version.clone());
         }
         at = next;
@@ -294,7 +294,7 @@ mod tests {
             seen.extend(found.objects.iter().map(|object| object.key.clone()));
             seen.extend(found.prefixes.clone());
             match found.next {
-                Some(next) => query.from = From::from_token(&next.to_token()).unwrap(),
+                Some(next) => query.from = Cursor::from_token(&next.to_token()).unwrap(),
                 None => break,
             }
         }
@@ -304,16 +304,16 @@ mod tests {
     #[test]
     fn offsets_bound_the_listing() {
         let index = index(&["a", "b", "c", "d"]);
-        let middle = Query { from: From::At("b".to_owned()), end: Some("d".to_owned()), ..query("", "") };
+        let middle = Query { from: Cursor::At("b".to_owned()), end: Some("d".to_owned()), ..query("", "") };
         assert_eq!(keys(&page(&index, &middle)), ["b", "c"]);
-        let after = Query { from: From::After("b".to_owned()), ..query("", "") };
+        let after = Query { from: Cursor::After("b".to_owned()), ..query("", "") };
         assert_eq!(keys(&page(&index, &after)), ["c", "d"]);
     }
 
     #[test]
     fn starting_inside_a_common_prefix_still_shows_it() {
         let index = index(&["a/1", "a/2", "b"]);
-        let inside = Query { from: From::After("a/1".to_owned()), ..query("", "/") };
+        let inside = Query { from: Cursor::After("a/1".to_owned()), ..query("", "/") };
         assert_eq!(page(&index, &inside).prefixes, ["a/"]);
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let folded = page(&index, &Query { glob: glob.clone(), ..query("", "/") });
         assert_eq!((keys(&folded), &*folded.prefixes), (vec!["a.txt", "g.txt"], &["b/".to_owned()][..]));
         let first = page(&index, &Query { glob, max: 1, ..query("", "") });
-        assert_eq!((keys(&first), &first.next), (vec!["a.txt"], &Some(From::After("a.txt".to_owned()))));
+        assert_eq!((keys(&first), &first.next), (vec!["a.txt"], &Some(Cursor::After("a.txt".to_owned()))));
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
                     seen.extend(found.objects.iter().map(|object| (object.key.clone(), object.generation)));
                     prefixes.extend(found.prefixes);
                     match found.next {
-                        Some(next) => query.from = From::from_token(&next.to_token()).unwrap(),
+                        Some(next) => query.from = Cursor::from_token(&next.to_token()).unwrap(),
                         None => break,
                     }
                 }

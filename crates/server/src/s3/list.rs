@@ -6,7 +6,7 @@ use s3s::{S3Result, s3_error};
 
 use super::directory::is_directory;
 use super::{Dialect, archive, checksums, refusal, timestamp};
-use crate::objects::listing::{From as Start, Page, Query};
+use crate::objects::listing::{Cursor, Page, Query};
 use crate::objects::now_us;
 
 /// Most entries on a page.
@@ -27,7 +27,7 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     let next = page.next.take();
     let (contents, common_prefixes) = write.entries(page);
     let next_marker = match &next {
-        Some(Start::After(key) | Start::AfterPrefix(key)) => Some(write.text(key)),
+        Some(Cursor::After(key) | Cursor::AfterPrefix(key)) => Some(write.text(key)),
         _ => None,
     };
     Ok(ListObjectsOutput {
@@ -47,10 +47,10 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
 
 pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
     let start = match (input.continuation_token.as_deref(), input.start_after.as_deref()) {
-        (Some(token), _) => Start::from_token(token)
+        (Some(token), _) => Cursor::from_token(token)
             .ok_or_else(|| s3_error!(InvalidArgument, "The continuation token provided is incorrect"))?,
-        (None, None | Some("")) => Start::Start,
-        (None, Some(key)) => Start::After(key.to_owned()),
+        (None, None | Some("")) => Cursor::Start,
+        (None, Some(key)) => Cursor::After(key.to_owned()),
     };
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
@@ -85,20 +85,20 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
 
 /// Where a page begins behind a marker. One that is a common prefix, as a page before may have ended with, passes over
 /// what is under it.
-pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Start {
+pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Cursor {
     match delimiter {
-        _ if marker.is_empty() => Start::Start,
+        _ if marker.is_empty() => Cursor::Start,
         Some(delimiter) if !delimiter.is_empty() && marker.ends_with(delimiter) => {
-            Start::AfterPrefix(marker.into())
+            Cursor::AfterPrefix(marker.into())
         }
-        _ => Start::After(marker.into()),
+        _ => Cursor::After(marker.into()),
     }
 }
 
 pub(super) fn query(
     prefix: Option<&str>,
     delimiter: Option<&str>,
-    from: Start,
+    from: Cursor,
     max_keys: Option<i32>,
 ) -> S3Result<Query> {
     let max = max_keys.unwrap_or(KEYS_MAX).min(KEYS_MAX);

@@ -14,7 +14,7 @@ use super::list::Writing;
 use super::{Dialect, checksums, list, refusal};
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
-use crate::objects::listing::{From as Start, Order, Page};
+use crate::objects::listing::{Cursor, Order, Page};
 use crate::objects::versions::Which;
 use crate::objects::{Object, Refused, Versioning};
 
@@ -101,7 +101,7 @@ pub(super) fn list(
     let key_marker = input.key_marker.as_deref().unwrap_or_default();
     let version_marker = input.version_id_marker.as_deref().unwrap_or_default();
     let start = match (key_marker, version_marker) {
-        ("", "") => Start::Start,
+        ("", "") => Cursor::Start,
         ("", _) => {
             return Err(s3_error!(
                 InvalidArgument,
@@ -110,7 +110,7 @@ pub(super) fn list(
         }
         (key, "") => list::behind(key, input.delimiter.as_deref()),
         (key, id) => match list::behind(key, input.delimiter.as_deref()) {
-            prefix @ Start::AfterPrefix(_) => prefix,
+            prefix @ Cursor::AfterPrefix(_) => prefix,
             _ => after(dialect, &input.bucket, key, id)?,
         },
     };
@@ -123,7 +123,7 @@ pub(super) fn list(
 }
 
 /// Where a listing goes on behind a version of a key.
-fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Start> {
+fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Cursor> {
     let generation = match asked(Some(id))? {
         Which::Generation(generation) => Some(generation),
         Which::Live | Which::Null => match dialect.objects.find_version(bucket, key, Which::Null) {
@@ -133,8 +133,8 @@ fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Start
         },
     };
     Ok(match generation {
-        Some(generation) => Start::AfterVersion(key.to_owned(), generation),
-        None => Start::After(key.to_owned()),
+        Some(generation) => Cursor::AfterVersion(key.to_owned(), generation),
+        None => Cursor::After(key.to_owned()),
     })
 }
 
@@ -164,12 +164,12 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
     element(&mut out, "VersionIdMarker", &escape(input.version_id_marker.as_deref().unwrap_or_default()));
     if let Some(next) = &page.next {
         let (key, id) = match next {
-            Start::AfterVersion(key, generation) => {
+            Cursor::AfterVersion(key, generation) => {
                 let of = |object: &&Arc<Object>| object.key == *key && object.generation == *generation;
                 (key.as_str(), page.objects.iter().rev().find(of).map(|object| id(object)))
             }
-            Start::After(key) | Start::AfterPrefix(key) | Start::At(key) => (key.as_str(), None),
-            Start::Start => ("", None),
+            Cursor::After(key) | Cursor::AfterPrefix(key) | Cursor::At(key) => (key.as_str(), None),
+            Cursor::Start => ("", None),
         };
         element(&mut out, "NextKeyMarker", &text(key));
         if let Some(id) = id {

@@ -191,7 +191,7 @@ fn what_an_answer_does_not_tell_is_not_said_to_be_nothing() {
         let bucket = bucket(&stage, "");
         bucket.put("plain", "x").call().unwrap();
         let options = PutOptions::default().cache_control("no-store");
-        bucket.put("described", "x").options(options).metadata("author", "me").call().unwrap();
+        bucket.put("described", "x").metadata("author", "me").options(options).call().unwrap();
         let metadata = |author: Option<&str>| {
             Some(author.map(|author| ("author".to_owned(), author.to_owned())).into_iter().collect())
         };

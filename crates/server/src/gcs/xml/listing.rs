@@ -2,7 +2,7 @@
 
 use super::{Answer, Document, Problem, XmlCall, conditions, quoted};
 use crate::gcs::resource::rfc3339;
-use crate::objects::listing::{From, Query};
+use crate::objects::listing::{Cursor, Query};
 
 pub(super) fn buckets(call: &XmlCall<'_>) -> Answer {
     let mut document = Document::open("ListAllMyBucketsResult");
@@ -21,11 +21,11 @@ pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
     let second = value("list-type") == Some("2");
     let from = match value("continuation-token") {
         Some(token) => {
-            From::from_token(token).ok_or_else(|| Problem::invalid("Invalid continuation-token"))?
+            Cursor::from_token(token).ok_or_else(|| Problem::invalid("Invalid continuation-token"))?
         }
         None => match value("marker").or(value("start-after")) {
-            Some(key) => From::After(key.to_owned()),
-            None => From::Start,
+            Some(key) => Cursor::After(key.to_owned()),
+            None => Cursor::Start,
         },
     };
     let query = Query {
@@ -45,7 +45,7 @@ pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
     document.element("IsTruncated", if page.next.is_some() { "true" } else { "false" });
     match &page.next {
         Some(next) if second => document.element("NextContinuationToken", &next.to_token()),
-        Some(From::After(key) | From::AfterPrefix(key)) => document.element("NextMarker", key),
+        Some(Cursor::After(key) | Cursor::AfterPrefix(key)) => document.element("NextMarker", key),
         _ => {}
     }
     for object in &page.objects {

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_heads_that_are_refused_without_a_word_are_signed_by_other_credentials() {
+    async fn signs_all_heads_refused_without_a_reason_by_other_credentials() {
         let expired = Arc::new(AtomicU32::new(0));
         let server = handing_out(Arc::clone(&expired));
         let url = format!("{}/credentials", server.url());

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_compared_within_their_tongue_and_with_laneway_as_a_program() {
+    fn compares_programs_of_one_language_and_with_laneways_program() {
         let own = [Rung { method: 7, name: "laneway", description: "Laneway", group: "" }];
         let names = |rivals: &[Program]| -> Vec<_> {
             with_programs(&own, Chore::List, rivals).into_iter().map(|rung| (rung.name, rung.group)).collect()

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_opens_with_what_it_shows_and_names_laneway_and_the_quickest_other_way() {
+    fn the_page_begins_with_its_subject_laneway_and_the_fastest_competitor() {
         let rows = [
             row("one <b> way", "", &[1.25; 3]),
             row("laneway", "", &[0.5, 0.5, 0.75]),

@@ -140,7 +140,7 @@ fn a_benchmark_that_is_stopped_leaves_the_store_as_it_was() {
 }
 
 #[test]
-fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
+fn without_http2_its_row_says_so_and_the_store_stays_unchanged() {
     let (server, target) = elsewhere(S3);
     let found = mix(&mixed_plan(false, target));
     let failure = |name| {

@@ -17,7 +17,7 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// Round trips of the fastest possible client after its TCP handshake: all reads at once, then all writes at once.
+/// Round trips of the fastest possible client after its handshakes:  all reads at once, then all writes at once.
 const TRIPS: f64 = 2.0;
 
 /// The objects to change, and their store.

@@ -90,7 +90,7 @@ pub(crate) struct Errand {
     reader: Reader,
     key: String,
     size: u64,
-    /// Lots of ranges. A lot is requested at once, after the lot before is complete.
+    /// Groups of ranges. Each group is requested at once, after the group before is complete.
     lots: Vec<Vec<Range<u64>>>,
 }
 

@@ -14,7 +14,7 @@ pub struct Usage {
     pub peak_bytes: Option<u64>,
 }
 
-/// Measures this process from its creation on.
+/// Measures this process from the creation of the meter on.
 pub(crate) struct Meter {
     cpu_s: f64,
 }

@@ -18,9 +18,8 @@ pub(super) struct Path {
     pub(super) segment: Option<u32>,
 }
 
-/// Returns the time from the client's start to the last answer: a round trip for TCP, one for TLS and one for each
-/// flight of the largest object. It assumes a separate connection for every object, so no number of connections can be
-/// faster.
+/// Returns the time from the client's start to the last answer. It counts a round trip for TCP, one for TLS and one for
+/// each flight of the largest object. Every object has a separate connection, so no number of connections can be faster.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)

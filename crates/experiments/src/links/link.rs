@@ -95,7 +95,7 @@ pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
         queue: parse_size(part().unwrap_or_default())?,
         loss: part().map_or(Ok(0.0), parse_loss)?,
     };
-    // A fifth part is an error, and so is a loss that is no share.
+    // A fifth part is an error, which `parse_loss` reports.
     part().map_or(Ok(link), |more| parse_loss(&format!(",{more}")).map(|_| link))
 }
 

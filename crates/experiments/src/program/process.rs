@@ -27,7 +27,7 @@ pub(crate) struct Took {
     pub(crate) lines: u64,
 }
 
-/// A process and its descendants. Dropping this value ends them.
+/// A program's process group. Dropping this value kills it.
 struct Group(Option<Pid>);
 
 impl Drop for Group {

@@ -1,5 +1,5 @@
-//! The functions of `tests/laneway.h`. Texts end with a zero. A function whose text is no UTF-8 is given it with replacements, which
-//! name nothing that exists.
+//! The functions of `tests/laneway.h`. Texts end with a zero byte. Bytes that aren't UTF-8 are replaced, and the
+//! resulting name exists nowhere.
 
 #![expect(unsafe_code, reason = "C finds functions by their names, and hands memory over by its address")]
 
@@ -13,7 +13,7 @@ use laneway_bindings_core::lent::{LentMemory, Memory};
 use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::{listeners, settings, value, verbs};
 
-/// Packed bytes of a host's: arguments that it makes, and answers that it frees.
+/// Packed bytes for the host: arguments that it builds, and answers that it frees.
 pub(crate) struct Buffer(Packed);
 
 /// Opens a listener, and returns its number.
@@ -36,7 +36,7 @@ extern "C" fn laneway_buffer() -> *mut Buffer {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
     if !buffer.is_null() {
-        // SAFETY: it came out of a box, by the caller's promise.
+        // SAFETY: it came from a box, by the caller's promise.
         drop(unsafe { Box::from_raw(buffer) });
     }
 }
@@ -60,7 +60,7 @@ unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
 }
 
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s, and the text ends.
+/// The buffer is one of [`laneway_buffer`]'s, and the text ends with a zero byte.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
@@ -77,13 +77,13 @@ unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
 unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) -> *const u8 {
     // SAFETY: by the caller's promise.
     let bytes = unsafe { &*buffer }.0.bytes();
-    // SAFETY: the caller has a place for the length.
+    // SAFETY: the caller provides a place for the length.
     unsafe { *length = bytes.len() };
     bytes.as_ptr()
 }
 
-/// Opens the bucket of a URL, by a client of the settings that a buffer has as pairs of texts behind their number. Returns 0 for settings or
-/// a URL that make no sense.
+/// Opens the bucket of a URL with a new client. The buffer holds the number of settings, then each as a pair of texts.
+/// Returns 0 if the settings or the URL are invalid.
 ///
 /// # Safety
 /// As [`laneway_text`].
@@ -99,7 +99,7 @@ unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u
     open().unwrap_or(0)
 }
 
-/// Begins a job of a bucket's client, and returns its number; 0 where it can't be meant.
+/// Begins a job of a bucket's client and returns its number, or 0 if the request is invalid.
 ///
 /// # Safety
 /// The buffer is one of [`laneway_buffer`]'s.
@@ -112,11 +112,12 @@ unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
     begin().unwrap_or(0)
 }
 
-/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end. It returns an event of 24 bytes (length,
-/// kind and call), and behind it a flag and the answer or a failure. A listener waits for one call at a time.
+/// Begins the call of a verb by its number, with memory that it sends or fills, and waits for its end. Returns an event
+/// of 24 bytes (length, kind and call), then a flag, then the answer or a failure. A listener waits for one call at a
+/// time.
 ///
 /// # Safety
-/// The buffer is one of [`laneway_buffer`]'s, and the memory has so many bytes.
+/// The buffer is one of [`laneway_buffer`]'s, and the memory has `length` bytes.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_call(
@@ -133,7 +134,7 @@ unsafe extern "C" fn laneway_call(
     let ending = Ending::new(&events, of);
     let memory = match memory.is_null() {
         true => Memory::None,
-        // SAFETY: by the caller's promise; and this function only returns once the end was taken.
+        // SAFETY: by the caller's promise. This function only returns after the call's end was taken.
         false => Memory::Lent(unsafe { LentMemory::new(memory, length, &ending) }),
     };
     let work = verbs::work(verb, of, arguments, memory, &ending);

@@ -1,4 +1,5 @@
-//! The least of a face for C, as the proof of what `laneway-bindings-core` gives to one: numbers, packed bytes and calls by the number of
-//! their verb. It has no builder, no header with documentation and no promise; see "Adding a language" in ARCHITECTURE.md.
+//! A minimal C interface. It shows that `laneway-bindings-core` is enough for one: numbers, packed bytes, and calls by
+//! the numbers of their verbs. It has no builder, no documented header and no stability promise; see "Adding a
+//! language" in ARCHITECTURE.md.
 
 mod exports;

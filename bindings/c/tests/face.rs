@@ -1,4 +1,4 @@
-//! A program in C uses the library by the core's numbers, packed bytes and tables alone.
+//! A C program uses the library with nothing but the core's numbers, packed bytes and tables.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 fn a_program_in_c_puts_its_memory_and_runs_a_job() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("face");
-    // Beside this test: the library, which cargo has built with it.
+    // cargo has built the library beside this test.
     let library = library(env::current_exe().expect("this test").parent().expect("its folder"));
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let compiled = Command::new("cc")
@@ -45,7 +45,7 @@ fn a_program_in_c_puts_its_memory_and_runs_a_job() {
     assert!(bytes("c.tmp").is_none(), "a filter left it out");
 }
 
-/// The library for C.
+/// Returns the path of the C library.
 fn library(folder: &Path) -> PathBuf {
     let name = format!("{}laneway_c{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let library = folder.join(&name);

@@ -1,4 +1,4 @@
-//! Attributes of objects by the names of their headers, and options of a write.
+//! Attributes of objects by header name, and options of a write.
 
 use laneway::dialect::VersionNames;
 use laneway::{Condition, ObjectMeta, PutOptions, Version};
@@ -6,17 +6,17 @@ use laneway::{Condition, ObjectMeta, PutOptions, Version};
 use crate::failure::Failure;
 use crate::packed::Unpacked;
 
-/// An attribute that stores keep beside an object's bytes.
+/// An attribute that stores keep with an object.
 #[derive(Debug)]
 pub struct Attribute {
-    /// The name of its header. Stores compare it without case.
+    /// The name of its header. Stores ignore its case.
     pub header: &'static str,
     of: fn(&ObjectMeta) -> &Option<String>,
     put: fn(PutOptions, String) -> PutOptions,
 }
 
 impl Attribute {
-    /// Returns its value in an object's description.
+    /// Returns its value in an object's metadata.
     pub fn of<'m>(&self, meta: &'m ObjectMeta) -> Option<&'m str> {
         (self.of)(meta).as_deref()
     }
@@ -48,7 +48,7 @@ fn attribute(name: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|attribute| attribute.header.eq_ignore_ascii_case(name))
 }
 
-/// Adds attributes to a write. A name without a header of its own is the user's own metadata.
+/// Adds attributes to a write. Names without a header of their own are user metadata.
 pub fn with_attributes(
     options: PutOptions,
     attributes: impl IntoIterator<Item = (String, String)>,
@@ -62,7 +62,7 @@ pub fn with_attributes(
 /// Reads the options of a write: attributes and conditions by name, metadata, tags.
 ///
 /// # Errors
-/// For a state that the store doesn't compare; for an attribute that this library doesn't know.
+/// Fails for a state that the store can't compare, and for an unknown attribute.
 pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Result<PutOptions, Failure> {
     let mut options = PutOptions::default();
     for (name, value) in from.texts()? {
@@ -86,10 +86,10 @@ pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Resul
     Ok(options)
 }
 
-/// Reads a state of an object, as conditions name it. Quotes around an ETag may be missing.
+/// Reads an object's state, as conditions name it. An ETag may have quotes.
 ///
 /// # Errors
-/// For a text that is no generation, where the store counts these.
+/// Fails if the store names states by generation and the text isn't a generation.
 pub fn version(names: VersionNames, text: &str) -> Result<Version, Failure> {
     match names {
         VersionNames::Generation => text

@@ -1,4 +1,5 @@
-//! A call of the library: the engine carries it out until it is done or cancelled, and its end goes into the caller's events.
+//! A call of the library. The engine carries it out until it is done or cancelled, and its end goes into the caller's
+//! events.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
 
-/// The end of a call. It is announced when its last owner drops it: the call's task is one, memory that is lent to the call is another.
+/// The end of a call. It is announced when its last owner drops it. The call's task is one owner, and memory that is
+/// lent to the call is another.
 pub struct Ending {
     events: Arc<Events>,
     call: u64,
@@ -19,7 +21,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Names a call by a number of the caller's own.
+    /// Returns the end of a call with the caller's own number.
     pub fn new(events: &Arc<Events>, call: u64) -> Arc<Self> {
         Arc::new(Self { events: Arc::clone(events), call, answer: Mutex::default() })
     }
@@ -28,7 +30,7 @@ impl Ending {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer(outcome));
     }
 
-    /// Announces a range that is here before the end.
+    /// Announces a range that arrived before the call's end.
     pub(crate) fn range(&self, place: usize, body: &Packed) {
         self.events.range(self.call, place, body);
     }
@@ -41,7 +43,7 @@ impl Drop for Ending {
     }
 }
 
-/// A verb with its arguments: a future, and the client whose engine carries it out.
+/// A verb with its arguments: a future, and the client whose engine runs it.
 pub struct Work {
     client: Client,
     future: BoxFuture<'static, Result<Packed, Failure>>,
@@ -65,7 +67,7 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     let (events, announced, call) = (Arc::clone(&ending.events), Arc::clone(&ending), ending.call);
     let carried_out = async move {
         ending.give(future.await);
-        // It is done and can't be cancelled any more. The thread that began it has noted it by then.
+        // The call is done and can't be cancelled any more. The thread that began it has registered it by now.
         drop(ending.events.running().remove(&call));
     };
     let mut running = events.running();
@@ -75,9 +77,9 @@ pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
     }
 }
 
-/// Cancels a call. Its end is announced all the same.
+/// Cancels a call. Its end is still announced.
 pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
-    // Dropped after the lock on the others.
+    // Dropped after the lock is released.
     drop(under_way);
 }

@@ -1,11 +1,11 @@
-//! Descriptions of objects, writes and jobs.
+//! Packs metadata of objects, results of writes, and summaries of jobs.
 
 use laneway::{Counters, ObjectMeta, Summary, Version, Written};
 
 use crate::attributes::ATTRIBUTES;
 use crate::packed::Packed;
 
-/// Packs an object's description.
+/// Packs an object's metadata.
 pub(crate) fn meta(to: &mut Packed, meta: &ObjectMeta) {
     to.text(&meta.id.key).number(meta.size);
     to.maybe_text(meta.version.as_ref().map(state).as_deref());
@@ -24,7 +24,7 @@ pub(crate) fn meta(to: &mut Packed, meta: &ObjectMeta) {
     }
 }
 
-/// Packs the outcome of a write.
+/// Packs the result of a write.
 pub(crate) fn written(written: &Written) -> Packed {
     let mut packed = Packed::default();
     packed
@@ -39,12 +39,12 @@ fn state(version: &Version) -> String {
     match version {
         Version::ETag(etag) => etag.clone(),
         Version::Generation(generation) => generation.to_string(),
-        // A version of a store that comes later.
+        // A version of a kind that doesn't exist yet.
         other => other.to_string(),
     }
 }
 
-/// Returns the counts of a job's summary by name. Its time and the two flags stand beside them.
+/// Returns the counts of a job's summary by name. Its time and its two flags are packed separately.
 pub fn counts(summary: &Summary) -> [(&'static str, u64); 17] {
     [
         ("files", summary.files),
@@ -67,7 +67,7 @@ pub fn counts(summary: &Summary) -> [(&'static str, u64); 17] {
     ]
 }
 
-/// Packs a job's summary: numbers by name, behind how many they are.
+/// Packs a job's summary: the number of entries, then a number for each name.
 pub(crate) fn summary(to: &mut Packed, summary: &Summary) {
     let others = [
         ("milliseconds", (summary.seconds * 1000.0) as u64),
@@ -93,7 +93,7 @@ pub fn counters(counters: &Counters) -> [(&'static str, u64); 10] {
     ]
 }
 
-/// Packs numbers by name, behind how many they are.
+/// Packs named numbers: the number of entries, then a number for each name.
 pub fn numbers(to: &mut Packed, named: Vec<(&str, u64)>) {
     to.number(named.len() as u64);
     for (name, number) in named {

@@ -1,4 +1,5 @@
-//! Events for one listener of the host language: ends of calls, ranges that came, records, and asked credentials.
+//! Events for one listener of the host language: ends of calls, received ranges, log records, and requests for
+//! credentials.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::queue::{Bell, Queue, Wake as _, lock};
 use crate::threads::atomic::AtomicI32;
 use crate::threads::{Mutex, MutexGuard};
 
-/// The kinds of events, by numbers that never change.
+/// The kinds of events. The numbers never change.
 const CALL_ENDED: u64 = 1;
 const RANGE_CAME: u64 = 2;
 const CREDENTIALS_WANTED: u64 = 3;
@@ -19,11 +20,11 @@ const PROVIDER_LEFT: u64 = 5;
 /// A level above that of every record.
 pub const NO_LEVEL: i32 = i32::MAX;
 
-/// The events of one listener, and its calls that are under way.
+/// The events of one listener, and its calls under way.
 pub struct Events {
     queue: Queue<Packed, Bell>,
     running: Mutex<HashMap<u64, Spawned>>,
-    /// The least level of records that the listener wants, see [`log`](crate::log).
+    /// The lowest level of records that the listener wants, see [`log`](crate::log).
     pub(crate) level: AtomicI32,
 }
 
@@ -35,7 +36,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Blocks until something has happened or until [`wake`](Self::wake), and takes all events: each behind its length.
+    /// Blocks until an event occurs or [`wake`](Self::wake) is called. Takes all events, each after its length.
     pub fn take(&self) -> Packed {
         self.queue.waker().wait();
         let mut events = Packed::default();
@@ -45,7 +46,7 @@ impl Events {
         events
     }
 
-    /// Ends a wait, this one or the next.
+    /// Ends the current wait, or else the next one.
     pub fn wake(&self) {
         self.queue.waker().wake();
     }
@@ -54,32 +55,32 @@ impl Events {
         self.queue.push(std::mem::take(event));
     }
 
-    /// A call has ended, and nothing that was lent to it is used any more.
+    /// Announces the end of a call. Nothing that was lent to it is used any more.
     pub(crate) fn ended(&self, call: u64, answer: &Packed) {
         self.push(Packed::default().number(CALL_ENDED).number(call).all(answer));
     }
 
-    /// A range of a call is here, as a body.
+    /// Announces a range of a call that has arrived, as a body.
     pub(crate) fn range(&self, call: u64, place: usize, body: &Packed) {
         self.push(Packed::default().number(RANGE_CAME).number(call).number(place as u64).all(body));
     }
 
-    /// The host's provider is asked for credentials.
+    /// Requests credentials from the host's provider.
     pub(crate) fn ask(&self, ask: u64, provider: u64, is_token: bool) {
         self.push(Packed::default().number(CREDENTIALS_WANTED).number(ask).number(provider).flag(is_token));
     }
 
-    /// The host's provider is asked no more.
+    /// Announces that the host's provider won't be asked again.
     pub(crate) fn left(&self, provider: u64) {
         self.push(Packed::default().number(PROVIDER_LEFT).number(provider));
     }
 
-    /// The engine has something to say.
+    /// Announces a log record of the engine.
     pub(crate) fn say(&self, level: i32, text: &str) {
         self.push(Packed::default().number(SAID).number(level.unsigned_abs().into()).text(text));
     }
 
-    /// The calls that are under way. Others can't end them meanwhile.
+    /// Returns the calls under way. Other threads can't end them while the guard is held.
     pub fn running(&self) -> MutexGuard<'_, HashMap<u64, Spawned>> {
         lock(&self.running)
     }

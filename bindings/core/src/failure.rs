@@ -1,4 +1,4 @@
-//! Failures, as bindings make exceptions and errors of them.
+//! Failures, from which bindings make exceptions and errors.
 
 use laneway::{Error, ErrorKind};
 
@@ -13,24 +13,24 @@ pub struct Failure {
     pub message: String,
     /// The URL of the object.
     pub url: Option<String>,
-    /// The status of the store's answer.
+    /// The HTTP status of the store's answer.
     pub status: Option<u16>,
-    /// The store's own code.
+    /// The store's own error code.
     pub service_code: Option<String>,
     /// The number of attempts that were made.
     pub attempts: u32,
-    /// Set where the same call may succeed later.
+    /// True if the same call may succeed later.
     pub is_retryable: bool,
 }
 
 impl Failure {
-    /// A failure of a binding's own.
+    /// Returns a failure of a binding itself.
     pub fn own(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (url, status, service_code) = (None, None, None);
         Self { kind, message: message.into(), url, status, service_code, attempts: 0, is_retryable: false }
     }
 
-    /// A mistake of the caller's.
+    /// Returns a failure for a mistake of the caller.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Usage, message)
     }
@@ -40,22 +40,22 @@ impl Failure {
         Self::own(ErrorKind::Cancelled, "cancelled")
     }
 
-    /// The use of something that was closed.
+    /// Returns a failure for the use of something that was closed.
     pub(crate) fn closed() -> Self {
         Self::usage("it is closed")
     }
 
-    /// A request of the host's part that this library doesn't know.
+    /// Returns a failure for a request that this version of the library doesn't know.
     pub(crate) fn of_another_version() -> Self {
         Self::internal("the native library is of another version than the package that uses it")
     }
 
-    /// A failure that should never happen.
+    /// Returns a failure that should never happen.
     pub(crate) fn internal(message: &str) -> Self {
         Self::own(ErrorKind::Internal, message)
     }
 
-    /// Packs it.
+    /// Packs the failure.
     pub fn packed(&self) -> Packed {
         let mut packed = Packed::default();
         packed
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// Packs an answer: a flag, and behind it the result or the failure.
+/// Packs an answer: a flag, then the result or the failure.
 pub fn answer(outcome: Result<Packed, Failure>) -> Packed {
     let mut packed = Packed::default();
     match outcome {
@@ -89,7 +89,7 @@ impl From<OtherVersion> for Failure {
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         Self {
-            // The name of a file that isn't there is not found either.
+            // An unknown name of a file also counts as not found.
             kind: if error.is_not_found() { ErrorKind::NotFound } else { error.kind() },
             message: error.to_string(),
             url: error.url().map(str::to_owned),

@@ -1,7 +1,8 @@
 //! Rules for hosts that fork, such as Python.
 //!
-//! A child of a `fork` has its parent's memory and none of its other threads. A lock that one of these held stays locked for ever. So whatever a
-//! child may touch is either taken with the host's own lock held, which a thread that forks holds too ([`Turns`]), or has no lock ([`Pile`]).
+//! The child of a `fork` has its parent's memory, but none of its other threads. A lock that one of them held stays
+//! locked for ever. So shared state follows one of two rules. Either a thread takes it only while it holds the host's
+//! own lock, which a forking thread also holds ([`Turns`]). Or it needs no lock ([`Pile`]).
 
 mod pile;
 mod turns;

@@ -1,5 +1,6 @@
-//! Numbers that a host holds instead of pointers. A number that was closed, or never given, means nothing: no mistake of the host's reaches
-//! memory. They are for hosts that don't fork: the engine's threads give numbers too, and hold a lock meanwhile.
+//! Numbers that a host holds instead of pointers. A number that was closed or never issued refers to nothing, so a
+//! mistake of the host can't corrupt memory. They are for hosts that don't fork, because the engine's threads also
+//! issue numbers, and hold a lock meanwhile.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use laneway::{Bucket, Client, Download};
 use crate::failure::Failure;
 use crate::opened::{Exclusive, Listing, OpenObject, RunningJob, WriterState};
 
-/// A thing that a number means. Clones share it.
+/// An object behind a number. Clones share it.
 #[derive(Clone)]
 pub enum Object {
     /// A client.
@@ -20,51 +21,51 @@ pub enum Object {
     Bucket(Bucket),
     /// An object that is open for reads.
     Reader(Arc<OpenObject>),
-    /// An object that is read in order.
+    /// A download that is read in order.
     Download(Arc<Exclusive<Download>>),
     /// A listing.
     List(Arc<Exclusive<Listing>>),
-    /// An object that is written.
+    /// An object that is being written.
     Writer(Arc<Exclusive<WriterState>>),
     /// A job.
     Job(Arc<RunningJob>),
-    /// Bytes that came.
+    /// Bytes that arrived.
     Body(Bytes),
 }
 
 static OBJECTS: LazyLock<RwLock<HashMap<u64, Object>>> = LazyLock::new(RwLock::default);
 
-/// Numbers that were given. 0 is nothing's.
+/// The last number that was issued. 0 refers to nothing.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Gives a number to something that the host is to hold.
+/// Returns a number for an object that the host will hold.
 pub fn keep(object: Object) -> u64 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(number, object);
     number
 }
 
-/// Forgets a number. Calls that use it go on.
+/// Forgets a number. Calls that use the object continue.
 pub fn close(number: u64) {
     let object = OBJECTS.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    // Dropped after the lock on the others: it may have an end of its own.
+    // Dropped after the lock is released, since dropping it may do work.
     drop(object);
 }
 
-/// Returns the meaning of a number.
+/// Returns the object behind a number.
 ///
 /// # Errors
-/// For a number that was closed.
+/// Fails for a number that was closed.
 fn held(number: u64) -> Result<Object, Failure> {
     OBJECTS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned().ok_or_else(Failure::closed)
 }
 
 macro_rules! of_kind {
     ($name:ident, $kind:ident, $of:ty) => {
-        /// Returns the meaning of a number, of this kind.
+        /// Returns the object of this kind behind a number.
         ///
         /// # Errors
-        /// For a number that was closed.
+        /// Fails for a number that was closed.
         pub fn $name(number: u64) -> Result<$of, Failure> {
             match held(number)? {
                 Object::$kind(of) => Ok(of),

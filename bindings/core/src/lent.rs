@@ -9,18 +9,18 @@ use bytes::Bytes;
 
 use crate::call::Ending;
 
-/// Memory that comes with a call.
+/// The memory of a call.
 pub enum Memory {
-    /// None comes along.
+    /// No memory.
     None,
-    /// The host's own, to be read or written by the verb.
+    /// The host's own memory, which the verb reads or writes.
     Lent(LentMemory),
-    /// A copy, to be read.
+    /// A copy, which the verb reads.
     Copied(Vec<u8>),
 }
 
 impl Memory {
-    /// Makes a body of it.
+    /// Returns it as a body.
     pub(crate) fn into_bytes(self) -> Bytes {
         match self {
             Self::None => Bytes::new(),
@@ -30,24 +30,24 @@ impl Memory {
     }
 }
 
-/// Bytes of the host's. The host keeps them in place, and hands them to no other call, until the end of this call is announced. That can't be before
-/// this is dropped: it has a share in the end.
+/// Bytes of the host. Until the end of this call is announced, the host keeps them in place and passes them to no other
+/// call. The end can't be announced before this is dropped, because this owns a share of it.
 pub struct LentMemory {
     start: *mut u8,
     len: usize,
     _ending: Arc<Ending>,
 }
 
-// SAFETY: the memory is of no thread, and stays where it is for as long as this lives (see `new`).
+// SAFETY: the memory belongs to no thread, and stays in place as long as this lives (see `new`).
 unsafe impl Send for LentMemory {}
-// SAFETY: shared, it is only read.
+// SAFETY: while shared, it is only read.
 unsafe impl Sync for LentMemory {}
 
 impl LentMemory {
-    /// Lends memory to the call of an end.
+    /// Lends memory to the call of this end.
     ///
     /// # Safety
-    /// From `start` on there have to be `len` bytes that stay valid until the listener takes the end of the call from its events.
+    /// There must be `len` bytes at `start` that stay valid until the listener takes the call's end from its events.
     pub unsafe fn new(start: *mut u8, len: usize, ending: &Arc<Ending>) -> Self {
         Self { start, len, _ending: Arc::clone(ending) }
     }
@@ -58,8 +58,8 @@ impl AsRef<[u8]> for LentMemory {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the bytes are there for as long as this lives, by `new`. A program that changes them meanwhile sends others than it
-        // means, and the store refuses them by the checksum of those that were read before.
+        // SAFETY: the bytes stay valid as long as this lives, by `new`. A program that changes them meanwhile sends
+        // wrong bytes. The store refuses these by the checksum of the bytes read before.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -69,8 +69,8 @@ impl AsMut<[u8]> for LentMemory {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: as above. The owner of this is the only one here that uses the bytes, since each call is lent a part of its own.
-        // Threads of the host that look at the memory meanwhile see what a program sees of any buffer that is read into.
+        // SAFETY: as above. Only the owner of this uses the bytes here, since each call is lent its own part. A thread
+        // of the host that reads the memory meanwhile sees what it sees of any buffer that is being filled.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

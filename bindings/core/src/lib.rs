@@ -1,14 +1,15 @@
-//! The core of the bindings: all that the faces of the library in other languages have in common.
+//! The core of the bindings: everything that the interfaces in other languages share.
 //!
-//! It wraps the library and decides nothing. A face adds the types and the memory of its language, and waits for calls as its programs do.
+//! It wraps the library and makes no decisions. A binding adds the types and the memory of its language, and waits for
+//! calls as its programs do.
 //!
-//! - Names: `options` and `settings` are the tables of what jobs and clients take, `value` reads their values, `attributes` are those of
-//!   objects, and `verbs` numbers the verbs.
-//! - Hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`, `provider`. Nothing in here calls
-//!   into such a host. A call's end, a record, a wish for credentials is an event, which a thread of the host takes. So no
-//!   thread of the engine's ever waits for a host that collects garbage.
-//! - Hosts with objects of their own (Python): `queue` wakes a reader once for all calls that are done by then. `fork` has the rules
-//!   for a host that forks.
+//! - Names: `options` and `settings` are the tables of job options and client settings, and `value` reads their values.
+//!   `attributes` are those of objects, and `verbs` numbers the verbs.
+//! - Hosts that hold numbers and exchange bytes (the JVM, C): `handles`, `packed`, `call`, `events`, `lent`,
+//!   `provider`. Nothing here calls into such a host. The end of a call, a log record or a request for credentials is
+//!   an event, which a thread of the host takes. So no thread of the engine waits for a host's garbage collection.
+//! - Hosts with objects of their own (Python): `queue` wakes a reader once for all calls that are done by then. `fork`
+//!   has the rules for a host that forks.
 //! - Both: `failure`, `described` and `log`.
 
 pub mod attributes;

@@ -1,4 +1,4 @@
-//! Records of the engine, for the host's own logging.
+//! Log records of the engine, for the host's own logging.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -10,21 +10,22 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::events::{Events, NO_LEVEL};
 use crate::listeners;
 
-/// A taker of records. It is called on the engine's threads, and must not block.
+/// A receiver of records. It is called on the engine's threads, and must not block.
 pub trait Sink: Send + Sync + 'static {
     /// Returns whether records of this level are wanted. The answer may change at any time.
     fn wants(&self, level: Level) -> bool;
 
-    /// Takes a record.
+    /// Receives a record.
     fn take(&self, level: Level, text: String);
 }
 
-/// Makes a sink the process's subscriber, unless the program has one of its own or another sink was first.
+/// Makes a sink the process's subscriber, unless the program has its own or another sink came first.
 pub fn subscribe(sink: impl Sink) {
     let _ = tracing::subscriber::set_global_default(Subscription(sink));
 }
 
-/// Returns the number of a level that most logging packages share: 40 for errors, then 30, 20 and 10. A `TRACE`, which tells of each packet, is the host's least.
+/// Returns the number that most logging packages use for a level: 40 for errors, then 30, 20 and 10. `TRACE`, which
+/// logs each packet, is the host's lowest level.
 pub fn number_of(level: Level, least: u8) -> u8 {
     match level {
         Level::ERROR => 40,
@@ -35,7 +36,7 @@ pub fn number_of(level: Level, least: u8) -> u8 {
     }
 }
 
-/// Sets the level from which on a listener's events hold records, by the numbers of [`number_of`] with 0 for the least.
+/// Sets the lowest level of a listener's records, by the numbers of [`number_of`], with 0 for the lowest.
 pub fn attend(events: &Events, level: i32) {
     subscribe(ToListeners);
     events.level.store(level, Ordering::Relaxed);
@@ -43,10 +44,10 @@ pub fn attend(events: &Events, level: i32) {
     LEAST.store(levels.min().unwrap_or(NO_LEVEL), Ordering::Relaxed);
 }
 
-/// The least level that any listener wants.
+/// The lowest level that any listener wants.
 static LEAST: AtomicI32 = AtomicI32::new(NO_LEVEL);
 
-/// Gives each listener the records of its own level.
+/// Passes records to each listener, from its own level on.
 struct ToListeners;
 
 impl Sink for ToListeners {
@@ -95,7 +96,7 @@ impl<S: Sink> Subscriber for Subscription<S> {
     fn exit(&self, _span: &Id) {}
 }
 
-/// The message, and its fields behind it.
+/// The message, then its fields.
 struct Text(String);
 
 impl Visit for Text {

@@ -1,4 +1,4 @@
-//! Objects of a host that numbers name, and the state that they have between two calls.
+//! Objects behind numbers, and their state between two calls.
 
 use std::sync::{Arc, PoisonError};
 
@@ -7,22 +7,22 @@ use tokio::sync::Mutex;
 
 use crate::failure::Failure;
 
-/// An object that is open for reads: at places, and in order.
+/// An object that is open for reads at positions and in order.
 pub struct OpenObject {
     pub(crate) client: Client,
-    /// Locked for as long as it takes to make a call of it, which is carried out without.
+    /// Locked only while a call is made. The call itself runs without the lock.
     pub(crate) at_places: std::sync::Mutex<Reader>,
     pub(crate) in_order: Mutex<Reader>,
 }
 
 impl OpenObject {
-    /// Makes a call that reads at places.
+    /// Makes a call that reads at a position.
     pub(crate) fn call<T>(&self, make: impl FnOnce(&Reader) -> T) -> T {
         make(&self.at_places.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A value that one call at a time has, and the client whose engine carries its calls out.
+/// A value that one call at a time uses, and the client whose engine runs its calls.
 pub struct Exclusive<T> {
     pub(crate) client: Client,
     pub(crate) value: Mutex<T>,
@@ -37,7 +37,7 @@ impl<T> Exclusive<T> {
 /// A listing under way.
 pub struct Listing {
     pub(crate) list: List,
-    /// The failure that it ended with, until it is announced: behind the objects that came before.
+    /// The failure with which it ended, until it is reported after the objects that arrived before.
     pub(crate) failed: Option<Error>,
 }
 
@@ -45,11 +45,11 @@ pub struct Listing {
 pub struct WriterState {
     /// `None` once it is finished or aborted.
     pub(crate) writer: Option<Writer>,
-    /// A failure that no call was there to take yet.
+    /// A failure that occurred while no call could report it.
     pub(crate) failed: Option<Failure>,
 }
 
-/// A job under way. Dropped, it is cancelled.
+/// A job under way. Dropping it cancels it.
 pub struct RunningJob {
     pub(crate) client: Client,
     pub(crate) job: Mutex<Job>,

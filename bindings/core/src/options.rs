@@ -1,4 +1,4 @@
-//! Options of jobs by name: one table, of which the bindings' own keywords and builders are checked.
+//! Options of jobs by name: one table, against which the bindings' own keywords and builders are checked.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ impl fmt::Display for JobVerb {
     }
 }
 
-/// An option of jobs. Its name is that of the library's requests or of its `Filter`, except where the table says so.
+/// An option of jobs. Its name is that of the library's requests or of its `Filter`, unless the table says otherwise.
 #[derive(Debug)]
 pub struct JobOption {
     /// The name in every language.
@@ -85,7 +85,7 @@ impl JobOption {
     }
 }
 
-/// An option of requests, and which of them take it.
+/// An option of requests, and the requests that have it.
 macro_rules! request {
     ($name:ident, $kind:ident, [$copy:tt $sync:tt $remove:tt], $meaning:literal) => {
         JobOption {
@@ -181,7 +181,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
 /// Returns the kind of an option.
 ///
 /// # Errors
-/// For a name that isn't in the table.
+/// Fails for a name that isn't in the table.
 pub fn kind_of(name: &str) -> Result<Kind, Failure> {
     let unknown = || Failure::usage(format!("{name}: a job has no such option"));
     Ok(option(name).ok_or_else(unknown)?.kind)
@@ -196,7 +196,7 @@ fn option(name: &str) -> Option<&'static JobOption> {
 pub struct JobRequest {
     /// Its kind.
     pub verb: JobVerb,
-    /// Paths and URLs: the sources, or what is removed.
+    /// Paths and URLs: the sources, or the objects to remove.
     pub sources: Vec<OsString>,
     /// The destination. A removal has none.
     pub destination: Option<OsString>,
@@ -209,7 +209,7 @@ pub struct JobRequest {
 /// Begins a job.
 ///
 /// # Errors
-/// For options that the job has no use for, or that can't be read; for places that make no sense.
+/// Fails for options that the job doesn't have or that can't be read, and for invalid places.
 pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
     let JobRequest { verb, sources, destination, options, mut put } = request;
     let sources = sources.iter().map(|text| Location::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -253,7 +253,7 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
 
 type Changes = (Option<Change<CopyRequest>>, Option<Change<SyncRequest>>, Option<Change<RemoveRequest>>);
 
-/// Applies the options of a request's own. `of` chooses the change for its kind.
+/// Applies a request's own options. `of` selects the change for its kind.
 fn applied<R>(
     request: R,
     own: Vec<(String, Value, Changes)>,

@@ -1,9 +1,10 @@
-//! Packed values: the bytes that arguments and results are between a host language and here.
+//! Packed values: arguments and results as bytes between a host language and this library.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes for the host: numbers of eight bytes in network order, flags of one, texts in UTF-8 behind their lengths.
+/// Bytes for the host: numbers of eight bytes in network order, flags of one byte, and texts in UTF-8 after their
+/// lengths.
 #[derive(Clone, Debug, Default)]
 pub struct Packed(Vec<u8>);
 
@@ -26,7 +27,7 @@ impl Packed {
         self
     }
 
-    /// Appends a flag, and a text behind it where there is one.
+    /// Appends a flag, then a text if there is one.
     pub fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.flag(true).text(text),
@@ -34,7 +35,7 @@ impl Packed {
         }
     }
 
-    /// Appends a flag, and behind it seconds and nanoseconds since 1970 where there is a time.
+    /// Appends a flag, then seconds and nanoseconds since 1970 if there is a time.
     pub fn maybe_time(&mut self, time: Option<SystemTime>) -> &mut Self {
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         match since {
@@ -43,7 +44,7 @@ impl Packed {
         }
     }
 
-    /// Appends pairs of texts behind their number.
+    /// Appends the number of pairs, then the pairs of texts.
     pub fn texts<'a>(
         &mut self,
         pairs: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: ExactSizeIterator>,
@@ -56,18 +57,18 @@ impl Packed {
         self
     }
 
-    /// Appends another's bytes.
+    /// Appends another value's bytes.
     pub fn all(&mut self, other: &Self) -> &mut Self {
         self.0.extend_from_slice(&other.0);
         self
     }
 
-    /// Appends another's bytes behind their length.
+    /// Appends another value's bytes after their length.
     pub fn part(&mut self, other: &Self) -> &mut Self {
         self.number(other.0.len() as u64).all(other)
     }
 
-    /// Returns whether it has no bytes.
+    /// Returns true if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,22 +79,22 @@ impl Packed {
     }
 }
 
-/// A mistake in packed bytes: the host's part is of another version.
+/// A mistake in packed bytes. The host's part has a different version.
 #[derive(Debug)]
 pub struct OtherVersion;
 
-/// Packed bytes of the host's that are read.
+/// A reader of the host's packed bytes.
 #[derive(Debug)]
 pub struct Unpacked<'b>(&'b [u8]);
 
 impl<'b> Unpacked<'b> {
-    /// Begins to read bytes.
+    /// Returns a reader of these bytes.
     pub fn new(bytes: &'b [u8]) -> Self {
         Self(bytes)
     }
 
     /// # Errors
-    /// For too few bytes.
+    /// Fails if there are too few bytes.
     fn take(&mut self, len: usize) -> Result<&'b [u8], OtherVersion> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(OtherVersion)?;
         self.0 = rest;
@@ -103,7 +104,7 @@ impl<'b> Unpacked<'b> {
     /// Reads a number.
     ///
     /// # Errors
-    /// For too few bytes, as for the others.
+    /// Fails if there are too few bytes, as do the other readers.
     pub fn number(&mut self) -> Result<u64, OtherVersion> {
         let bytes = self.take(8)?;
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -112,7 +113,7 @@ impl<'b> Unpacked<'b> {
     /// Reads a flag.
     ///
     /// # Errors
-    /// As [`number`](Self::number).
+    /// As for [`number`](Self::number).
     pub fn flag(&mut self) -> Result<bool, OtherVersion> {
         Ok(self.take(1)? != [0])
     }
@@ -120,16 +121,16 @@ impl<'b> Unpacked<'b> {
     /// Reads a text.
     ///
     /// # Errors
-    /// As [`number`](Self::number); for bytes that are no UTF-8.
+    /// As for [`number`](Self::number), and for bytes that aren't UTF-8.
     pub fn text(&mut self) -> Result<&'b str, OtherVersion> {
         let len = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         str::from_utf8(self.take(len)?).map_err(|_| OtherVersion)
     }
 
-    /// Reads a flag, and the text behind it.
+    /// Reads a flag, then a text if it is set.
     ///
     /// # Errors
-    /// As [`text`](Self::text).
+    /// As for [`text`](Self::text).
     pub fn maybe_text(&mut self) -> Result<Option<&'b str>, OtherVersion> {
         match self.flag()? {
             true => self.text().map(Some),
@@ -137,10 +138,10 @@ impl<'b> Unpacked<'b> {
         }
     }
 
-    /// Reads a flag, and behind it a time in milliseconds since 1970.
+    /// Reads a flag, then a time in milliseconds since 1970 if it is set.
     ///
     /// # Errors
-    /// As [`number`](Self::number).
+    /// As for [`number`](Self::number).
     pub fn maybe_time(&mut self) -> Result<Option<SystemTime>, OtherVersion> {
         match self.flag()? {
             true => Ok(UNIX_EPOCH.checked_add(Duration::from_millis(self.number()?))),
@@ -148,26 +149,26 @@ impl<'b> Unpacked<'b> {
         }
     }
 
-    /// Reads pairs of texts behind their number.
+    /// Reads the number of pairs, then the pairs of texts.
     ///
     /// # Errors
-    /// As [`text`](Self::text).
+    /// As for [`text`](Self::text).
     pub fn texts(&mut self) -> Result<BTreeMap<&'b str, &'b str>, OtherVersion> {
         (0..self.number()?).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
 
-    /// Reads the same in their order, in which a name may come again.
+    /// Reads pairs in their order. A name may occur several times.
     ///
     /// # Errors
-    /// As [`text`](Self::text).
+    /// As for [`text`](Self::text).
     pub fn pairs(&mut self) -> Result<Vec<(&'b str, &'b str)>, OtherVersion> {
         (0..self.number()?).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
 
-    /// Reads texts behind their number.
+    /// Reads the number of texts, then the texts.
     ///
     /// # Errors
-    /// As [`text`](Self::text).
+    /// As for [`text`](Self::text).
     pub fn list(&mut self) -> Result<Vec<&'b str>, OtherVersion> {
         (0..self.number()?).map(|_| self.text()).collect()
     }

@@ -1,4 +1,4 @@
-//! Credentials that a provider of the host hands out: it is asked by an event, and answers when it has some.
+//! Credentials from a provider of the host. An event asks the provider, and it answers when it has them.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::events::Events;
 use crate::packed::{OtherVersion, Unpacked};
 
-/// A provider of the host, by the number that its listener has for it.
+/// A provider of the host, by its listener's number for it.
 pub struct HostProvider {
     /// The listener's events.
     pub events: Arc<Events>,
@@ -26,7 +26,7 @@ type Why = Box<dyn Error + Send + Sync>;
 static WAITING: LazyLock<Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>> = LazyLock::new(Mutex::default);
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// A call that waits; dropped, it doesn't any more.
+/// A waiting call. Dropping it ends the wait.
 struct Waiting(u64);
 
 impl Drop for Waiting {
@@ -35,7 +35,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Neither the client nor anything that came of it asks any more.
+/// Announces that neither the client nor anything made from it will ask again.
 impl Drop for HostProvider {
     fn drop(&mut self) {
         self.events.left(self.provider);
@@ -43,7 +43,7 @@ impl Drop for HostProvider {
 }
 
 impl HostProvider {
-    /// Asks the provider; `None` where it has none of these.
+    /// Asks the provider. Returns `None` if it has no credentials of this kind.
     async fn ask<T>(
         &self,
         is_token: bool,
@@ -65,7 +65,7 @@ impl HostProvider {
     }
 }
 
-/// Hands an answer to the call that asked, if it still waits.
+/// Passes an answer to the call that asked, if it still waits.
 pub fn provided(ask: u64, answer: Vec<u8>) {
     let asked = waiting().remove(&ask);
     if let Some(asked) = asked {
@@ -93,7 +93,7 @@ impl CredentialProvider for HostProvider {
                     None => key,
                 })
             });
-            Ok(key.await?.ok_or("it hands out no access keys, which S3 wants")?)
+            Ok(key.await?.ok_or("it provides no access keys, which S3 needs")?)
         })
     }
 
@@ -106,7 +106,7 @@ impl CredentialProvider for HostProvider {
                     None => token,
                 })
             });
-            Ok(token.await?.ok_or("it hands out no bearer tokens, which GCS wants")?)
+            Ok(token.await?.ok_or("it provides no bearer tokens, which GCS needs")?)
         })
     }
 }

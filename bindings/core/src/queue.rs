@@ -1,7 +1,7 @@
 //! A queue between the engine's threads and one reader of the host language.
 //!
-//! The engine's threads push and never wait for the host. They wake the reader when they push to an empty queue; the reader takes all
-//! that is there. So the reader is woken once, however many calls are done by then.
+//! The engine's threads push, and never wait for the host. They wake the reader when they push to an empty queue, and
+//! the reader takes everything. So the reader wakes once, however many calls are done by then.
 
 use std::io::{PipeWriter, Write as _};
 
@@ -9,7 +9,7 @@ use crate::threads::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A way to wake the reader of a queue.
 pub trait Wake {
-    /// Wakes the reader, now or when it waits the next time. It must not block.
+    /// Wakes the reader, now or at its next wait. It must not block.
     fn wake(&self);
 }
 
@@ -26,7 +26,7 @@ impl<T, W: Wake> Queue<T, W> {
         Self { items: Mutex::new(Vec::new()), wake }
     }
 
-    /// Adds an item, and wakes the reader where the queue was empty.
+    /// Adds an item, and wakes the reader if the queue was empty.
     pub fn push(&self, item: T) {
         let mut items = lock(&self.items);
         items.push(item);
@@ -40,7 +40,7 @@ impl<T, W: Wake> Queue<T, W> {
         std::mem::take(&mut *lock(&self.items))
     }
 
-    /// Returns how the reader is woken.
+    /// Returns the way to wake the reader.
     pub fn waker(&self) -> &W {
         &self.wake
     }
@@ -71,15 +71,15 @@ impl Wake for Bell {
     }
 }
 
-/// Wakes an event loop that reads the other end, by one byte.
+/// Wakes an event loop that reads the other end, with one byte.
 impl Wake for PipeWriter {
     fn wake(&self) {
-        // A reader that is gone doesn't read it. The pipe holds at most one byte, so the write never blocks.
+        // If the reader is gone, the byte stays unread. The pipe holds at most one byte, so the write never blocks.
         let _ = (&*self).write(&[0]);
     }
 }
 
-/// Both mutexes are held for moments.
+/// Locks a mutex. Each is held only briefly.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Settings of a client by name: one table, of which the bindings' own builders and keywords are checked.
+//! Settings of a client by name: one table, against which the bindings' own builders and keywords are checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use laneway::{
 use crate::failure::Failure;
 use crate::value::{Kind, Named, Refusal, Value};
 
-/// A setting of a client. Its name is that of the library's `ClientBuilder`, except where the table says so.
+/// A setting of a client. Its name is that of the library's `ClientBuilder`, unless the table says otherwise.
 #[derive(Debug)]
 pub struct Setting {
     /// The name in every language.
@@ -32,7 +32,7 @@ macro_rules! setting {
     };
 }
 
-/// Set by [`client`] itself, since it belongs together with others.
+/// The setter of a setting that [`client`] applies together with others.
 const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, Refusal> = |builder, _| Ok(builder);
 
 /// All settings, in the order of their names.
@@ -133,7 +133,7 @@ pub static SETTINGS: &[Setting] = &[
 /// Returns the kind of a setting.
 ///
 /// # Errors
-/// For a name that isn't in the table.
+/// Fails for a name that isn't in the table.
 pub fn kind_of(name: &str) -> Result<Kind, Failure> {
     Ok(setting(name)?.kind)
 }
@@ -143,10 +143,11 @@ fn setting(name: &str) -> Result<&'static Setting, Failure> {
     SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(unknown)
 }
 
-/// Makes a client. `provider` is asked for credentials, instead of looking for some in files and variables.
+/// Makes a client. If there is a `provider`, it supplies the credentials instead of files and variables.
 ///
 /// # Errors
-/// For a name that isn't in the table and a value that can't be read, which isn't repeated; as `ClientBuilder::build`.
+/// Fails for a name that isn't in the table, and for a value that can't be read, which isn't repeated. Otherwise as
+/// `ClientBuilder::build`.
 pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
@@ -180,7 +181,7 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
     Ok(builder.build()?)
 }
 
-/// A token that the host has got by itself.
+/// A token that the host obtained by itself.
 struct LastingToken(BearerToken);
 
 impl CredentialProvider for LastingToken {

@@ -1,4 +1,4 @@
-//! The standard library's locks and numbers, by which threads share their state. Modules that take these from here, and nothing else that
-//! blocks a thread, are also run under a scheduler that draws who goes on (`crates/handovers`).
+//! The standard library's locks and atomics, by which threads share state. Modules that use only these to block a
+//! thread also run under a scheduler that draws the order of threads (`crates/handovers`).
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, atomic};

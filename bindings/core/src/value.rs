@@ -1,4 +1,4 @@
-//! Values of options and settings: as a host has them, or as texts.
+//! Values of options and settings, in the host's types or as texts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,19 +11,19 @@ use crate::failure::Failure;
 /// The type of an option or a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Yes or no. As a text `true` or `false`.
+    /// Yes or no. The text is `true` or `false`.
     Flag,
-    /// A whole number from 0 on. As a text in decimal.
+    /// A whole number from 0. The text is decimal.
     Number,
     /// A text.
     Text,
-    /// Texts in their order. As texts one value for each.
+    /// Texts in order. There is one text for each.
     Texts,
-    /// Texts by name. As texts one value for each, whose name is `NAME:KEY`.
+    /// Texts by name. There is one text for each, with the name `NAME:KEY`.
     Pairs,
-    /// A point in time. As a text milliseconds since 1970.
+    /// A point in time. The text is in milliseconds since 1970.
     Time,
-    /// A length of time. As a text milliseconds.
+    /// A length of time. The text is in milliseconds.
     Duration,
     /// A path or URL.
     Place,
@@ -53,10 +53,10 @@ pub enum Value {
 /// Values with the names of their options or settings.
 pub type Named = Vec<(String, Value)>;
 
-/// Reads values that a host hands over as texts. `kind` knows the kinds by name.
+/// Reads values that a host passes as texts. `kind` returns the kind of a name.
 ///
 /// # Errors
-/// For a name that it doesn't know, by the failure that it gives; for a text that can't be read, which isn't repeated.
+/// Fails with the error of `kind` for an unknown name, and for a text that can't be read, which isn't repeated.
 pub fn of_texts<'t>(
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     kind: impl Fn(&str) -> Result<Kind, Failure>,
@@ -115,21 +115,21 @@ impl Value {
         }
     }
 
-    /// Reads it as the library wants it.
+    /// Reads the value as the library's type.
     ///
     /// # Errors
-    /// For a value of another kind, and for one that means nothing.
+    /// Fails for a value of another kind, and for an invalid one.
     pub(crate) fn read<T: FromValue>(self) -> Result<T, Refusal> {
         T::from_value(self)
     }
 }
 
-/// The reason why an option or a setting can't be meant.
+/// The reason why an option or a setting is invalid.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// A reason that the name belongs before.
+    /// A reason, to be shown after the name.
     Value(String),
-    /// The library's own.
+    /// The library's own error.
     Library(Error),
 }
 
@@ -138,7 +138,7 @@ impl Refusal {
         Self::Value("it can't be read".to_owned())
     }
 
-    /// Makes a failure of it, with the name of the option or setting.
+    /// Makes a failure with the name of the option or setting.
     pub(crate) fn of(self, name: &str) -> Failure {
         match self {
             Self::Value(why) => Failure::usage(format!("{name}: {why}")),
@@ -156,7 +156,7 @@ impl From<Error> for Refusal {
 /// A type that the library takes.
 pub(crate) trait FromValue: Sized {
     /// # Errors
-    /// For a value that it can't be made of.
+    /// Fails if the type can't be made from the value.
     fn from_value(value: Value) -> Result<Self, Refusal>;
 }
 

@@ -1,4 +1,4 @@
-//! Verbs: each makes a call of the library of its packed arguments. One table names and numbers them.
+//! Verbs: each makes a call of the library from its packed arguments. One table names and numbers them.
 
 mod copy;
 mod delete;
@@ -27,7 +27,7 @@ use crate::handles::{self, Object};
 use crate::lent::Memory;
 use crate::packed::{Packed, Unpacked};
 
-/// A verb that is begun by its number.
+/// A verb that is called by its number.
 #[derive(Debug)]
 pub struct Verb {
     /// The number, which never changes.
@@ -39,7 +39,7 @@ pub struct Verb {
 
 /// The arguments of a call.
 struct Arguments<'a, 'b> {
-    /// The number of what the verb is of.
+    /// The number of the object that the verb is applied to.
     of: u64,
     from: &'a mut Unpacked<'b>,
     memory: Memory,
@@ -80,10 +80,10 @@ pub static VERBS: &[Verb] = verbs! {
     24 job_events: |a| Ok(job::events(handles::job(a.of)?));
 };
 
-/// Makes the call of a verb, by its number, of something that a number names.
+/// Makes the call of a verb, by its number, on the object behind a number.
 ///
 /// # Errors
-/// For arguments that make no sense, and for a number that was closed.
+/// Fails for invalid arguments, and for a number that was closed.
 pub fn work(
     verb: i32,
     of: u64,
@@ -95,7 +95,7 @@ pub fn work(
     (verb.work)(Arguments { of, from: &mut Unpacked::new(arguments), memory, ending })
 }
 
-/// Packs bytes that the host fetches by their number; 0 for none.
+/// Packs bytes that the host fetches by number; 0 means no bytes.
 fn body(bytes: Bytes) -> Packed {
     let len = bytes.len() as u64;
     let number = if bytes.is_empty() { 0 } else { handles::keep(Object::Body(bytes)) };

@@ -1,5 +1,5 @@
-//! The faces of the library don't drift apart: each has the verbs, options and settings of the library, or stands here with the reason why
-//! it lacks one. A lack that was closed has to go from here too.
+//! Keeps the language interfaces aligned. Each has the library's verbs, options and settings, or this file gives the
+//! reason for a missing one. When one is added, its entry must go.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +11,12 @@ use laneway_bindings_core::verbs::VERBS;
 
 type Names = BTreeSet<String>;
 
-/// A name that one side has and the other lacks, and the reason.
+/// A name that one side lacks, and the reason.
 type Lacks = &'static [(&'static str, &'static str)];
 
 const PROGRAM: &str = "the program's alone so far: no user of a binding has asked for it";
 
-/// Options of the library's requests and filters that the table of options lacks, under this name.
+/// Options of the library's requests and filters that the table of options lacks under this name.
 const OPTIONS_OF_THE_LIBRARY: Lacks = &[
     ("all_versions", PROGRAM),
     ("exclude", "a rule among `filters`"),
@@ -33,7 +33,7 @@ const OPTIONS_OF_THE_LIBRARY: Lacks = &[
 const OPTIONS_OF_THE_TABLE: Lacks =
     &[("attributes", "part of `put`"), ("filters", "rules of `filter`"), ("tags", "part of `put`")];
 
-/// Settings of the library's `ClientBuilder` that the table of settings lacks, under this name.
+/// Settings of the library's `ClientBuilder` that the table of settings lacks under this name.
 const SETTINGS_OF_THE_LIBRARY: Lacks = &[
     ("access_key", "`access_key_id`, `secret_access_key` and `session_token` make it"),
     ("credential_provider", "a callable, which no table holds"),
@@ -75,7 +75,7 @@ const SETTINGS_OF_JAVA: Lacks = &[
     ("project", "no verb lists buckets"),
 ];
 
-/// The name of a verb in a face, or the reason why there is none.
+/// The name of a verb in a language, or the reason why it is missing.
 type InFace = Result<&'static str, &'static str>;
 
 /// Verbs of the library's `Bucket`: in the library, in Python and in Java.
@@ -100,7 +100,7 @@ const VERBS_OF_BUCKETS: &[(&str, InFace, InFace)] = &[
     ("sign", Ok("sign"), Err("Hadoop and Iceberg don't sign URLs")),
     ("writer", Ok("open_writer"), Ok("writer")),
 ];
-/// Methods of `Bucket` that ask nothing of a store.
+/// Methods of `Bucket` that send no request.
 const NO_VERBS: [&str; 8] =
     ["below", "capabilities", "client", "counted", "name", "prefix", "provider", "url"];
 
@@ -244,7 +244,7 @@ fn settings() -> Names {
     SETTINGS.iter().map(|setting| setting.name.to_owned()).collect()
 }
 
-/// Holds two sides against each other, but for the names that either has alone.
+/// Compares two sides, except the names that only one of them has.
 #[track_caller]
 fn compare(what: &str, one: &Names, other: &Names, alone: &[(&str, &str)], of_other: &[(&str, &str)]) {
     let names = |lacks: &[(&str, &str)]| -> Names {
@@ -274,7 +274,7 @@ fn java(class: &str) -> String {
     format!("jvm/core/src/main/java/dev/laneway/{class}.java")
 }
 
-/// The methods of a type that the library shows, whose parameters begin like this.
+/// Returns the public methods of a type whose parameters begin like this.
 fn methods_of_the_library(of: &str, parameters: &str) -> Names {
     let page = read("../crates/laneway/public-api.txt");
     let start = format!("pub fn laneway::{of}::");
@@ -285,7 +285,7 @@ fn methods_of_the_library(of: &str, parameters: &str) -> Names {
     methods.collect()
 }
 
-/// The parameters of a function of Python's: of the last of its definitions that has some of a job's.
+/// Returns the parameters of a Python function: those of its last definition that has some of a job's.
 fn keywords(text: &str, function: &str) -> Names {
     let start = format!("def {function}(\n");
     let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{function} is not there"));
@@ -293,7 +293,7 @@ fn keywords(text: &str, function: &str) -> Names {
     parameters.lines().filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned())).collect()
 }
 
-/// The text literals behind a word of a program.
+/// Returns the text literals after a word in source code.
 fn quoted_after(text: &str, word: &str) -> Names {
     let quoted = text.match_indices(word).filter_map(|(at, _)| {
         let (name, _) = text[at + word.len()..].strip_prefix('"')?.split_once('"')?;

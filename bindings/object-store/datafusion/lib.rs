@@ -1,1 +1,1 @@
-//! Nothing but tests and a benchmark: see `tests` and `benches`.
+//! This crate has only tests and a benchmark: see `tests` and `benches`.

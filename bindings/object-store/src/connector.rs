@@ -1,4 +1,4 @@
-//! Laneway's lanes under object_store's own clients.
+//! Laneway's lanes for object_store's own clients.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,29 +21,31 @@ use object_store_0_14 as object_store;
 
 use crate::expected::expected;
 
-/// Carries the requests of object_store's clients over a client's lanes: one engine for all of them and for whatever else the
-/// program has of Laneway's, which decides on connections and their number, with HTTP/1.1 and HTTP/2, and lets small requests go before bulk.
+/// Sends the requests of object_store's clients over a client's lanes. One engine serves all of them, together with the
+/// program's other uses of Laneway. It decides on the number of connections, uses HTTP/1.1 and HTTP/2, and sends small
+/// requests before bulk.
 ///
-/// Retries stay object_store's. What `ClientOptions` says of timeouts (`read_timeout`, else `timeout`) is for how long nothing may move:
-/// a transfer that comes on is never ended. The pool, HTTP versions, keep-alive and `connect_timeout` are the engine's own; proxies, certificates
-/// and addresses are set up at the [`ClientBuilder`](laneway::ClientBuilder), and options that ask for other ones are errors.
-/// Certificates that `with_root_certificate` adds can't be seen from here.
+/// object_store still makes the retries. The timeouts in `ClientOptions` (`read_timeout`, else `timeout`) limit the
+/// time without any progress, so a transfer that continues is never ended. The pool, HTTP versions, keep-alive and
+/// `connect_timeout` are the engine's own. Proxies, certificates and addresses are configured at the
+/// [`ClientBuilder`](laneway::ClientBuilder), and options that set other ones are errors. Certificates that
+/// `with_root_certificate` adds are not visible here.
 ///
-/// A body that isn't read on holds about a MiB, and what HTTP/2 may have on its way (16 MiB at most); dropped, its lane is free. Many bodies over
-/// HTTP/2 that are kept and not read on hold up others of their connection, as with any client.
+/// A body that isn't read holds about a MiB, and on HTTP/2 the bytes in its window (16 MiB at most). Dropping it frees
+/// its lane. As with any client, many unread HTTP/2 bodies hold up the others on their connection.
 #[derive(Clone, Debug)]
 pub struct LanewayConnector {
     client: Client,
 }
 
 impl LanewayConnector {
-    /// A connector over this client's engine, with its proxies and certificates.
+    /// Returns a connector over this client's engine, with its proxies and certificates.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 }
 
-/// Options that would have to be set up at the engine, and what they are where nobody asks for anything.
+/// Options that must be configured at the engine, and their default values.
 const ELSEWHERE: [(ClientConfigKey, &str); 6] = [
     (ClientConfigKey::ProxyUrl, ""),
     (ClientConfigKey::ProxyCaCertificate, ""),
@@ -58,11 +60,11 @@ impl HttpConnector for LanewayConnector {
         let value = |key: ClientConfigKey| options.get_config_value(&key);
         for (key, usual) in ELSEWHERE {
             if value(key).is_some_and(|value| value != usual) {
-                return Err(refused(format!("{} is set up at Laneway's client", key.as_ref())));
+                return Err(refused(format!("{} must be set on Laneway's client instead", key.as_ref())));
             }
         }
         if options.dns_resolver().is_some() {
-            return Err(refused("addresses of names are set up at Laneway's client".to_owned()));
+            return Err(refused("a DNS resolver must be set on Laneway's client instead".to_owned()));
         }
         let mut headers = options.get_default_headers().cloned().unwrap_or_default();
         if let Some(agent) = value(ClientConfigKey::UserAgent) {
@@ -82,7 +84,7 @@ fn refused(why: String) -> Error {
     Error::NotSupported { source: why.into() }
 }
 
-/// A duration as object_store writes it.
+/// Parses a duration in object_store's format.
 fn duration(text: &str) -> Result<Duration> {
     let invalid = |e| refused(format!("the timeout {text:?} is none: {e}"));
     humantime::parse_duration(text).map_err(invalid)
@@ -91,7 +93,7 @@ fn duration(text: &str) -> Result<Duration> {
 #[derive(Debug)]
 struct Service {
     client: Client,
-    /// What each request has that doesn't say otherwise.
+    /// The default headers of each request.
     headers: HeaderMap,
     no_progress: Option<Duration>,
     allow_http: bool,
@@ -102,7 +104,7 @@ impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = self.request(request).await?;
         let has_body = request.method != Method::HEAD;
-        // Asked for anew each time: a child of a fork has lanes of its own.
+        // Fetched for each call, because a child of a fork has its own lanes.
         let lanes = laneway::internal::lanes(&self.client);
         let lanes = lanes.map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         let Streamed { head, body } = lanes.stream(request).await.map_err(http_error)?;
@@ -118,7 +120,7 @@ impl Service {
         let (parts, body) = request.into_parts();
         let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
         if !self.allow_http && origin.scheme == Scheme::Http {
-            // Not by the URL, which may hold a password.
+            // The message doesn't show the URL, which may hold a password.
             let why =
                 LanewayError(format!("{} is asked over http://, and allow_http isn't set", origin.host));
             return Err(HttpError::new(HttpErrorKind::Unknown, why));
@@ -138,7 +140,7 @@ impl Service {
     }
 }
 
-/// The pieces of a body, as they lie in memory.
+/// Returns the pieces of a body in memory, without copying.
 async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     let mut segments = Body::empty();
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -149,8 +151,8 @@ async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
     Ok(segments)
 }
 
-/// What object_store decides by whether it asks again: always after `Connect` and `Request`, after `Timeout` and `Interrupted` what may be done
-/// twice, never after the others.
+/// Converts an error to the kind by which object_store decides about a retry. It always retries after `Connect` and
+/// `Request`. After `Timeout` and `Interrupted` it retries idempotent requests, and after the others never.
 fn http_error(error: LanesError) -> HttpError {
     let kind = match error.kind() {
         Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed => {
@@ -165,7 +167,7 @@ fn http_error(error: LanesError) -> HttpError {
     HttpError::new(kind, error)
 }
 
-/// What this connector itself refuses.
+/// An error of this connector itself.
 #[derive(Debug)]
 struct LanewayError(String);
 
@@ -177,10 +179,10 @@ impl std::fmt::Display for LanewayError {
 
 impl std::error::Error for LanewayError {}
 
-/// An answer's body as object_store reads it.
+/// An answer's body, as object_store reads it.
 struct Incoming {
     body: BodyStream,
-    /// How many bytes are still to come, where that is known.
+    /// The bytes still to come, if known.
     left: Option<u64>,
 }
 

@@ -1,12 +1,12 @@
-//! How large an answer will be, by which its lane is chosen.
+//! The expected size of an answer, by which its lane is chosen.
 
 use http::header::RANGE;
 use http::{HeaderMap, Method};
 
-/// How many bytes the answer has at most, where the request tells it.
+/// Returns the largest size of the answer in bytes, if the request tells it.
 pub(crate) fn expected(method: &Method, headers: &HeaderMap) -> Option<u64> {
     if *method != Method::GET {
-        // What was done, in a document.
+        // The answer is a document that reports the result.
         return Some(0);
     }
     let range = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;

@@ -1,5 +1,5 @@
-//! Laneway as a store of the crate [`object_store`](https://docs.rs/object_store): what stands on its traits (DataFusion, delta-rs,
-//! Lance, Parquet readers) reads and writes over Laneway's lanes.
+//! Laneway as a store of the crate [`object_store`](https://docs.rs/object_store). Software on its traits (DataFusion,
+//! delta-rs, Lance, Parquet readers) reads and writes over Laneway's lanes.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -23,34 +23,39 @@
 //! # Ok::<(), laneway::Error>(())
 //! ```
 //!
-//! The feature `object_store_0_14` (on by default) implements the traits of 0.14, `object_store_0_13` those of 0.13, which DataFusion 55 and
-//! delta-rs 1.1 take; both together do no harm. Neither brings a second HTTP client: object_store's own ones are left out.
+//! The feature `object_store_0_14` (on by default) implements the traits of 0.14. `object_store_0_13` implements those
+//! of 0.13, which DataFusion 55 and delta-rs 1.1 use. Both can be on together. Neither adds a second HTTP client,
+//! because object_store's own clients are left out.
 //!
 //! # Under object_store's own clients
 //!
-//! Who wants those (`AmazonS3`, `GoogleCloudStorage`, with their configuration, credentials and retries) puts Laneway's lanes under them with the
-//! feature `http-connector`, on object_store's `aws-base`, `gcp-base` and `ring`, by which no other HTTP client is built: see `connector::LanewayConnector`.
+//! To keep object_store's own clients (`AmazonS3`, `GoogleCloudStorage`) with their configuration, credentials and
+//! retries, put Laneway's lanes under them with the feature `http-connector`. It uses object_store's `aws-base`,
+//! `gcp-base` and `ring`, which build no other HTTP client: see `connector::LanewayConnector`.
 //!
-//! Under [OpenDAL](https://docs.rs/opendal)'s services (0.59) they go by the feature `opendal-transport`: see `transport::LanewayTransport`.
+//! The feature `opendal-transport` does the same under [OpenDAL](https://docs.rs/opendal)'s services (0.59): see
+//! `transport::LanewayTransport`.
 //!
-//! # What holds
+//! # Promises
 //!
-//! - A location is its key, below the bucket's prefix, byte for byte. Keys that no [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html)
-//!   can say (`a//b`, `.`, control characters) are errors of a listing; those that end in a slash, which mark folders, are left out.
-//! - An ETag is S3's without its quotes, and GCS's generation, by which its conditions go. No state but the newest is told or read,
-//!   so that `version` of what comes back is `None`; asked for, it is a generation of GCS's.
-//! - `GetOptions` that no single request can say (a list of ETags, `if_unmodified_since`) are looked up first, and what is then read is the
-//!   state that was looked at.
-//! - The attributes of a whole GCS object take a second request beside the first, because the answer that brings its bytes doesn't tell
-//!   metadata; those of a range do without, and lack them.
-//! - An upload in parts is one writer: the parts' futures may be awaited in any order and at once; one that is dropped half-way ends the upload.
-//!   Dropped without its end it leaves nothing behind.
-//! - Errors have object_store's kinds and Laneway's error as their source. What Laneway can't do is `NotSupported`: tags on GCS, versions
-//!   on S3, attributes that are unknown.
-//! - `MultipartStore`'s ids and parts are text, which another process may go on with; an upload stays in the store until it is completed or
-//!   aborted. GCS's credentials must allow uploads in parts: else that is `NotSupported`.
+//! - A location is its key below the bucket's prefix, byte for byte. Keys that a
+//!   [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html) can't represent (`a//b`, `.`,
+//!   control characters) are errors of a listing. Keys that end in a slash, which mark folders, are left out.
+//! - An ETag is S3's without its quotes, or GCS's generation, because GCS's conditions use generations. Only the newest
+//!   state is reported, so `version` in results is `None`. A `version` in a request is a GCS generation.
+//! - Some `GetOptions` can't be expressed in one request (a list of ETags, `if_unmodified_since`). For these the
+//!   metadata is requested first, and the read is pinned to that state.
+//! - The attributes of a whole GCS object need a second, concurrent request, because the answer with its bytes doesn't
+//!   tell metadata. A read of a range doesn't make it, and returns no attributes.
+//! - A multipart upload is one writer. The futures of its parts may be awaited in any order and concurrently. Dropping
+//!   one halfway ends the upload. An upload that is dropped before its end leaves nothing behind.
+//! - Errors have object_store's kinds, and Laneway's error as their source. `NotSupported` covers tags on GCS, versions
+//!   on S3, and unknown attributes.
+//! - `MultipartStore`'s ids and parts are text, with which another process can continue. An upload stays in the store
+//!   until it is completed or aborted. If GCS's credentials don't permit multipart uploads, the error is
+//!   `NotSupported`.
 
-// The traits of both versions are the same, and so is the text that implements them.
+// The traits of both versions are the same, so they share one implementation.
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
 
 #[cfg(feature = "http-connector")]

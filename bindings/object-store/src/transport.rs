@@ -1,4 +1,4 @@
-//! Laneway's lanes under OpenDAL's services.
+//! Laneway's lanes for OpenDAL's services.
 
 use futures_util::StreamExt as _;
 use http::header::{HOST, HeaderName, LOCATION};
@@ -10,23 +10,24 @@ use url::Url;
 
 use crate::expected::expected;
 
-/// As many as other clients follow.
+/// The limit of other clients.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Carries the requests of OpenDAL's services over a client's lanes: of one operator by
-/// `operator.with_context(operator.base_context().with_http_transport(HttpTransporter::new(transport)))`, of all of them by
-/// `HttpTransporter::install_default(transport)`.
+/// Sends the requests of OpenDAL's services over a client's lanes. For one operator, use
+/// `operator.with_context(operator.base_context().with_http_transport(HttpTransporter::new(transport)))`. For all
+/// operators, use `HttpTransporter::install_default(transport)`.
 ///
-/// Retries stay OpenDAL's, by its `RetryLayer`. Connections, timeouts, proxies and certificates are the engine's own, set up at the
-/// [`ClientBuilder`](laneway::ClientBuilder). Redirects are followed, ten of them: to other hosts by reads alone, without any credential, and never
-/// from https to http. A body that isn't read on holds about a MiB; dropped, its lane is free.
+/// OpenDAL still makes the retries, by its `RetryLayer`. Connections, timeouts, proxies and certificates are the
+/// engine's own, configured at the [`ClientBuilder`](laneway::ClientBuilder). Up to ten redirects are followed. To
+/// another host, only reads follow a redirect, without credentials, and never from https to http. A body that isn't
+/// read holds about a MiB. Dropping it frees its lane.
 #[derive(Clone, Debug)]
 pub struct LanewayTransport {
     client: Client,
 }
 
 impl LanewayTransport {
-    /// A transport over this client's engine, with its proxies and certificates.
+    /// Returns a transport over this client's engine, with its proxies and certificates.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -38,11 +39,11 @@ impl LanewayTransport {
         sent.headers.remove(HOST);
         sent.expected = expected(request.method(), request.headers());
         sent.body = Iterator::fold(request.body().clone(), Body::empty(), Body::and);
-        // Asked for anew each time: a child of a fork has lanes of its own.
+        // Fetched for each request, because a child of a fork has its own lanes.
         let lanes = laneway::internal::lanes(&self.client)
-            .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine is gone").set_source(e))?;
+            .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine has been shut down").set_source(e))?;
         let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
-        // Of an error's page no more is kept than is needed to tell it.
+        // Only the beginning of an error's page is kept, enough for the message.
         let is_whole = request.method() != Method::HEAD && head.status.is_success();
         let size = head.content_length().filter(|_| is_whole);
         let body = HttpBody::new(body.map(|chunk| chunk.map(Buffer::from).map_err(error)), size);
@@ -67,7 +68,7 @@ impl HttpTransport for LanewayTransport {
                 if *request.uri() != asked {
                     response.extensions_mut().insert(HttpRedirect::new(request.uri().clone()));
                 }
-                // What OpenDAL's errors name.
+                // OpenDAL's errors name the request.
                 response.extensions_mut().insert(asked);
                 return Ok(response);
             };
@@ -77,8 +78,8 @@ impl HttpTransport for LanewayTransport {
     }
 }
 
-/// The request that a redirect asks for (RFC 9110 section 15.4); `None` where the answer stands for itself. Another host is told what is asked
-/// for alone, and only by requests that change nothing there.
+/// Returns the request that a redirect demands (RFC 9110 section 15.4), or `None` if the answer is final. Another host
+/// gets only the request itself without credentials, and only if it changes nothing there.
 fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> Option<Request<Buffer>> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let keeps_method = match status {
@@ -110,7 +111,7 @@ fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> 
     Some(next)
 }
 
-/// Temporary is what another attempt may help; whether it is made is OpenDAL's.
+/// Converts an error. It is temporary if another attempt may help; OpenDAL decides about that attempt.
 fn error(error: LanesError) -> Error {
     let is_transient = error.is_transient();
     let message = if error.is_unsent() { "a request couldn't be sent" } else { "an exchange failed" };

@@ -34,7 +34,7 @@ fn nothing_listed() -> ListResult {
     ListResult { common_prefixes: Vec::new(), objects: Vec::new(), extensions: Extensions::new() }
 }
 
-// 0.14 has a method more than 0.13: the one trait whose text isn't shared.
+// 0.14 has one method more than 0.13. This trait is the only code that isn't shared.
 #[async_trait]
 impl MultipartStore for LanewayStore {
     async fn create_multipart(&self, path: &Path) -> Result<MultipartId> {

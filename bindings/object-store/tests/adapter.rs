@@ -15,7 +15,7 @@ use object_store_0_14 as object_store;
 
 const URLS: [&str; 2] = ["s3://bucket/", "gs://bucket/"];
 
-/// Runs a scenario over both dialects, each on a server of its own.
+/// Runs a scenario in both dialects, each on its own server.
 fn on_both(scenario: impl AsyncFn(LanewayStore, &Server)) {
     for url in URLS {
         let server = Server::start(Config::default()).expect("a server");
@@ -74,7 +74,7 @@ fn conditions_that_no_request_can_say_are_looked_up_and_hold_the_read() {
         let unmodified = GetOptions { if_unmodified_since: Some(epoch), ..GetOptions::default() };
         let newer = bytes(&store, &path, unmodified.clone()).await.expect_err("it is newer");
         assert!(matches!(newer, Error::Precondition { .. }), "{newer}");
-        // An ETag goes before a time.
+        // An ETag has precedence over a time.
         let both = GetOptions { if_match: Some(e_tag), ..unmodified };
         assert_eq!(bytes(&store, &path, both).await.expect("it is that one"), b"one");
     });
@@ -154,12 +154,12 @@ fn tags_go_where_the_store_has_some() {
 }
 
 #[test]
-fn an_upload_that_lost_a_part_makes_no_object_and_one_that_is_aborted_neither() {
+fn an_upload_makes_no_object_after_a_lost_part_or_an_abort() {
     on_both(async |store, _| {
         let path = Path::from("k");
         let mut upload = store.put_multipart(&path).await.expect("an upload");
         let (first, second) = (upload.put_part("a".into()), upload.put_part("b".into()));
-        // In any order: whoever waits for the second has the first written.
+        // The order is arbitrary: awaiting the second part writes the first one too.
         second.await.expect("written");
         first.await.expect("written");
         drop(upload.put_part("c".into()));

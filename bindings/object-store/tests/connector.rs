@@ -21,7 +21,7 @@ use object_store::{ClientOptions, GetOptions, ObjectStore, ObjectStoreExt as _, 
 use object_store_0_14 as object_store;
 
 struct Stage {
-    /// Held so that it runs.
+    /// Held so that the server keeps running.
     _server: Server,
     client: Client,
     s3: AmazonS3,
@@ -32,7 +32,7 @@ fn client() -> Client {
     Client::builder().build().expect("a client")
 }
 
-/// Both of object_store's clients over the lanes of one client of ours.
+/// Returns both of object_store's clients over the lanes of one Laneway client.
 fn stage() -> Stage {
     let server = Server::start(Config::default()).expect("a server");
     server.create_bucket("bucket").expect("a bucket");
@@ -48,7 +48,7 @@ fn stage() -> Stage {
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
         .build()
         .expect("a store");
-    // What object_store takes for a store without accounts.
+    // A service account that makes object_store use the store without accounts.
     let account = format!(
         r#"{{"gcs_base_url": "{}", "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}}"#,
         server.url()
@@ -64,12 +64,12 @@ fn stage() -> Stage {
 }
 
 fn run(scenario: impl Future<Output = ()>) {
-    // Of I/O and time the connector needs none of the caller's; object_store's retries sleep.
+    // The connector needs no I/O and no timers from the caller's runtime. object_store's retries need timers.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(scenario);
 }
 
-/// Tests of one function of the suite each, over both clients.
+/// Makes a test for each function of the suite, with both clients.
 macro_rules! suite {
     ($($name:ident: |$store:ident| $asked:expr;)*) => {
         $(#[test]
@@ -101,13 +101,13 @@ suite! {
 
 #[test]
 fn get_opts() {
-    // Not of GCS, whose function wants buckets that keep replaced generations: the embedded server's don't.
+    // Not for GCS. The suite's function needs buckets that keep replaced generations, and the embedded server's don't.
     let Stage { _server, s3, .. } = stage();
     run(integration::get_opts(&s3));
 }
 
 #[test]
-fn a_large_object_comes_by_its_stream_and_what_is_dropped_half_way_frees_its_connection() {
+fn streams_a_large_object_and_frees_the_connection_of_a_dropped_body() {
     let Stage { _server, client, s3, .. } = stage();
     run(async {
         let (path, bytes) = (Path::from("large"), random_bytes(1, 20 << 20));
@@ -125,7 +125,7 @@ fn a_large_object_comes_by_its_stream_and_what_is_dropped_half_way_frees_its_con
 }
 
 #[test]
-fn an_answer_that_breaks_off_or_nobody_who_listens_is_asked_again_by_object_store() {
+fn broken_answers_and_refused_connections_are_errors_that_are_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/k", listener.local_addr().expect("an address"));
     let served = thread::spawn(move || {
@@ -153,7 +153,7 @@ fn an_answer_that_breaks_off_or_nobody_who_listens_is_asked_again_by_object_stor
     });
 }
 
-/// The kind of an error that has the engine's as its source.
+/// Returns the kind of an error, and checks that its source is the engine's error.
 fn source(error: HttpError) -> HttpErrorKind {
     assert!(error.source().is_some_and(|source| source.is::<laneway_lanes::Error>()), "{error}");
     error.kind()

@@ -1,10 +1,11 @@
-//! object_store's own suite (`object_store::integration`), of the versions that are built, over both dialects of the embedded server.
+//! object_store's own suite (`object_store::integration`), for the versions that are built, in both dialects of the
+//! embedded server.
 
 use laneway::Client;
 use laneway_server::{Config, Server};
 use tokio::runtime::Builder;
 
-/// A server with a bucket, and a client that reaches it in both dialects.
+/// Returns a server with a bucket, and a client for both dialects.
 fn stage() -> (Server, Client) {
     let server = Server::start(Config::default()).expect("a server");
     server.create_bucket("bucket").expect("a bucket");
@@ -12,7 +13,7 @@ fn stage() -> (Server, Client) {
     (server, builder.build().expect("a client"))
 }
 
-/// A test for each function of the suite, on a bucket and on a part of one.
+/// Makes a test for each function of the suite, on a bucket and on a prefix of one.
 macro_rules! suite {
     ($module:ident: $version:ident, $object_store:ident, [$($name:ident: |$store:ident| $asked:expr;)*]) => {
         mod $module {

@@ -24,7 +24,7 @@ fn over(client: &Client, operator: Operator) -> Operator {
     operator.with_context(context)
 }
 
-/// A bucket of the server's by both of OpenDAL's services, over the lanes of one client.
+/// Returns the server's bucket in both of OpenDAL's services, over the lanes of one client.
 fn operators(server: &Server, client: &Client) -> [Operator; 2] {
     server.create_bucket("bucket").expect("a bucket");
     let s3 = S3::default()
@@ -40,7 +40,7 @@ fn operators(server: &Server, client: &Client) -> [Operator; 2] {
 }
 
 fn run<T>(scenario: impl Future<Output = T>) -> T {
-    // Of I/O and time the transport needs none of the caller's.
+    // The transport needs no I/O and no timers from the caller's runtime.
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(scenario)
 }
 
@@ -67,7 +67,7 @@ fn objects_are_written_read_listed_and_removed_by_opendals_services() {
     assert!(client.counters().bytes_received > 2 * (9 << 20), "{:?}", client.counters());
 }
 
-/// Answers one request by each of the texts, and gives what was asked.
+/// Answers one request with each of the texts, and returns the requests.
 fn answering(texts: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! What the rivals show a store, found before any clock runs: Google's application default credentials or AWS's chain.
+//! Finds the rivals' credentials before any clock runs: Google's application default credentials or AWS's chain.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::rival::{self, Protocol, Rival};
 use crate::site::Origin;
 use crate::trust::Roots;
 
-/// How long a token server may take. A machine without a metadata server often swallows the packets to it.
+/// Time limit of a token server. A machine without a metadata server often drops the packets to it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What requests show.
+/// The credentials in requests.
 #[derive(Clone)]
 pub(crate) enum Access {
-    /// Nothing.
+    /// No credentials.
     Open,
-    /// The same header always.
+    /// The same header in every request.
     Bearer(HeaderValue),
     /// A signature over each request's head.
     Signed(Box<Signer<Credential>>),
 }
 
-/// Whom a token is for, as the store's own rule has it.
+/// The party that may receive a token, by the same rule as in Laneway's store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trusted {
     Google,
@@ -39,10 +39,10 @@ enum Trusted {
 }
 
 impl Access {
-    /// Finds credentials: for GCS what [`trusted`] says, for S3 those of AWS's default chain.
+    /// Finds credentials: for GCS those that [`trusted`] permits, for S3 those of AWS's default chain.
     ///
     /// # Errors
-    /// [`Error::Credentials`] when there are none where some are wanted, or they can't be used.
+    /// [`Error::Credentials`] if credentials are needed and none exist, or if they can't be used.
     pub(crate) async fn find(remote: &Remote, origin: &Origin, roots: &Roots) -> Result<Self, Error> {
         if remote.anonymous {
             return Ok(Self::Open);
@@ -56,7 +56,7 @@ impl Access {
             let chain = reqsign_aws_v4::DefaultCredentialProvider::new();
             let signer = reqsign_aws_v4::RequestSigner::new("s3", &remote.region);
             let access = Self::Signed(Box::new(Signer::new(context, chain, signer)));
-            // The chain is asked now, so that no run's time holds the asking.
+            // Asks the chain now, so that no run's time includes it.
             let trial = http::Request::get(&remote.endpoint).body(Bytes::new());
             access.sign(&mut trial.map_err(failed)?).await.map_err(failed)?;
             return Ok(access);
@@ -74,7 +74,7 @@ impl Access {
         Ok(parts.headers.remove(AUTHORIZATION).map_or(Self::Open, Self::Bearer))
     }
 
-    /// The header that every request shows, if it is the same for all.
+    /// Returns the header that every request carries, if it is the same for all.
     pub(crate) fn bearer(&self) -> Option<&HeaderValue> {
         match self {
             Self::Bearer(token) => Some(token),
@@ -85,7 +85,7 @@ impl Access {
     /// Signs a request's head, which must be complete.
     ///
     /// # Errors
-    /// When there are no credentials, or the head can't be signed.
+    /// Fails if there are no credentials or the head can't be signed.
     pub(crate) async fn sign<B>(&self, request: &mut http::Request<B>) -> Result<(), rival::Error> {
         match self {
             Self::Open => Ok(()),
@@ -113,8 +113,8 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::Credentials(error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// The `Authorization` that a GCS server is shown: Google the default credentials, another one over TLS what
-/// `GOOGLE_APPLICATION_CREDENTIALS` names, a plain-HTTP one nothing.
+/// Decides about the `Authorization` of requests to a GCS server. Google gets the default credentials. Another server
+/// over TLS gets those that `GOOGLE_APPLICATION_CREDENTIALS` names. A server over plain HTTP gets none.
 fn trusted(origin: &Origin, named: bool) -> Trusted {
     let google = origin.host == "googleapis.com" || origin.host.ends_with(".googleapis.com");
     match origin.https {
@@ -160,7 +160,7 @@ impl FileRead for Files {
     }
 }
 
-/// Credentials that a command prints are left to the program itself.
+/// Refuses to run a command that prints credentials: the benchmark doesn't support them.
 #[derive(Debug)]
 struct NoCommands;
 

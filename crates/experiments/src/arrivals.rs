@@ -1,8 +1,9 @@
-//! When small requests arrive that don't wait for each other: a Poisson process.
+//! Arrival times of small requests that don't wait for each other: a Poisson process.
 
 use crate::random::Random;
 
-/// Moments in seconds from the start, `rate` a second on average, the same for the same seed. Endless.
+/// An endless iterator of times in seconds from the start, on average `rate` per second. The same seed yields the same
+/// times.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     random: Random,
@@ -29,7 +30,7 @@ impl Iterator for Arrivals {
 /// Reads `50/s`.
 ///
 /// # Errors
-/// For anything else than a positive number of arrivals a second.
+/// Anything but a positive number of arrivals per second.
 pub fn parse_arrivals(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0 && *rate <= 10_000.0);
@@ -45,7 +46,7 @@ mod tests {
         let times: Vec<f64> = Arrivals::new(50.0, 1).take(10_000).collect();
         assert!(times.is_sorted() && times[0] > 0.0);
         assert!((times[9_999] - 200.0).abs() < 8.0, "{}", times[9_999]);
-        // Of a Poisson process's gaps, 1 - 1/e = 63 % are shorter than the mean.
+        // In a Poisson process, 1 - 1/e = 63 % of the gaps are shorter than the mean.
         let short = times.windows(2).filter(|pair| pair[1] - pair[0] < 0.02).count();
         assert!((6100..6550).contains(&short), "{short}");
         assert_eq!(times[..9], Arrivals::new(50.0, 1).take(9).collect::<Vec<_>>()[..]);

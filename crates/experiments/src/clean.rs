@@ -1,4 +1,4 @@
-//! Deletes by the thousand, as a cleaning run of a lakehouse makes them.
+//! Deletes of thousands of objects, as in the clean-up of a lakehouse.
 
 mod laneway;
 mod rivals;
@@ -17,30 +17,30 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// What to delete, and where.
+/// The objects to delete, and their store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many objects.
+    /// Number of objects.
     pub objects: usize,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
-    /// Whether installed programs are rivals, where the store is one in this process.
+    /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
-    /// The store. An embedded one is spoken with in both tongues.
+    /// The store. An embedded store is tested with GCS's API and with S3's.
     pub target: Target,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Broom {
-    /// One request an object, over a pool of so many connections.
+    /// One request per object over a pool of at most this many connections.
     Pool(usize),
-    /// As many objects a request as the store takes.
+    /// As many objects per request as the store accepts.
     Batches,
-    /// The same, of what a listing shows.
+    /// The same for objects from a listing.
     Listed,
-    /// Laneway, which knows the keys.
+    /// Laneway with known keys.
     Keyed,
-    /// Laneway's removing of a prefix, which lists it first.
+    /// Laneway's removal of a prefix, which lists it first.
     Laneway,
 }
 
@@ -72,7 +72,7 @@ const RUNGS: [Rung<(Provider, Broom)>; 10] = [
     s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),
 ];
 
-/// Who knows the keys saves the round trips of a listing.
+/// Separate groups: a client that knows the keys saves the round trips of a listing.
 const GCS_KNOWN: &str = "GCS, keys known";
 const GCS_PREFIX: &str = "GCS, a prefix";
 const S3_KNOWN: &str = "S3, keys known";
@@ -96,7 +96,7 @@ const fn s3(
     Rung { method: (Provider::S3, broom), name, description, group }
 }
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     broom: Broom,
@@ -119,10 +119,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Deletes the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Deletes the objects, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -136,7 +136,7 @@ pub fn run(
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
-    // TCP, TLS, and one request.
+    // The round trips of TCP, TLS, and one request.
     let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
     let supplies: Vec<Supply> = (0..plan.objects)
         .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })

@@ -1,5 +1,5 @@
-//! Read-modify-writes, as a commit of a lakehouse table makes them by the hundred: read an object, change it, write it
-//! back under the condition that nobody else has.
+//! Read-modify-writes, which commits of a lakehouse table make by the hundred. Each reads an object, changes it, and
+//! writes it back on the condition that nobody else has changed it.
 
 mod laneway;
 mod rivals;
@@ -17,17 +17,17 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
+/// Round trips of the fastest possible client after its handshakes:  all reads at once, then all writes at once.
 const TRIPS: f64 = 2.0;
 
-/// What to change, and where.
+/// The objects to change, and their store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many objects.
+    /// Number of objects.
     pub objects: usize,
-    /// Bytes of each.
+    /// Bytes of each object.
     pub size: u64,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
     /// The store.
     pub target: Target,
@@ -56,7 +56,7 @@ const RUNGS: [Rung<Writer>; 3] = [
     Rung { method: Writer::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     writer: Writer,
@@ -76,15 +76,15 @@ impl errand::Errand for Errand {
     }
 }
 
-/// What becomes of a content: any change will do.
+/// Returns the new content of an object. Any change will do.
 fn changed(content: &[u8]) -> Vec<u8> {
     content.iter().map(|byte| byte.wrapping_add(1)).collect()
 }
 
-/// Changes the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Changes the objects, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,

@@ -1,4 +1,4 @@
-//! Experiments that report a time and what it took: requests and connections.
+//! Experiments that report a time and its cost: requests and connections.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,30 +12,30 @@ use crate::trace::Trace;
 use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
 use crate::{Error, Failure};
 
-/// What was found of many small things that are done to objects.
+/// The result of an experiment with many small operations on objects.
 #[derive(Debug)]
 pub struct Counted {
-    /// Which experiment.
+    /// The experiment.
     pub bench: Bench,
     /// The store's URL.
     pub store: String,
-    /// What the embedded store imitated, if it was one.
+    /// The conditions that the embedded store simulated, if the store was embedded.
     pub link: Option<Imitated>,
-    /// How many objects, or ranges of one.
+    /// Number of objects, or of ranges of one object.
     pub objects: usize,
-    /// These, and what was done to them, for people: `50 uploads of empty files`.
+    /// The objects and the operation, for people: `50 uploads of empty files`.
     pub what: String,
-    /// The programs of others that took part: names and versions.
+    /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// The least seconds that the path allows.
+    /// The fewest seconds that the path permits.
     pub floor_s: f64,
-    /// A row for each rung.
+    /// One row per rung.
     pub rows: Vec<Row<Figures>>,
 }
 
-/// An experiment that finds such figures.
+/// An experiment with such a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bench {
     /// [Small files up](crate::ladder).
@@ -53,7 +53,7 @@ pub enum Bench {
 }
 
 impl Bench {
-    /// Its name for programs.
+    /// Returns its name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",
@@ -66,10 +66,10 @@ impl Bench {
     }
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// Seconds from nothing to the last answer.
+    /// Seconds from the client's start to the last answer.
     pub seconds: f64,
     /// Requests sent.
     pub requests: u64,
@@ -77,11 +77,11 @@ pub struct Figures {
     pub connections: u64,
     /// The time in round trips.
     pub round_trips: f64,
-    /// The time over the floor.
+    /// The time divided by the floor.
     pub floor_ratio: f64,
 }
 
-/// What the errand of one run brings back.
+/// The result of one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) seconds: f64,
@@ -104,7 +104,7 @@ impl Compared for Figures {
 }
 
 impl Measured<Found> {
-    /// What a program took, as the errand of a run has it.
+    /// Converts a program's measurements into the result of a run.
     pub(crate) fn of_program((took, tally): (Took, Tally)) -> Self {
         Self { found: Found { seconds: took.seconds, tally, trace: Trace::default() }, usage: None }
     }
@@ -123,10 +123,10 @@ fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> 
 }
 
 impl Counted {
-    /// Has every rung take its turns at so many objects, so often.
+    /// Runs every rung on `objects` objects, `runs` times in turns.
     ///
     /// # Errors
-    /// As `one`. A rung that fails is a row that says so.
+    /// Fails if `one` fails. A failed rung becomes a row with its failure.
     pub(crate) fn find<M: Copy>(
         bench: Bench,
         (objects, what, runs): (usize, String, usize),
@@ -153,7 +153,7 @@ impl Counted {
         })
     }
 
-    /// What people are shown.
+    /// Returns the table for people.
     pub fn table(&self) -> Table {
         let head = ["way", "seconds", "requests", "connections", "round trips", "times the floor"];
         Table::compared(&head, &self.rows, |f| {

@@ -1,8 +1,8 @@
-//! One run of one rung, carried out in this process or in one of its own.
+//! One run of one rung, executed in this process or in a separate one.
 //!
-//! In a process of its own a rung's processor time and memory are apart from those of the embedded store, and
-//! every rung starts with nothing, as a user's program does. Its orders come on its standard input, what it found goes
-//! to its standard output, as JSON.
+//! In a separate process, a rung's processor time and memory don't include those of the embedded store. Every rung also
+//! starts cold there, as a user's program does. The process reads its order from its standard input and writes the
+//! result to its standard output, both as JSON.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -18,40 +18,40 @@ use crate::site::Site;
 use crate::usage::Meter;
 use crate::{Error, Failure, Usage, clean, commit, ladder, list, mixed, ranges, slices};
 
-/// Where runs are carried out.
+/// The place where runs are executed.
 #[derive(Clone, Debug, Default)]
 pub enum Workers {
-    /// In this process; what it uses can't be told apart from what else it does.
+    /// In this process. A run's resource usage can't be told from the rest of the process.
     #[default]
     ThisProcess,
-    /// Each in a process of its own: this program with these arguments, which has to call [`carry_out`].
+    /// Each in a separate process: this program with these arguments, which must call [`carry_out`].
     Program(PathBuf, Vec<String>),
 }
 
 /// One run of one rung.
 pub(crate) trait Errand: Serialize + DeserializeOwned + Send + 'static {
-    /// What it is called in an order.
+    /// The name in an order.
     const NAME: &'static str;
-    /// What it finds.
+    /// The result.
     type Found: Serialize + DeserializeOwned + Send;
 
-    /// Carries it out.
+    /// Executes the run.
     fn run(self, site: Arc<Site>) -> impl Future<Output = Result<Self::Found, Failure>> + Send;
 }
 
-/// What a run found, and what its process used meanwhile if it had one of its own.
+/// The result of a run, and its process's resource usage if it had its own process.
 #[derive(Debug)]
 pub(crate) struct Measured<T> {
     pub(crate) found: T,
     pub(crate) usage: Option<Usage>,
 }
 
-/// Where a site is, so that another process can find out the rest.
+/// The location of a site. Another process can derive the rest from it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Address {
     pub(crate) remote: Remote,
     pub(crate) bucket: String,
-    /// A prefix that nobody else uses.
+    /// A prefix that only this experiment uses.
     pub(crate) unique: String,
 }
 
@@ -71,10 +71,10 @@ enum Reply<T> {
 }
 
 impl Workers {
-    /// Has an errand carried out. Given up, it ends.
+    /// Has an errand executed. If the future is dropped, the errand ends.
     ///
     /// # Errors
-    /// What the errand says.
+    /// The errand's own error.
     pub(crate) async fn carry<E: Errand>(
         &self,
         errand: E,
@@ -101,7 +101,7 @@ impl Workers {
             .spawn()
             .map_err(|e| failed("starting", e.to_string()))?;
         if let Some(mut input) = child.stdin.take() {
-            // Why a process has ended already is found out below.
+            // If the process has ended already, the code below finds the reason.
             let _ = input.write_all(&order).await;
         }
         let output = child.wait_with_output().await.map_err(|e| failed("waiting for", e.to_string()))?;
@@ -114,11 +114,11 @@ impl Workers {
     }
 }
 
-/// Carries out one run: the order is read from `input`, and what was found is written to `output`. Blocks the thread,
-/// which must not be one that runs async tasks.
+/// Executes one run: it reads the order from `input` and writes the result to `output`. It blocks the thread, which
+/// must not run async tasks.
 ///
 /// # Errors
-/// When the order can't be read, or nobody reads the answer.
+/// Fails if the order can't be read or the answer can't be written.
 pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> {
     let order: Order = serde_json::from_reader(input)
         .map_err(|e| Error::Plan(format!("no order of a benchmark on standard input: {e}")))?;

@@ -1,41 +1,41 @@
-//! Why an experiment can't be made, and why a run of it has no figures.
+//! Errors that prevent an experiment, and failures that leave a run without figures.
 
 use std::error::Error as _;
 use std::io;
 
 use crate::rival;
 
-/// Why an experiment can't be made at all.
+/// An error that prevents the whole experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The plan makes no sense.
+    /// The plan is contradictory or exceeds a limit.
     #[error("{0}")]
     Plan(String),
     /// The embedded store can't be started.
     #[error("the embedded store can't be started")]
     Server(#[from] laneway_server::Error),
-    /// Files or threads of the experiment's own.
+    /// An error about the experiment's own files or threads.
     #[error("{what}")]
     Local {
-        /// What was done.
+        /// The attempted operation.
         what: &'static str,
-        /// What the system answered.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// A CA file, or the platform's certificates, can't be used.
     #[error("{what} can't be used")]
     Certificates {
-        /// Which.
+        /// The file, or the platform's certificates.
         what: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There are no credentials, or none that can be used.
+    /// No credentials exist, or they can't be used.
     #[error("no credentials for the store: {0}")]
     Credentials(String),
-    /// The store can't be reached, doesn't give us a bucket or doesn't take the objects.
+    /// The store can't be reached, offers no bucket, or rejects the objects.
     #[error("the store can't be used")]
     Store(#[source] Failure),
     /// A report can't be drawn.
@@ -46,57 +46,58 @@ pub enum Error {
     Stopped,
 }
 
-/// Why a run has no figures.
+/// The reason why a run has no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A request of one of the usual ways failed.
+    /// A rival's request failed.
     #[error(transparent)]
     Rival(#[from] rival::Error),
     /// Laneway failed.
     #[error(transparent)]
     Laneway(#[from] ::laneway::Error),
-    /// Laneway's job ended without telling how.
+    /// Laneway's job ended without a summary.
     #[error("the job ended without a summary")]
     Unfinished,
-    /// A file of the experiment's own couldn't be read or written.
+    /// One of the experiment's own files couldn't be read or written.
     #[error("a file of the experiment can't be read or written")]
     File(#[source] io::Error),
-    /// The uploads succeeded, and afterwards the store held something else.
+    /// The uploads succeeded, but the store holds other objects than expected.
     #[error("{right} of {wanted} objects are in the store with {size} bytes each, and {wrong} others")]
     Wrong {
         /// Objects with the right name and size.
         right: usize,
-        /// How many there should be.
+        /// Number of objects that there should be.
         wanted: usize,
-        /// Bytes that each should have.
+        /// Bytes that each object should have.
         size: u64,
         /// Objects with another name or size.
         wrong: usize,
     },
-    /// What came, or what is in the store, is not what should be.
+    /// Received or stored data differs from the expected data.
     #[error("{0}")]
     Different(String),
-    /// This store has no such thing; told by the process that tried.
+    /// The store lacks the required feature. The process that ran the errand reports it.
     #[error("{0}")]
     Absent(String),
-    /// The process that carried the run out ended badly; what it said.
+    /// The process that ran the errand failed. This is its message.
     #[error("{0}")]
     Process(String),
 }
 
 impl Failure {
-    /// Whether the store merely lacks what the rung needs: then the rung is skipped, and nothing went wrong.
+    /// Returns whether the store merely lacks a feature that the rung needs. Then the rung is skipped, which is no
+    /// failure.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Rival(rival::Error::NoHttp2) | Self::Absent(_))
     }
 
-    /// What stands in the place of figures: that the rung was skipped or failed, and why.
+    /// Returns the text in place of the figures: "skipped" or "failed", and the reason.
     pub fn remark(&self) -> String {
         let word = if self.is_absence() { "skipped" } else { "failed" };
         format!("{word}: {}", self.reason())
     }
 
-    /// The failure with its causes, on one line.
+    /// Returns the failure with its causes, on one line.
     pub fn reason(&self) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();

@@ -1,7 +1,7 @@
-//! Many small files up: five usual ways, each faster than the one before, and Laneway.
+//! Uploads of many small files: five usual ways, each faster than the one before, and Laneway.
 //!
-//! It repeats the measurement that Laneway comes from, where fifty empty files took 28 s as the official Ruby gem
-//! uploads them and 0.4 s over HTTP/2. [`run`] carries a [`Plan`] out; one rung, one file.
+//! It repeats the measurement that Laneway comes from. The official Ruby gem took 28 s for fifty empty files, and an
+//! upload over HTTP/2 took 0.4 s. [`run`] executes a [`Plan`]. Each rung has its own file.
 
 mod concurrent;
 mod floor;
@@ -36,7 +36,7 @@ use floor::{Path, floor};
 use rung::{RUNGS, Way};
 use work::{Files, Work};
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     way: Way,
@@ -56,10 +56,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Uploads the files, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Uploads the files, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -76,7 +76,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let files = files.map_err(local("writing the files"))?;
     let path = Path { rtt: stage.rtt, tls: stage.tls(), segment: stage.segment };
     let floor_s = floor(path, plan.size).as_secs_f64();
-    // The upload against the clock; then the store is looked at and cleared.
+    // The clock covers the upload alone. Then the store is checked and cleared.
     let one = |way, run: usize| {
         let below = format!("{way:?}-{run}/").replace(['(', ')'], "-");
         let prefix = stage.key(&below);
@@ -118,7 +118,7 @@ mod tests {
 
     const BUCKET: &str = "ladder";
 
-    /// A server that says what it has seen, and work to be done on it.
+    /// A server that records its requests, and work for a rung.
     struct Stage {
         server: Server,
         runtime: Runtime,
@@ -179,7 +179,7 @@ mod tests {
         stage.wait(single::upload(&stage.work)).unwrap();
         stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
         assert_eq!(stage.server.store().keys(BUCKET), ["p/u/y"]);
-        // A rung that failed at its first request leaves nothing to be removed.
+        // A rung that failed at its first request leaves nothing to remove.
         stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
     }
 }

@@ -1,31 +1,31 @@
-//! Latencies of many requests, and what is said of them.
+//! Latencies of many requests, and their percentiles.
 
 use serde::{Deserialize, Serialize};
 
-/// Seconds, sorted.
+/// Latencies in seconds, sorted.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Latencies(Vec<f64>);
 
 impl Latencies {
-    /// Takes them in any order.
+    /// Sorts latencies, which may come in any order.
     pub fn new(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         Self(seconds)
     }
 
-    /// The smallest that at least `percent` of them don't exceed (the nearest-rank method, which invents no value); 0
-    /// where there are none.
+    /// Returns the smallest latency that at least `percent` of them don't exceed, or 0 if there are none. This is the
+    /// nearest-rank method, which returns only values that occurred.
     pub fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil().max(1.0) as usize;
         self.0.get(rank - 1).or(self.0.last()).copied().unwrap_or(0.0)
     }
 
-    /// The largest; 0 where there are none.
+    /// Returns the largest, or 0 if there are none.
     pub fn max(&self) -> f64 {
         self.0.last().copied().unwrap_or(0.0)
     }
 
-    /// All of them, the smallest first.
+    /// Returns all of them in ascending order.
     pub fn sorted(&self) -> &[f64] {
         &self.0
     }

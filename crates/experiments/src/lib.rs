@@ -1,16 +1,24 @@
 //! The measurements that Laneway comes from, as runnable benchmarks.
 //!
-//! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results: [`ladder`] (many
-//! small files up), [`slices`] (one object down), [`mixed`] (small objects beside bulk), [`commit`]
-//! (read-modify-writes), [`clean`] (deletes), [`list`] (listings), [`ranges`] (many ranges of an object) and [`links`] (small objects beside bulk over many
-//! links). [`Table`] is what people are shown of a result, [`report`] makes a page of several; printing is the program's.
+//! Each experiment is a module with a plan, a blocking `run`, and typed results:
 //!
-//! The invariant: a rival is never handicapped. It is fresh but competent code over the crates that anybody would take,
-//! its clock leaves out what a program can have done before (reading CA files, finding credentials), and a row without
-//! all its objects in their place is a failure and has no time.
+//! - [`ladder`]: uploads of many small files
+//! - [`slices`]: the download of one object
+//! - [`mixed`]: small objects beside bulk
+//! - [`commit`]: read-modify-writes
+//! - [`clean`]: deletes
+//! - [`list`]: listings
+//! - [`ranges`]: many ranges of an object
+//! - [`links`]: small objects beside bulk over many links
 //!
-//! What this crate deliberately does not do: its rivals share no code with the engine that they are measured against.
-//! They and the counting of what arrived stand on hyper alone.
+//! [`Table`] is a result's form for people, and [`report`] makes a page of several results. The calling program prints
+//! them.
+//!
+//! Invariant: no rival is handicapped. Each is new but competent code on popular crates. Its clock excludes preparation
+//! such as the reading of CA files and the search for credentials. A row is a failure, without a time, unless all its
+//! objects are in place.
+//!
+//! By design, the rivals share no code with the engine. They and the check of the results use hyper alone.
 
 mod access;
 mod arrivals;

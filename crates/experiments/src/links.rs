@@ -1,8 +1,8 @@
-//! Small objects beside large ones over many links: down over HTTP/1.1, down over HTTP/2, and up, beside a plain pool of
-//! connections.
+//! Small objects beside large ones over many links, compared with a plain pool of connections. The courses are
+//! downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
 //!
-//! Each is [`mixed`] at a size that the link carries in some seconds, and each figure is also told as a multiple of what
-//! the link allows: three round trips, and the bytes at its rate, the smallest objects first.
+//! Each is a [`mixed`] experiment at a size that the link carries in some seconds. Each figure is also a multiple of
+//! the link's floor: three round trips, and the bytes at the link's rate with the smallest objects first.
 
 mod link;
 
@@ -15,63 +15,63 @@ use crate::verdict::times;
 use crate::{Error, Event, Failure, Stop, Target, Workers};
 pub use link::{Link, parse_link};
 
-/// How long the link carries the small objects, in seconds.
+/// Seconds that the link needs for the small objects.
 const SMALL_S: f64 = 0.25;
-/// Of fewer a percentile says little; more are no news.
+/// Bounds of their number. Percentiles of fewer say little, and more add no information.
 const SMALL: (f64, f64) = (60.0, 200.0);
-/// How many large objects, and how long the link carries them together: in seconds, and in round trips where those are long, so that
-/// it is not slow start alone that is measured.
+/// The number of large objects, and the time that the link needs for all of them together. The time is in seconds, or
+/// in round trips if those are long, so that the result doesn't measure slow start alone.
 const LARGE: usize = 4;
 const LARGE_S: f64 = 1.5;
 const LARGE_ROUND_TRIPS: f64 = 25.0;
-/// An object of fewer bytes is one range to a transfer manager.
+/// A transfer manager downloads a smaller object in a single range.
 const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
 
-/// Which links, and how often.
+/// The links, and the number of runs.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The links.
     pub links: Vec<Link>,
-    /// How often each rung runs over each of them, in turns.
+    /// Number of runs of each rung over each link. The rungs take turns.
     pub runs: usize,
 }
 
-/// In which direction objects go, and over which protocol.
+/// A direction and a protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Course {
-    /// Down, from a store that speaks S3 over HTTP/1.1 alone.
+    /// Downloads from a store with S3's API over HTTP/1.1 alone.
     DownH1,
-    /// Down, from a store that speaks Google's API and offers HTTP/2.
+    /// Downloads from a store with Google's API that offers HTTP/2.
     DownH2,
-    /// Up, to a store that speaks S3 over HTTP/1.1 alone.
+    /// Uploads to a store with S3's API over HTTP/1.1 alone.
     UpH1,
 }
 
-/// What was found.
+/// The results of all links.
 #[derive(Debug)]
 pub struct Links {
     /// The links, in their order.
     pub links: Vec<Link>,
-    /// Each course over each of them.
+    /// The result of each course over each link.
     pub found: Vec<Leg>,
 }
 
-/// One course over one link.
+/// The result of one course over one link.
 #[derive(Debug)]
 pub struct Leg {
-    /// Over which link.
+    /// The link.
     pub link: Link,
-    /// In which direction, by which protocol.
+    /// The direction and the protocol.
     pub course: Course,
-    /// Laneway's figures, and those of the pool.
+    /// Laneway's figures and the pool's.
     pub mixed: Mixed,
 }
 
 impl Course {
-    /// All of them.
+    /// All courses.
     pub const ALL: [Self; 3] = [Self::DownH1, Self::DownH2, Self::UpH1];
 
-    /// For programs.
+    /// Returns its name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::DownH1 => "down-h1",
@@ -80,7 +80,7 @@ impl Course {
         }
     }
 
-    /// For people.
+    /// Returns its name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::DownH1 => "down over HTTP/1.1",
@@ -89,7 +89,7 @@ impl Course {
         }
     }
 
-    /// How a command for one line names it.
+    /// Returns the options of a command that measures one line.
     fn options(self) -> &'static str {
         match self {
             Self::DownH1 => "--store s3 --h1-only",
@@ -118,7 +118,7 @@ impl Course {
 }
 
 impl Link {
-    /// Bytes of each large object, in whole MiB, and how many small ones.
+    /// Returns the bytes of each large object, in whole MiB, and the number of small objects.
     fn load(&self) -> (u64, usize) {
         let rate = self.bandwidth as f64;
         let together = LARGE_S.max(LARGE_ROUND_TRIPS * self.rtt.as_secs_f64()) * rate;
@@ -127,7 +127,7 @@ impl Link {
         (large >> 20 << 20, small.clamp(SMALL.0, SMALL.1) as usize)
     }
 
-    /// The command that measures this link's line of a course again, beside more rivals.
+    /// Returns the command that repeats this link's line of a course with more rivals.
     pub fn command(&self, course: Course) -> String {
         let (large_size, small) = self.load();
         let options = [course.options().to_owned(), self.options()];
@@ -141,10 +141,10 @@ impl Link {
     }
 }
 
-/// Moves the objects over every link. Blocks the thread, which must not be one that runs async tasks.
+/// Moves the objects over every link. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -170,13 +170,14 @@ pub fn run(
 }
 
 impl Leg {
-    /// What the link allows each of the measures, in seconds, in their order.
+    /// Returns the link's floor for each measure, in seconds, in the order of the measures.
     pub(crate) fn floors_s(&self) -> [f64; 3] {
         let Mixed { floor_s, floors, total_floor_s, .. } = &self.mixed;
         [*floor_s, floors.percentile(99.0), *total_floor_s]
     }
 
-    /// For each measure Laneway's median, what that is in floors, and what it is beside the pool; then both sides' connections.
+    /// Formats each measure: Laneway's median, its ratio to the floor, and its ratio to the pool. The connections of
+    /// both follow.
     fn line(&self) -> Line {
         let rows = &self.mixed.together;
         let failure = rows.iter().find_map(|row| Some((row.description, row.result.as_ref().err()?)));
@@ -200,7 +201,7 @@ impl Leg {
 }
 
 impl Links {
-    /// What people are shown of a course: a line for each link.
+    /// Returns a course's table for people, with a line for each link.
     pub fn table(&self, course: Course) -> Table {
         let head = vec![
             course.title(),
@@ -219,7 +220,7 @@ impl Links {
         Table { head, rows: legs.map(Leg::line).collect() }
     }
 
-    /// How each link's line can be measured again.
+    /// Returns the commands that repeat each link's line.
     pub fn commands(&self) -> Table {
         let line =
             |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };

@@ -1,4 +1,4 @@
-//! Listings of hundreds of thousands of keys, as inventories and clean-ups make them.
+//! Listings of hundreds of thousands of keys, as for inventories and clean-ups.
 
 mod laneway;
 mod rivals;
@@ -18,36 +18,36 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// Below this everything lies that is listed.
+/// The prefix of all listed keys.
 const BELOW: &str = "lake/";
 
-/// Names of objects that are made and stored at a time.
+/// Number of objects that are named and stored at a time.
 const STOCKED_AT_ONCE: usize = 10_000;
 
-/// What to list, and where.
+/// The listing's size, and the store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many objects.
+    /// Number of objects.
     pub objects: usize,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
-    /// Whether installed programs are rivals, where the store is one in this process.
+    /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
-    /// The store. An embedded one is spoken with in both tongues.
+    /// The store. An embedded store is tested with GCS's API and with S3's.
     pub target: Target,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Way {
-    /// A page after the other over one connection, each read to its end before the next is asked for.
+    /// One page after another over one connection. Each page is read to its end before the next request.
     Chain,
-    /// The next page is asked for while the last one is read.
+    /// The same, but the next page is requested while the last one is read.
     Ahead,
-    /// A chain for each folder, by somebody who knows them.
+    /// One chain per folder, for a client that knows the folders.
     Folders,
-    /// Laneway, which knows a prefix, in the order of the keys.
+    /// Laneway with a prefix, in key order.
     Laneway,
-    /// The same, as they arrive.
+    /// Laneway with a prefix, in order of arrival.
     Arriving,
 }
 
@@ -72,12 +72,12 @@ const fn s3(way: Way, name: &'static str, description: &'static str) -> Rung<(Pr
     Rung { method: (Provider::S3, way), name, description, group: "S3" }
 }
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     way: Way,
     prefix: String,
-    /// What lies directly below it or deeper, for those who know.
+    /// All folders below the prefix, for ways that know them.
     folders: Vec<String>,
     objects: usize,
 }
@@ -101,10 +101,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Lists the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Lists the objects, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -118,9 +118,9 @@ pub fn run(
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
-    // TCP, TLS, and one request.
+    // The round trips of TCP, TLS, and one request.
     let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
-    // Objects are empty: it is their names that are listed.
+    // The objects are empty, because only their names are listed.
     let supply = |name: String| Supply { name: format!("{BELOW}{name}"), seed: 0, size: 0 };
     for begun in (0..plan.objects).step_by(STOCKED_AT_ONCE) {
         let some = begun..plan.objects.min(begun + STOCKED_AT_ONCE);

@@ -1,9 +1,8 @@
-//! Small objects beside large ones: who waits for whom.
+//! Small objects beside large ones.
 //!
 //! It repeats the measurement in which the median small object took 15 s, because large ones held every connection of
-//! an SDK's pool. Two questions are asked: how long small objects take that are issued in one breath with large ones
-//! (cold), and how long those take that arrive at random while bulk has been running, compared with the same arrivals on
-//! an idle link.
+//! an SDK's pool. It measures two cases. Cold: a client requests small and large objects at the same time. Arrivals:
+//! small objects arrive at random while bulk has been running, compared with the same arrivals on an idle link.
 
 mod client;
 mod laneway;
@@ -34,13 +33,13 @@ pub use plan::{Plan, SMALL_SIZE};
 pub use result::{ArrivalFigures, Figures, Mixed};
 use result::{arrival_figures, figures};
 
-/// How long bulk has been running when the first small object arrives.
+/// Seconds of bulk before the first small object arrives.
 const LEAD_S: f64 = 0.5;
 
-/// Who moves the objects.
+/// The client that moves the objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Mover {
-    /// At most so many h1 connections; requests wait for them in the order of their coming.
+    /// At most this many HTTP/1.1 connections. Requests wait for them in order of arrival.
     Pool(usize),
     Unbounded,
     Http2,
@@ -58,28 +57,28 @@ const fn rung(method: Mover, name: &'static str, description: &'static str) -> R
     Rung { method, name, description, group: "" }
 }
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     mover: Mover,
     puts: bool,
-    /// What is issued at once; with arrivals, the bulk that goes on until they have come.
+    /// Objects that are requested at once. With arrivals, this bulk continues until they are done.
     large: Vec<Object>,
     small: Vec<Object>,
-    /// When each of the small ones is issued; empty for at once.
+    /// The request time of each small object. Empty means that all are requested at once.
     arrivals: Vec<f64>,
-    /// Where downloads go and uploads come from.
+    /// The folder of downloaded and uploaded files.
     folder: PathBuf,
-    /// What keys begin with.
+    /// The prefix of all keys.
     prefix: String,
 }
 
-/// What one run took.
+/// The result of one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Found {
     small: Latencies,
     total_s: f64,
-    /// Body bytes of large objects, unfinished ones too.
+    /// Body bytes of large objects, including unfinished ones.
     bulk_bytes: u64,
     tally: Tally,
     trace: Trace,
@@ -94,10 +93,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Moves the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Moves the objects, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -107,10 +106,10 @@ pub fn run(
     run_rungs(plan, &RUNGS, workers, stop, tell)
 }
 
-/// As [`run`], but of Laneway and the plainest of its rivals alone.
+/// Does the same as [`run`], but only for Laneway and the plainest rival.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub(crate) fn run_beside_a_pool(
     plan: &Plan,
     workers: &Workers,
@@ -181,7 +180,7 @@ fn climb(
         }
         Ok::<_, Error>(result)
     };
-    // Programs that upload don't tell when which object was there.
+    // Programs that upload don't report the completion time of each object.
     let programs = stage.programs(plan.programs && !plan.puts);
     let rungs = with_programs(own, Chore::Copy, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {

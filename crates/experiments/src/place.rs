@@ -1,4 +1,4 @@
-//! Where an experiment takes place.
+//! The store that an experiment runs against.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 /// The store of an experiment.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// One in this process, in memory, with TLS and HTTP/2.
+    /// A store in this process, in memory, with TLS and HTTP/2.
     Embedded(Imitated),
-    /// A store elsewhere.
+    /// An external store.
     Remote(Remote),
 }
 
 impl Target {
-    /// What the embedded store imitates; `None` of one elsewhere.
+    /// Returns the conditions that the embedded store simulates, or `None` for an external store.
     pub fn imitated(&self) -> Option<Imitated> {
         match self {
             Self::Embedded(imitated) => Some(*imitated),
@@ -25,31 +25,32 @@ impl Target {
     }
 }
 
-/// What the embedded store imitates, and in which tongue it is addressed.
+/// The conditions that the embedded store simulates, and the API that it is addressed by.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Imitated {
     /// The round-trip time.
     pub rtt: Duration,
-    /// Bytes a second that all connections share in each direction; `None` is as fast as the machine.
+    /// Bytes per second that all connections share in each direction. `None` sets no limit.
     pub bandwidth: Option<u64>,
-    /// Bytes that may wait in front of that; `None` is what it sends in a round trip.
+    /// Bytes that may wait in the queue before the link. `None` is the number of bytes that the link sends in a round
+    /// trip.
     pub queue: Option<u64>,
-    /// How many packets are lost by chance, from 0 to 0.5.
+    /// Share of packets that are lost at random, from 0 to 0.5.
     pub loss: f64,
-    /// Bytes a second that each connection takes and sends at most; `None` is no cap.
+    /// Maximum bytes per second that each connection receives and sends. `None` sets no limit.
     pub connection_bandwidth: Option<u64>,
-    /// Whether HTTP/2 is not offered.
+    /// `true` offers no HTTP/2.
     pub h1_only: bool,
-    /// Whose protocol is spoken with it.
+    /// The provider whose API is used.
     pub provider: Provider,
 }
 
 impl Imitated {
-    /// Bytes of a segment where slow start is imitated: what an Ethernet frame has room for beside TCP's timestamps.
+    /// Bytes of a segment in simulated slow start: the room in an Ethernet frame beside TCP's timestamps.
     pub(crate) const SEGMENT: u32 = 1448;
 
-    /// The link that stands for most: to a neighbouring region, and so slow that two cores fill it several times over, TLS
-    /// on both ends included.
+    /// The default link, to a neighbouring region. It is slow enough that two cores can fill it several times over,
+    /// including TLS on both ends.
     pub const USUAL: Self = Self {
         rtt: Duration::from_millis(20),
         bandwidth: Some(125_000_000),
@@ -60,41 +61,41 @@ impl Imitated {
         provider: Provider::Gcs,
     };
 
-    /// GCS at this distance, without a limit of bandwidth.
+    /// Simulates GCS at this distance, without a bandwidth limit.
     pub fn at(rtt: Duration) -> Self {
         Self { rtt, bandwidth: None, ..Self::USUAL }
     }
 }
 
-/// A store elsewhere. What an experiment writes lies under a prefix of its own and is removed at its end.
+/// An external store. An experiment writes its objects under a unique prefix and removes them at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Remote {
-    /// Whose protocol it speaks.
+    /// The provider whose API it speaks.
     pub provider: Provider,
     /// Its base URL.
     pub endpoint: String,
-    /// The bucket; `None` is one that is created, and removed at the end if it is new (GCS only).
+    /// The bucket. `None` creates one, and removes it at the end if it is new (GCS only).
     pub bucket: Option<String>,
-    /// Under which prefix of the bucket; empty for its root.
+    /// The prefix in the bucket, or empty for its root.
     pub prefix: String,
     /// The AWS region that requests are signed for.
     pub region: String,
-    /// Send no credentials. Without this, Google itself is shown the application default credentials, another TLS
-    /// endpoint what `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one nothing; requests to S3 are signed.
+    /// `true` sends no credentials. Otherwise Google gets the application default credentials. Another TLS endpoint gets
+    /// those that `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one gets none. Requests to S3 are signed.
     pub anonymous: bool,
-    /// The round trip of an imitated path, which its TCP handshakes don't show; zero of a real one.
+    /// The round trip of a simulated path, which its TCP handshakes don't reveal. Zero means a real path.
     pub imitated_rtt: Duration,
-    /// PEM files of certificates to be trusted beside the platform's.
+    /// PEM files of certificates to trust in addition to the platform's.
     pub ca_files: Vec<PathBuf>,
 }
 
 impl Remote {
     /// Google's own endpoint.
     pub const GOOGLE: &str = "https://storage.googleapis.com";
-    /// The region of whoever names none.
+    /// The default region.
     pub const REGION: &str = "us-east-1";
 
-    /// A server that speaks GCS's JSON API, with a bucket to be created.
+    /// Describes a server with GCS's JSON API, on which a bucket will be created.
     pub fn gcs(endpoint: impl Into<String>) -> Self {
         Self {
             provider: Provider::Gcs,

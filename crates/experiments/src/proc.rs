@@ -1,24 +1,24 @@
-//! What Linux says in `/proc` of the machine and of this process. Other systems have no such files; each answer is `None` there, and reports
-//! say that it isn't known.
+//! Facts about the machine and this process from Linux's `/proc`. Other systems lack these files, so each function
+//! returns `None` there, and reports call the fact unknown.
 
-/// The processor's name.
+/// Returns the processor's name.
 pub(crate) fn processor() -> Option<String> {
     let text = read("/proc/cpuinfo")?;
     field(&text, "model name").filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// Bytes of memory that the machine has.
+/// Returns the machine's memory in bytes.
 pub(crate) fn memory_total() -> Option<u64> {
     kibibytes(&read("/proc/meminfo")?, "MemTotal")
 }
 
-/// Bytes of memory that programs can still have, as the kernel estimates it.
+/// Returns the bytes of memory that programs can still allocate, as the kernel estimates them.
 pub(crate) fn memory_available() -> Option<u64> {
     kibibytes(&read("/proc/meminfo")?, "MemAvailable")
 }
 
-/// The most bytes of this process's memory that were resident at once. `getrusage` is of no use for it: what it says of a child
-/// that a large process started is at least that process's size.
+/// Returns this process's peak resident memory in bytes. `getrusage` can't be used: for the child of a large process,
+/// it reports at least the parent's size.
 pub(crate) fn memory_peak() -> Option<u64> {
     kibibytes(&read("/proc/self/status")?, "VmHWM")
 }
@@ -27,7 +27,7 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// What stands behind `name:` in the first line that begins so.
+/// Returns the text after `name:` in the first line that begins so.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(key, _)| key.trim_end() == name).map(|(_, value)| value.trim())

@@ -1,7 +1,7 @@
-//! Installed programs as rivals: whole processes, from their start to their end, beside `laneway` itself as one.
+//! Installed programs as rivals: whole processes, from their start to their end, beside the `laneway` program.
 //!
-//! They speak to the embedded store as they would to a bucket, over TLS, by the options that their own manuals have for an
-//! endpoint elsewhere. What they moved is looked at afterwards, as everybody's is.
+//! They talk to the embedded store as to a bucket, over TLS, with the options that their manuals give for a custom
+//! endpoint. Their results are checked like everybody's.
 
 mod command;
 mod installed;
@@ -30,7 +30,7 @@ pub(crate) enum Program {
     S5cmd,
 }
 
-/// What an experiment has programs do, by which their rungs are described.
+/// An experiment's task for programs. It determines the description of their rungs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Chore {
     Copy,
@@ -38,7 +38,7 @@ pub(crate) enum Chore {
     Clean,
 }
 
-/// A rung's method: one of an experiment's own, or a program.
+/// A rung's method: one of the experiment's ways, or a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way<M> {
     Own(M),
@@ -46,10 +46,10 @@ pub(crate) enum Way<M> {
 }
 
 impl Program {
-    /// Those of others, in the order in which they are shown.
+    /// Other vendors' programs, in display order.
     const RIVALS: [Self; 5] = [Self::Gcloud, Self::Obstore, Self::Aws, Self::Rclone, Self::S5cmd];
 
-    /// Whose protocol it is asked to speak: its own service's, where it belongs to one.
+    /// Returns the provider whose API the program uses: that of its own service, if it belongs to one.
     pub(crate) fn provider(self) -> Provider {
         match self {
             Self::Gcloud | Self::Obstore => Provider::Gcs,
@@ -96,10 +96,10 @@ impl Program {
         Rung { method: Way::Program(self), name, description, group }
     }
 
-    /// Does a job with it, in a process whose start counts.
+    /// Does a job with the program. The time includes the start of its process.
     ///
     /// # Errors
-    /// [`Failure::Process`]: it can't be started, takes too long, or ends badly.
+    /// [`Failure::Process`] if it can't be started, takes too long, or fails.
     pub(crate) async fn carry_out(self, job: &Job<'_>, at: &Reached) -> Result<Took, Failure> {
         let place = Place {
             endpoint: &at.endpoint,
@@ -112,7 +112,7 @@ impl Program {
     }
 }
 
-/// The programs of others among these rungs, for people: names and versions.
+/// Returns the names and versions of other vendors' programs in these rungs, for people.
 pub(crate) fn versions<M>(rungs: &[Rung<Way<M>>]) -> Vec<String> {
     let is_used =
         |program| rungs.iter().any(|rung| matches!(rung.method, Way::Program(used) if used == program));
@@ -120,19 +120,19 @@ pub(crate) fn versions<M>(rungs: &[Rung<Way<M>>]) -> Vec<String> {
     used.map(|found| found.version.clone()).collect()
 }
 
-/// How programs reach the embedded store.
+/// The embedded store's address and files for programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Reached {
     pub(crate) endpoint: String,
     pub(crate) bucket: String,
     pub(crate) ca_file: PathBuf,
-    /// Where they may keep what they keep.
+    /// A folder for the programs' own files.
     pub(crate) scratch: PathBuf,
-    /// This program.
+    /// The path of the `laneway` program.
     pub(crate) laneway: PathBuf,
 }
 
-/// An experiment's rungs, and those of the rivals that are there, each tongue's with Laneway's program at their end.
+/// Returns an experiment's rungs and those of the available rivals. Laneway's program comes last for each API.
 pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Program]) -> Vec<Rung<Way<M>>> {
     let own = own.iter().map(|rung| Rung {
         method: Way::Own(rung.method),
@@ -152,11 +152,11 @@ pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Pr
     rungs
 }
 
-/// Seconds since the epoch at which a file's last byte was in its place under its name: programs may set the time of its
-/// last write to the object's, but nobody sets that of its last change.
+/// Returns the time, in seconds since the epoch, at which a file was complete under its final name. A program may set
+/// the modification time to the object's, but nobody can set the change time.
 ///
 /// # Errors
-/// What the disk answers.
+/// The file system's error.
 pub(crate) fn completed_s(file: &Path) -> Result<f64, Failure> {
     use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::metadata(file).map_err(Failure::File)?;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_compared_within_their_tongue_and_with_laneway_as_a_program() {
+    fn compares_programs_of_one_language_and_with_laneways_program() {
         let own = [Rung { method: 7, name: "laneway", description: "Laneway", group: "" }];
         let names = |rivals: &[Program]| -> Vec<_> {
             with_programs(&own, Chore::List, rivals).into_iter().map(|rung| (rung.name, rung.group)).collect()

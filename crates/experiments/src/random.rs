@@ -1,11 +1,11 @@
-//! Numbers that a seed determines, so that every rung meets the same bytes and the same arrivals.
+//! Numbers from a seed, so that every rung gets the same bytes and the same arrivals.
 
 use std::ops::Range;
 
-/// What splitmix64's state grows by.
+/// The increment of splitmix64's state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// splitmix64: fast enough to make a gigabyte in half a second, and random enough not to compress.
+/// The generator splitmix64. It makes a gigabyte in half a second, and its output doesn't compress.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -14,14 +14,14 @@ impl Random {
         Self(seed)
     }
 
-    /// The bytes of a [`content`](Self::content) in one place.
+    /// Returns a range of the bytes of [`content`](Self::content).
     pub(crate) fn content_at(seed: u64, range: &Range<u64>) -> Vec<u8> {
         let before = range.start % 8;
         let mut random = Self(seed.wrapping_add((range.start / 8).wrapping_mul(STEP)));
         random.content(before + range.end - range.start).split_off(before as usize)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
@@ -30,17 +30,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// The next number from 0 to below 1.
+    /// Returns the next number in 0..1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// The next number from `low` to `high`, both inclusive.
+    /// Returns the next number from `low` to `high`, both inclusive.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + (self.unit() * (high - low + 1) as f64) as u64
     }
 
-    /// `len` bytes.
+    /// Returns `len` bytes.
     pub(crate) fn content(&mut self, len: u64) -> Vec<u8> {
         let mut content = Vec::with_capacity(len as usize + 8);
         while (content.len() as u64) < len {

@@ -1,5 +1,5 @@
-//! Many ranges of one object: scattered ones, as an index reader asks for them, and the columns of a table file, as a query
-//! engine does.
+//! Reads of many ranges of one object: scattered ranges as for an index reader, and a table file's columns as for a
+//! query engine.
 
 mod jobs;
 mod laneway;
@@ -22,28 +22,28 @@ use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
-/// What the object's bytes are made from, and where in it the ranges are.
+/// The seed of the object's bytes and of the ranges' positions.
 const SEED: u64 = 11;
 
-/// What to read, and where.
+/// The ranges to read, and the store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many scattered ranges.
+    /// Number of scattered ranges.
     pub ranges: usize,
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
     /// The store.
     pub target: Target,
 }
 
-/// What was found: of scattered ranges, and of a table's columns.
+/// The results for scattered ranges and for a table's columns.
 #[derive(Debug)]
 pub struct Ranges {
-    /// Ranges all over the object, asked for at once.
+    /// Ranges from all over the object, requested at once.
     pub scattered: Counted,
-    /// A footer, and when that is there three columns of fifty in each of 64 row groups.
+    /// A footer, and after it three of fifty columns in each of 64 row groups.
     pub columns: Counted,
 }
 
@@ -84,13 +84,13 @@ const RUNGS: [Rung<Reader>; 5] = [
     Rung { method: Reader::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
-/// One run.
+/// The order for one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     reader: Reader,
     key: String,
     size: u64,
-    /// What is asked for at once, each lot when the one before it is there.
+    /// Groups of ranges. Each group is requested at once, after the group before is complete.
     lots: Vec<Vec<Range<u64>>>,
 }
 
@@ -107,7 +107,7 @@ impl errand::Errand for Errand {
         if asked.clone().count() != came.len() {
             return Err(Failure::Different(format!("{} ranges came", came.len())));
         }
-        // Whoever reads the wrong bytes has no time.
+        // A way that reads wrong bytes gets no figures.
         match asked.zip(&came).find(|(range, bytes)| Random::content_at(SEED, range) != **bytes) {
             Some((range, _)) => {
                 Err(Failure::Different(format!("the bytes {range:?} are others than were stored")))
@@ -117,13 +117,13 @@ impl errand::Errand for Errand {
     }
 }
 
-/// What a rung brings, in the order asked for.
+/// The result of a rung, with the ranges' bytes in the requested order.
 type Came = (Found, Vec<Bytes>);
 
-/// Reads the ranges, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Reads the ranges, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -142,7 +142,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
-        // The first lot's round trip is in it.
+        // This includes the first lot's round trip.
         let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
         let one = |reader, _| {
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })

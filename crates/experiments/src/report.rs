@@ -1,5 +1,5 @@
-//! Results as one page: tables, plots and what one sees in them, readable without network, script or library, on a phone
-//! and in the dark.
+//! A page of results with tables, plots and their explanations. It needs no network, script or library, and suits
+//! phones and dark mode.
 
 mod bars;
 mod canvas;
@@ -27,27 +27,27 @@ pub use machine::Machine;
 use markup::escaped;
 pub(crate) use sections::path;
 
-/// Comparisons that are named one by one. Where a section has more, its own tables show them.
+/// Maximum number of comparisons that the summary names. If a section has more, only its own tables show them.
 const NAMED_MAX: usize = 16;
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// What stands above the results.
+/// The facts above the results.
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// Whose versions: `laneway 0.1.0`, and how it was built.
+    /// The version of Laneway and how it was built: `laneway 0.1.0`.
     pub versions: String,
-    /// Which libraries the clients of this crate stand on: `hyper 1.12.0, h2 0.4.1`.
+    /// The libraries of this crate's clients: `hyper 1.12.0, h2 0.4.1`.
     pub libraries: String,
-    /// When, for people.
+    /// The date, for people.
     pub date: String,
     /// The command that makes such a page again.
     pub command: String,
-    /// Where the measuring was done.
+    /// The machine of the measurements.
     pub machine: Machine,
 }
 
-/// A page in the making.
+/// A page under construction.
 #[derive(Clone, Default, Debug)]
 pub struct Page {
     sections: Vec<Section>,
@@ -58,16 +58,16 @@ pub struct Page {
 struct Section {
     id: &'static str,
     title: String,
-    /// What was moved, and how much of it, for the first sentence of the page.
+    /// The moved objects and their number, for the page's first sentence.
     what: String,
-    /// The programs of others that took part.
+    /// The other vendors' programs that took part.
     programs: Vec<String>,
-    /// Over what it was moved.
+    /// The link or path.
     path: String,
-    /// What was done, and what to look at.
+    /// The procedure, and advice to the reader.
     text: String,
     parts: Vec<Part>,
-    /// What of it stands at the head of the page.
+    /// Its lines in the table at the head of the page.
     glances: Vec<Glance>,
 }
 
@@ -79,19 +79,19 @@ enum Part {
     Figure(Figure),
 }
 
-/// A plot with what one sees in it.
+/// A plot with its explanation.
 #[derive(Clone, Debug)]
 struct Figure {
-    /// What is drawn, in which unit.
+    /// The subject and its unit.
     title: String,
     drawing: Drawing,
-    /// What colours mean.
+    /// The meaning of the colours.
     legend: Vec<(Colour, String)>,
     caption: String,
 }
 
 impl Page {
-    /// Adds what was found of one object down, in each size and over each link.
+    /// Adds the downloads of one object, in each size and over each link.
     ///
     /// # Errors
     /// [`Error::Drawing`].
@@ -100,7 +100,7 @@ impl Page {
         Ok(())
     }
 
-    /// Adds what small objects beside large ones found.
+    /// Adds the results for small objects beside large ones.
     ///
     /// # Errors
     /// [`Error::Drawing`].
@@ -109,7 +109,7 @@ impl Page {
         Ok(())
     }
 
-    /// Adds what small files, read-modify-writes, deletes or ranges found.
+    /// Adds the results for small files, read-modify-writes, deletes or ranges.
     ///
     /// # Errors
     /// [`Error::Drawing`].
@@ -118,18 +118,18 @@ impl Page {
         Ok(())
     }
 
-    /// Adds what many links found.
+    /// Adds the results for many links.
     pub fn links(&mut self, found: &Links) {
         self.sections.push(sections::links(found));
     }
 
-    /// What all of it says, in three sentences: what was measured over which link, where Laneway is ahead and by how much, and
-    /// where it isn't.
+    /// Sums everything up in three sentences: the measurements and their links, where Laneway is ahead and by how much,
+    /// and where it isn't.
     pub fn sentences(&self) -> [String; 3] {
         summary::sentences(&self.sections)
     }
 
-    /// The page as HTML.
+    /// Returns the page as HTML.
     pub fn html(&self, heading: &Heading) -> String {
         let mut html = String::from(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -169,7 +169,7 @@ impl Page {
         html
     }
 
-    /// What was found, in a line for each measure, and what the words mean.
+    /// Writes a line for each measure, and the meaning of the words.
     fn write_summary(&self, html: &mut String) {
         let mut rows = String::new();
         let few = |section: &&Section| section.glances.len() <= NAMED_MAX;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_opens_with_what_it_shows_and_names_laneway_and_the_quickest_other_way() {
+    fn the_page_begins_with_its_subject_laneway_and_the_fastest_competitor() {
         let rows = [
             row("one <b> way", "", &[1.25; 3]),
             row("laneway", "", &[0.5, 0.5, 0.75]),

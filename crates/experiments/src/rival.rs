@@ -1,4 +1,4 @@
-//! What the rivals share: connections over hyper and rustls with their defaults, opened one at a time and counted.
+//! The rivals' common base: connections over hyper and rustls with their defaults, opened one at a time and counted.
 
 mod connection;
 mod outgoing;
@@ -28,41 +28,41 @@ use crate::site::{Origin, Site};
 use crate::trace::{Role, Trace, Tracer};
 pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
-/// How long a connection, an answer or, of a long one, the next chunk may take.
+/// Time limit of a connection, of an answer or, if the answer is long, of its next chunk.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest answer that is read; a page of a listing has less than 1 MiB.
+/// Maximum answer bytes. A page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// How much of a refusal is shown.
+/// Maximum bytes of an error response that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// Why a rival failed.
+/// The reason why a rival failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No connection could be opened.
     #[error("connecting to {host}")]
     Connect {
-        /// Where to.
+        /// The server.
         host: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The server agreed to another protocol, or there is no TLS to agree in.
     #[error("the server doesn't offer HTTP/2")]
     NoHttp2,
-    /// The exchange broke off.
+    /// The connection broke during the exchange.
     #[error("the exchange broke off")]
     Exchange(#[from] hyper::Error),
-    /// The answer could not be read, or is longer than any should be.
+    /// The answer couldn't be read, or it is too long.
     #[error("the answer can't be read")]
     Answer(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// No such request can be made.
+    /// The request can't be built.
     #[error("no request can be made of it")]
     Request(#[from] http::Error),
-    /// Neither connection nor answer for a minute.
+    /// There was no connection or no answer within a minute.
     #[error("no answer within {} s", TIMEOUT.as_secs())]
     TimedOut,
-    /// The server answered, but not with success.
+    /// The server returned an error status.
     #[error("the server answered {status}: {text}")]
     Refused {
         /// Its status.
@@ -70,7 +70,7 @@ pub enum Error {
         /// The beginning of its answer.
         text: String,
     },
-    /// A resumable upload was begun, and the answer names no session.
+    /// The answer to the start of a resumable upload names no session.
     #[error("the answer names no upload session")]
     NoSession,
     /// The answer names no version of the object.
@@ -79,19 +79,19 @@ pub enum Error {
     /// The request can't be signed.
     #[error("the request can't be signed: {0}")]
     Unsigned(String),
-    /// What came can't be put where it belongs.
+    /// The received bytes can't be written to their destination.
     #[error("the answer can't be put into its file")]
     Sink(#[source] io::Error),
 }
 
-/// What a connection is to speak.
+/// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Protocol {
     H1,
     H2,
 }
 
-/// What a client counted.
+/// The counters of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Tally {
     /// Requests sent.
@@ -100,11 +100,11 @@ pub struct Tally {
     pub connections: u64,
 }
 
-/// How a request stands in the trace; one without says its method and path and counts as something small.
+/// A request's entry in the trace. Without it, the entry is the method and path, and the request counts as small.
 #[derive(Clone, Debug)]
 pub(crate) struct Tag(pub(crate) Role, pub(crate) String);
 
-/// A client of one run: fresh TLS sessions, and counters. Clones share them.
+/// A client for one run, with new TLS sessions and counters. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
 
@@ -118,7 +118,7 @@ struct Inner {
     tracer: Tracer,
 }
 
-/// A connection's place in the trace, which records when it ends.
+/// A connection's entry in the trace. Dropping it records the end.
 struct Lane {
     number: u64,
     rival: Rival,
@@ -130,7 +130,7 @@ impl Drop for Lane {
     }
 }
 
-/// An answer that was read to its end.
+/// An answer that was read completely.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -144,10 +144,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 /// Waits for all uploads.
 ///
 /// # Errors
-/// The first failure; what still runs is given up.
+/// The first failure. It cancels the remaining uploads.
 pub(crate) async fn all<T: 'static>(mut uploads: JoinSet<Result<T, Error>>) -> Result<(), Failure> {
     while let Some(joined) = uploads.join_next().await {
-        // One that was cancelled didn't end by itself: the runtime is being shut down.
+        // An upload is cancelled only if the runtime shuts down.
         joined.map_err(|_| Failure::Unfinished)??;
     }
     Ok(())
@@ -174,13 +174,13 @@ impl Rival {
         Tally { requests: self.0.requests.load(Relaxed), connections: self.0.connections.load(Relaxed) }
     }
 
-    /// Everything that was counted.
+    /// Returns all counters and the trace.
     pub(crate) fn ended(&self) -> (Tally, u64, Trace) {
         (self.tally(), self.moved(), self.trace())
     }
 
-    /// Body bytes so far: those of answers as they come, those of files as they go, those of other requests when they are
-    /// answered.
+    /// Returns the body bytes so far. Answers count as they are received, and files as they are sent. Other requests
+    /// count when they are answered.
     fn moved(&self) -> u64 {
         self.0.moved.load(Relaxed)
     }
@@ -189,7 +189,7 @@ impl Rival {
         self.0.moved.fetch_add(bytes, Relaxed);
     }
 
-    /// What was done on the connections so far; times count from the client's making.
+    /// Returns the trace so far. Its times count from the creation of the client.
     pub(crate) fn trace(&self) -> Trace {
         self.0.tracer.trace()
     }
@@ -197,12 +197,12 @@ impl Rival {
     /// Opens an HTTP/1.1 connection.
     ///
     /// # Errors
-    /// What keeps it from being opened.
+    /// An error while opening it.
     pub(crate) async fn connect_h1(&self) -> Result<Http1, Error> {
         patiently(async {
             let (stream, _) = self.dial().await?;
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            // How it ends is told to whoever waits for an answer.
+            // hyper reports the connection's end to the caller that waits for an answer.
             tokio::spawn(connection);
             Ok(Http1 { sender, lane: Arc::new(self.lane()) })
         })
@@ -212,7 +212,7 @@ impl Rival {
     /// Opens an HTTP/2 connection.
     ///
     /// # Errors
-    /// [`Error::NoHttp2`]; what keeps it from being opened.
+    /// [`Error::NoHttp2`], or an error while opening it.
     pub(crate) async fn connect_h2(&self) -> Result<Http2, Error> {
         patiently(async {
             let (stream, protocol) = self.dial().await?;
@@ -229,12 +229,12 @@ impl Rival {
         .await
     }
 
-    /// The path's round-trip time, and its segments' size in bytes. The time is half of what TCP and TLS 1.3 take
-    /// together, one round trip each, on a connection of its own. (An imitated path can't delay loopback's TCP handshake
-    /// and delays the first TLS flight instead, so that only the sum is right on every path.)
+    /// Returns the path's round-trip time and its segment size in bytes. The time is half of the time for TCP and TLS
+    /// 1.3 on a new connection, which take one round trip each. A simulated path can't delay loopback's TCP handshake.
+    /// It delays the first TLS flight instead, so only the sum is right on every path.
     ///
     /// # Errors
-    /// What keeps a connection from being opened.
+    /// An error while opening a connection.
     pub(crate) async fn probe(&self) -> Result<(Duration, u32), Error> {
         let begun = Instant::now();
         patiently(async {
@@ -278,7 +278,7 @@ impl Rival {
 }
 
 impl Lane {
-    /// One exchange: counted, traced, and given up when nothing moves for a while.
+    /// Executes one exchange. It counts and traces the exchange, and cancels it if nothing moves for a while.
     async fn exchange<T>(
         &self,
         tag: Option<Tag>,
@@ -297,10 +297,10 @@ impl Lane {
 }
 
 impl Answer {
-    /// The answer, if it is a success.
+    /// Returns the answer if its status means success.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// [`Error::Refused`] for any other status.
     pub(crate) fn succeeded(self) -> Result<Self, Error> {
         if self.status.is_success() {
             return Ok(self);
@@ -311,7 +311,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer into memory; with it the length of its body.
+/// Reads an answer into memory. It also returns the length of the body.
 async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Error> {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {
@@ -328,7 +328,7 @@ async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Er
     Ok((Answer { status: parts.status, headers: parts.headers, body }, len))
 }
 
-/// Hands a successful answer's body on; another answer is an error.
+/// Passes the body of a successful answer on. Any other answer is an error.
 async fn hand_on(
     response: http::Response<Incoming>,
     rival: &Rival,
@@ -356,13 +356,13 @@ async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T,
     tokio::time::timeout(TIMEOUT, work).await.unwrap_or(Err(Error::TimedOut))
 }
 
-/// How often the round-trip time is measured; the shortest counts, as everything that disturbs only adds to it.
+/// Number of measurements of the round-trip time. The shortest counts, because disturbances only make it longer.
 const PROBES: usize = 5;
 
-/// The shortest round trip of several, and the segments' size.
+/// Returns the shortest of several round trips, and the segment size.
 ///
 /// # Errors
-/// What keeps a connection from being opened.
+/// An error while opening a connection.
 pub(crate) async fn probe(site: &Site) -> Result<(Duration, u32), Failure> {
     let rival = Rival::new(site, Protocol::H1);
     let (mut rtt, mut segment) = rival.probe().await?;

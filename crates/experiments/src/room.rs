@@ -1,4 +1,4 @@
-//! Where files of a benchmark or a demo lie.
+//! Folders for the files of a benchmark or a demo.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// Memory-backed, where it exists: what is measured is the way over the network, not the disk.
+/// A memory-backed folder, where it exists. The experiments measure the network, not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
-/// A new folder for files of `bytes` in all, whose name begins with `name`, removed when dropped: below `parent`, or in memory where plenty of that is
-/// left, or among the temporary files.
+/// Creates a folder for files of `bytes` in all, whose name begins with `name`. It is below `parent`, in memory if
+/// plenty is free, or among the temporary files. Dropping the value removes the folder.
 ///
 /// # Errors
-/// When there is not enough room, or no folder can be made.
+/// Fails if there isn't enough room or the folder can't be created.
 pub fn folder(name: &str, parent: Option<&Path>, bytes: u64) -> io::Result<TempDir> {
     let shared = Path::new(MEMORY_BACKED);
     let parent = match parent {
@@ -30,17 +30,17 @@ pub fn folder(name: &str, parent: Option<&Path>, bytes: u64) -> io::Result<TempD
     tempfile::Builder::new().prefix(name).tempdir_in(absolute(parent))
 }
 
-/// Other processes may stand in another folder.
+/// Makes the path absolute, because other processes may have another working directory.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Whether twice as many bytes of memory are free; not where that isn't known.
+/// Returns whether twice as many bytes of memory are free. It returns `false` if that is unknown.
 fn memory_is_plenty(bytes: u64) -> bool {
     proc::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
 }
 
-/// Bytes that an unprivileged user may still write; none where that can't be told.
+/// Returns the bytes that an unprivileged user may still write, or 0 if that is unknown.
 fn free(folder: &Path) -> u64 {
     rustix::fs::statvfs(folder).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -1,4 +1,4 @@
-//! Where an experiment's objects lie, as the rivals and Laneway are handed it.
+//! The location of an experiment's objects, for the rivals and Laneway.
 
 mod requests;
 
@@ -25,7 +25,7 @@ use crate::trust::Roots;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Origin {
     pub(crate) https: bool,
-    /// A name or an address, an IPv6 one without brackets.
+    /// A name or an address. An IPv6 address has no brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
 }
@@ -35,9 +35,9 @@ pub(crate) struct Site {
     pub(crate) origin: Origin,
     pub(crate) provider: Provider,
     pub(crate) bucket: String,
-    /// What all keys of this experiment begin with; empty, or a slash at its end.
+    /// The prefix of all keys of this experiment: empty, or with a final slash.
     pub(crate) prefix: String,
-    /// The base URL, without a slash at its end.
+    /// The base URL without a final slash.
     pub(crate) endpoint: String,
     pub(crate) access: Access,
     roots: Roots,
@@ -48,7 +48,7 @@ pub(crate) struct Site {
 }
 
 impl Origin {
-    /// Reads a URL's beginning.
+    /// Parses the origin of a URL.
     pub(crate) fn of(url: &Uri) -> Option<Self> {
         let https = match url.scheme_str()? {
             "https" => true,
@@ -60,23 +60,23 @@ impl Origin {
         Some(Self { https, host, port })
     }
 
-    /// What the server's certificate has to name.
+    /// Returns the name that the server's certificate must contain.
     ///
     /// # Errors
-    /// For a host that is neither a DNS name nor an address.
+    /// A host that is neither a DNS name nor an address.
     pub(crate) fn server_name(&self) -> io::Result<ServerName<'static>> {
         ServerName::try_from(self.host.clone()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
     }
 }
 
 impl Site {
-    /// Finds out all that the rungs need: certificates and credentials, so that no rung's time holds them. `unique` is a
-    /// prefix that no other experiment uses.
+    /// Prepares certificates and credentials for the rungs, so that no rung's time includes this. `unique` is a prefix
+    /// that no other experiment uses.
     ///
     /// # Errors
-    /// For an endpoint that is no URL, an unreadable CA file, and credentials that can't be used.
+    /// An endpoint that is no URL, an unreadable CA file, or unusable credentials.
     pub(crate) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
-        // Google's clients read an emulator's address without a scheme as plain HTTP.
+        // Google's clients treat an emulator's address without a scheme as plain HTTP.
         let endpoint = match remote.endpoint.contains("://") {
             true => remote.endpoint.clone(),
             false => format!("http://{}", remote.endpoint),
@@ -106,26 +106,26 @@ impl Site {
         })
     }
 
-    /// The path and query that uploads of a kind go to.
+    /// Returns the path and query for uploads of a kind.
     pub(crate) fn upload_target(&self, kind: &str) -> String {
         let bucket = utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC);
         format!("{}/upload/storage/v1/b/{bucket}/o?uploadType={kind}", self.base())
     }
 
-    /// The path of the bucket's resource.
+    /// Returns the path of the bucket's resource.
     pub(crate) fn bucket_target(&self) -> String {
         format!("{}/{}", self.buckets_target(), utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC))
     }
 
-    /// The path of all buckets.
+    /// Returns the path of all buckets.
     pub(crate) fn buckets_target(&self) -> String {
         format!("{}/storage/v1/b", self.base())
     }
 
-    /// A request with the token, where there is one. One that has to be signed isn't yet.
+    /// Builds a request, with the token if there is one. It doesn't sign the request.
     ///
     /// # Errors
-    /// For a target that is none.
+    /// An invalid target.
     pub(crate) fn request(
         &self,
         method: Method,
@@ -140,22 +140,24 @@ impl Site {
         Ok(request.body(body)?)
     }
 
-    /// TLS as a plain user of rustls has it; `None` for plain HTTP. Without sessions of earlier runs to resume.
+    /// Returns rustls's usual TLS configuration, or `None` for plain HTTP. It has no sessions of earlier runs to
+    /// resume.
     pub(crate) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
         self.origin.https.then(|| self.roots.config(protocol))
     }
 
-    /// Laneway on an engine of its own: the same server, certificates and token as the rivals have, no proxy.
+    /// Creates a client of Laneway on a new engine, with the rivals' server, certificates and token, and without a
+    /// proxy.
     ///
     /// # Errors
-    /// As [`ClientBuilder::build`](laneway::ClientBuilder::build).
+    /// The errors of [`ClientBuilder::build`](laneway::ClientBuilder::build).
     pub(crate) fn laneway(&self, recorder: Option<&Recorder>) -> Result<Client, laneway::Error> {
-        // Its dispatcher goes by how far the server is, which the handshake is the first to show.
+        // Laneway's dispatcher uses the distance of the server, which it first sees in the handshake.
         let mut engine = Engine::builder().tcp_handshake_min(self.imitated_rtt);
         if let Some(recorder) = recorder {
             engine = engine.trace(recorder.clone());
         }
-        // A GCS token is handed over as a header, found already; S3 requests have to be signed one by one.
+        // GCS gets the prepared token as a header. S3 needs a signature for each request.
         let mut client = Client::builder()
             .engine(engine.build())
             .anonymous(self.provider == Provider::Gcs || self.anonymous)
@@ -171,7 +173,7 @@ impl Site {
         self.ca_files.iter().fold(client, |client, file| client.ca_file(file)).build()
     }
 
-    /// The endpoint's own path, without a slash at its end.
+    /// Returns the endpoint's own path without a final slash.
     fn base(&self) -> &str {
         let after_scheme = self.endpoint.find("://").map_or(0, |at| at + 3);
         self.endpoint[after_scheme..].find('/').map_or("", |slash| &self.endpoint[after_scheme + slash..])

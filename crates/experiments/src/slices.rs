@@ -1,6 +1,6 @@
-//! One object down: in one stream, in five fixed parts side by side, and with Laneway.
+//! The download of one object: in one stream, in five fixed parts side by side, and with Laneway.
 //!
-//! One stream fills a clean link. Parts pay where a store caps each connection, or where one stream can't fill the link.
+//! One stream fills a clean link. Parts pay off if a store caps each connection, or if one stream can't fill the link.
 
 mod fixed;
 mod laneway;
@@ -26,11 +26,11 @@ use crate::trace::Trace;
 use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
-/// What the object's bytes are made from.
+/// The seed of the object's bytes.
 const SEED: u64 = 1;
 
-/// The links that are imitated where nothing else is asked for: a clean one with a deep queue, a far one with a short queue, and one to a
-/// store that caps each connection at two fifths of the link.
+/// The links that are simulated by default: a clean one with a deep queue, a far one with a short queue, and one with a
+/// cap. The cap limits each connection to two fifths of the link.
 pub const LINKS: [Imitated; 3] = [
     Imitated { queue: Some(2560 << 10), ..Imitated::USUAL },
     Imitated {
@@ -44,62 +44,62 @@ pub const LINKS: [Imitated; 3] = [
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What to download, and where to.
+/// The object to download, its destination and its store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
-    /// Where the file is written; `None` is in memory where there is enough, or among the temporary files.
+    /// The folder of the file. `None` uses memory if there is enough, and temporary files otherwise.
     pub folder: Option<PathBuf>,
-    /// Whether installed programs are rivals, where the store is one in this process.
+    /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
     /// The store.
     pub target: Target,
 }
 
-/// What was found.
+/// The result of the experiment.
 #[derive(Debug)]
 pub struct Slices {
     /// The store's URL.
     pub store: String,
-    /// What the embedded store imitated, if it was one.
+    /// The conditions that the embedded store simulated, if the store was embedded.
     pub link: Option<Imitated>,
-    /// The programs of others that took part: names and versions.
+    /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// The least seconds that the path allows: handshakes, one request, and the bytes where the bandwidth is known.
+    /// The fewest seconds that the path permits: handshakes, one request, and the bytes if the bandwidth is known.
     pub floor_s: f64,
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// A row for each rung.
+    /// One row per rung.
     pub rows: Vec<Row<Figures>>,
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// Seconds from nothing to a checked file.
+    /// Seconds from the client's start to a verified file.
     pub seconds: f64,
-    /// Seconds until the last byte lay in the file, before anything is read back.
+    /// Seconds until the last byte was in the file, before the file is read back.
     pub transfer_s: f64,
-    /// MiB a second, over all of the time.
+    /// MiB per second over the whole time.
     pub mib_s: f64,
-    /// Processor seconds for each GiB; `None` for a run without a process of its own.
+    /// Processor seconds per GiB, or `None` for a run without its own process.
     pub cpu_s_per_gib: Option<f64>,
     /// Connections opened.
     pub connections: u64,
-    /// Segments that the imitated link lost, and that were sent again; `None` of a store elsewhere.
+    /// Segments that the simulated link lost and sent again, or `None` for an external store.
     pub resent_segments: Option<u64>,
     /// Requests sent.
     pub requests: u64,
-    /// The most resident memory in bytes; `None` as above.
+    /// Peak resident memory in bytes, or `None` for a run without its own process.
     pub peak_bytes: Option<u64>,
-    /// Whether the checksum was compared with the store's.
+    /// `true` if the checksum was compared with the store's.
     pub verified: bool,
-    /// The time over the floor.
+    /// The time divided by the floor.
     pub floor_ratio: f64,
 }
 
@@ -134,7 +134,7 @@ impl Compared for Figures {
     }
 }
 
-/// One download.
+/// The order for one download.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Errand {
     strategy: Strategy,
@@ -142,7 +142,7 @@ pub(crate) struct Errand {
     to: PathBuf,
 }
 
-/// What one download took.
+/// The result of one download.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Found {
     seconds: f64,
@@ -165,10 +165,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Downloads the object, rung by rung. Blocks the thread, which must not be one that runs async tasks.
+/// Downloads the object, rung by rung. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// What keeps it from being done at all. A rung that fails is a row that says so.
+/// An error that prevents the whole experiment. A failed rung becomes a row with its failure.
 pub fn run(
     plan: &Plan,
     workers: &Workers,
@@ -196,7 +196,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             Way::Own(strategy) => stage.carry(Errand { strategy, key: key.clone(), to: to.clone() })?,
             Way::Program(program) => {
                 let ran = stage.run(program, &Job::Down { key: &key, file: &to })?;
-                // Not every program tells whether it has checked what came.
+                // Some programs don't report whether they verified the bytes.
                 ran.and_then(|(took, tally)| {
                     same(&to, plan.size)?;
                     let Took { seconds, .. } = took;
@@ -208,7 +208,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         };
         let resent = stage.segments_lost().zip(lost).map(|(after, before)| after - before);
         let ran = ran.and_then(|measured| figures(measured, resent, plan.size, floor_s, &to));
-        // Each rung begins without a file, so that none finds the pages of another's.
+        // Removes the file, so that no rung finds the cached pages of another one.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
@@ -218,10 +218,10 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     Ok(Slices { store, link: stage.link, programs, rtt_s, floor_s, size: plan.size, rows })
 }
 
-/// Whether a file has the object's bytes.
+/// Compares a file's bytes with the object's.
 ///
 /// # Errors
-/// [`Failure::Different`] where it hasn't; what the disk answers.
+/// [`Failure::Different`] if they differ, or the file system's error.
 fn same(file: &Path, size: u64) -> Result<(), Failure> {
     let mut file = File::open(file).map_err(Failure::File)?;
     let mut block = vec![0; 1 << 20];
@@ -238,7 +238,8 @@ fn same(file: &Path, size: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// TCP, TLS and one request take a round trip each; then the bytes come at the bandwidth, where it is known.
+/// Returns the floor: a round trip each for TCP, TLS and one request, and then the bytes at the bandwidth if it is
+/// known.
 pub(crate) fn floor_s(stage: &Stage<'_>, bytes: u64, target: &Target) -> f64 {
     let bandwidth = target.imitated().and_then(|imitated| imitated.bandwidth);
     let trips = if stage.tls() { 3.0 } else { 2.0 };
@@ -273,24 +274,24 @@ fn figures(
 }
 
 impl Slices {
-    /// The object and its way, for people.
+    /// Returns the object and its path, for people.
     pub fn name(&self) -> String {
         let size = laneway_quantity::readable_size(self.size);
         format!("{size} over {}", self.path())
     }
 
-    /// The way to the store, for people.
+    /// Returns the path to the store, for people.
     pub fn path(&self) -> String {
         crate::report::path(self.link, &self.store, self.rtt_s)
     }
 
-    /// Segments that were sent again, as a share of those that the object takes.
+    /// Formats resent segments as a share of the object's segments.
     fn resent(&self, segments: u64) -> String {
         let all = self.size as f64 / f64::from(Imitated::SEGMENT);
         format!("{:.1} %", segments as f64 / all * 1e2)
     }
 
-    /// What people are shown.
+    /// Returns the table for people.
     pub fn table(&self) -> Table {
         let head = [
             "way",

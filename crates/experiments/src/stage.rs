@@ -1,4 +1,4 @@
-//! What an experiment stands on: a store, objects in it, and a place for files.
+//! The base of an experiment: a store, objects in it, and a folder for files.
 
 use std::cell::RefCell;
 use std::fs;
@@ -19,38 +19,39 @@ use crate::rival::{Protocol, Rival, Tally, probe};
 use crate::site::Site;
 use crate::{Error, Failure, Stop, Workers, room, stock, turns};
 
-/// The bucket of the embedded store, and of a remote one where none is named.
+/// The bucket of the embedded store, and of a remote store if the plan names none.
 const BUCKET: &str = "laneway-bench";
-/// Where the embedded store's certificate is, below the stage's folder.
+/// The file with the embedded store's certificate, in the stage's folder.
 const CA_FILE: &str = "ca.pem";
-/// Bytes that are made and stored at a time on a store elsewhere.
+/// Bytes that are generated and stored at a time on an external store.
 const STOCKED_AT_ONCE: u64 = 64 << 20;
 
-/// Bytes of an object from which on it may be uploaded in parts: S3 takes none of less than 5 MiB.
+/// Size from which an object may be uploaded in parts. S3 accepts no parts below 5 MiB.
 pub(crate) const PARTED_FROM: u64 = 5 << 20;
-/// How long is waited at most for the link to be idle again.
+/// Time limit for the link to become idle again.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// What a round trip may take longer than the shortest.
+/// Tolerance of a round trip above the shortest one.
 const JITTER: Duration = Duration::from_millis(5);
 
-/// An object to be in the store before a run begins.
+/// An object that must be in the store before a run begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
     /// Its key below the experiment's prefix.
     pub(crate) name: String,
-    /// What its bytes are made from.
+    /// The seed of its bytes.
     pub(crate) seed: u64,
     pub(crate) size: u64,
 }
 
-/// A store with what reaches it, and a folder. Everything is gone after [`end`](Self::end), or with it.
+/// A store, its location, and a folder. [`end`](Self::end) removes everything; dropping the value removes the folder
+/// and the embedded store.
 pub(crate) struct Stage<'a> {
     pub(crate) site: Arc<Site>,
     /// The path's round-trip time as a client measures it.
     pub(crate) rtt: Duration,
-    /// What the embedded store imitates, if it is one.
+    /// The conditions that the embedded store simulates, if the store is embedded.
     pub(crate) link: Option<Imitated>,
-    /// Bytes of the path's segments; `None` where slow start holds nothing back.
+    /// Bytes of the path's segments, or `None` if slow start delays nothing.
     pub(crate) segment: Option<u32>,
     address: Address,
     server: Option<Server>,
@@ -64,11 +65,11 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts the embedded store, or reaches the one elsewhere. Files of `bytes` in all go to a folder of their own
-    /// below `parent`, or where there is memory for them.
+    /// Starts the embedded store, or connects to the external one. Files of `bytes` in all go to a new folder below
+    /// `parent`, or to memory if there is enough.
     ///
     /// # Errors
-    /// What keeps the store from being used.
+    /// An error that makes the store unusable.
     pub(crate) fn set(
         target: &Target,
         parent: Option<&Path>,
@@ -85,7 +86,7 @@ impl<'a> Stage<'a> {
                 (Some(server), remote)
             }
         };
-        // The folder's name is used by nobody else, and so neither is a prefix of that name.
+        // The folder's name is unique, and so is a prefix of that name.
         let unique = folder.path().file_name().map(|name| name.to_string_lossy().into_owned());
         let bucket = remote.bucket.clone().unwrap_or_else(|| BUCKET.to_owned());
         let address = Address { remote, bucket, unique: unique.unwrap_or_default() };
@@ -121,27 +122,27 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The store's URL.
+    /// Returns the store's URL.
     pub(crate) fn store(&self) -> &str {
         &self.site.endpoint
     }
 
-    /// Whether connecting takes a TLS handshake.
+    /// Returns whether a connection needs a TLS handshake.
     pub(crate) fn tls(&self) -> bool {
         self.site.origin.https
     }
 
-    /// A key of the experiment.
+    /// Returns the key of a name in the experiment.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.site.prefix)
     }
 
-    /// Takes note that an object may be uploaded in parts, which have to be found if the end is asked for.
+    /// Records that an object may be uploaded in parts, which must be found if the experiment is stopped.
     pub(crate) fn may_be_parted(&self, name: &str) {
         self.parted.borrow_mut().push(self.key(name));
     }
 
-    /// The folder, for files of the experiment's own.
+    /// Returns the folder for the experiment's own files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -149,7 +150,7 @@ impl<'a> Stage<'a> {
     /// Puts objects into the store.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::Stopped`].
+    /// [`Error::Store`] or [`Error::Stopped`].
     pub(crate) fn stock(&self, supplies: &[Supply]) -> Result<(), Error> {
         if let Some(server) = &self.server {
             for supply in supplies {
@@ -182,10 +183,10 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Writes files with the contents of supplies, below the folder.
+    /// Writes files with the contents of supplies below the folder.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// The file system's error.
     pub(crate) fn files(&self, below: &str, supplies: &[Supply]) -> Result<(), Error> {
         let folder = self.folder().join(below);
         for supply in supplies {
@@ -197,7 +198,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Not being measured, it is done the fast way.
+    /// Uploads objects by Laneway, the fast way, since this isn't measured.
     fn upload(&self, supplies: &[Supply]) -> Result<(), Error> {
         self.files("stock", supplies)?;
         let stock = self.folder().join("stock");
@@ -222,10 +223,10 @@ impl<'a> Stage<'a> {
         fs::remove_dir_all(stock).map_err(local("removing a folder"))
     }
 
-    /// Has an errand carried out, once what runs before it left on the link has passed.
+    /// Has an errand executed as soon as the link is idle again after earlier runs.
     ///
     /// # Errors
-    /// [`Error::Stopped`]; inside, why the run has no figures.
+    /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
     pub(crate) fn carry<E: Errand>(&self, errand: E) -> Result<Result<Measured<E::Found>, Failure>, Error> {
         self.wait(async {
             settle(&self.site, self.rtt).await;
@@ -233,8 +234,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The programs of others that can be rivals here, if they are `wanted`: those that are installed, of the embedded store's, and where runs are
-    /// processes.
+    /// Returns the other vendors' installed programs if they are `wanted`. They take part only if the store is embedded
+    /// and runs have their own processes.
     pub(crate) fn programs(&self, wanted: bool) -> Vec<Program> {
         match (&self.server, self.workers) {
             (Some(_), Workers::Program(..)) if wanted => {
@@ -244,11 +245,11 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Has a program do a job, as [`carry`](Self::carry) has an errand carried out. Its requests and connections are those
-    /// that the store has seen.
+    /// Has a program do a job, as [`carry`](Self::carry) does for an errand. The store counts its requests and
+    /// connections.
     ///
     /// # Errors
-    /// [`Error::Stopped`]; inside, why the run has no figures.
+    /// [`Error::Stopped`]. The inner error is the reason why the run has no figures.
     pub(crate) fn run(
         &self,
         program: Program,
@@ -275,15 +276,15 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Segments that the embedded store's link lost so far; `None` of a store elsewhere.
+    /// Returns the segments that the embedded store's link has lost so far, or `None` for an external store.
     pub(crate) fn segments_lost(&self) -> Option<u64> {
         self.server.as_ref().map(|server| server.counters().segments_lost)
     }
 
-    /// Has an errand carried out in the tongue of a provider, which only the embedded store can change.
+    /// Has an errand executed with a provider's API. Only the embedded store supports several APIs.
     ///
     /// # Errors
-    /// As [`carry`](Self::carry).
+    /// The errors of [`carry`](Self::carry).
     pub(crate) fn carry_as<E: Errand>(
         &self,
         provider: Provider,
@@ -299,18 +300,18 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Does something, unless the end is asked for.
+    /// Executes a future, unless the experiment is stopped.
     ///
     /// # Errors
-    /// [`Error::Stopped`].
+    /// [`Error::Stopped`] if it is.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         self.runtime.block_on(self.stop.unless(work))
     }
 
-    /// How many objects lie under a prefix of the experiment's.
+    /// Counts the objects under a prefix of the experiment.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::Stopped`].
+    /// [`Error::Store`] or [`Error::Stopped`].
     pub(crate) fn count(&self, below: &str) -> Result<usize, Error> {
         let prefix = self.key(below);
         match &self.server {
@@ -322,10 +323,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Removes what lies under a prefix of the experiment's.
+    /// Removes the objects under a prefix of the experiment.
     ///
     /// # Errors
-    /// What the store says; what wasn't removed is left behind.
+    /// The store's error and the prefix that may still hold objects.
     pub(crate) fn clear(&self, below: &str) -> Result<(), Left> {
         let prefix = self.key(below);
         if let Some(server) = &self.server {
@@ -335,7 +336,7 @@ impl<'a> Stage<'a> {
             }
             return Ok(());
         }
-        // Cleared also when the end is asked for.
+        // A stopped experiment is cleared too.
         let parted = self.parted.borrow().clone();
         let cleared = self.runtime.block_on(async {
             match self.stop.is_asked() {
@@ -349,10 +350,10 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Removes everything that the experiment has put into the store.
+    /// Removes all of the experiment's objects from the store, and its bucket if that is new.
     ///
     /// # Errors
-    /// As [`clear`](Self::clear).
+    /// The errors of [`clear`](Self::clear).
     pub(crate) fn end(self) -> Result<(), Left> {
         self.clear("")?;
         if self.bucket_is_new {
@@ -363,11 +364,11 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Sets a stage on a target, for files of so many bytes in a folder, has it used, and clears it whatever came of that. What
-/// can't be cleared is reported.
+/// Prepares a stage for files of `bytes` in all, calls `climb` with it, and clears the stage even after a failure. It
+/// reports everything that can't be removed.
 ///
 /// # Errors
-/// What keeps the store from being used; what `climb` says.
+/// An error that makes the store unusable, or the error of `climb`.
 pub(crate) fn on_stage<T>(
     (target, parent, bytes): (&Target, Option<&Path>, u64),
     (workers, stop): (&Workers, &Stop),
@@ -382,12 +383,12 @@ pub(crate) fn on_stage<T>(
     found
 }
 
-/// Waits until a round trip takes no longer than at the beginning: a run that was cut off leaves bytes on the link, which
-/// the next one would find in its way. A store that has become slower for good isn't waited for.
+/// Waits until a round trip takes no longer than at the beginning. A run that was interrupted leaves bytes on the link,
+/// which would delay the next one. The wait is limited, because a store may have become slower for good.
 async fn settle(site: &Site, rtt: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < SETTLED_WITHIN {
-        // The run will say why the store can't be reached.
+        // If the store can't be reached, the run reports why.
         match Rival::new(site, Protocol::H1).probe().await {
             Ok((now, _)) if now > rtt * 3 / 2 + JITTER => {}
             Ok(_) | Err(_) => return,
@@ -395,22 +396,22 @@ async fn settle(site: &Site, rtt: Duration) {
     }
 }
 
-/// What can't be removed, and why.
+/// An object or bucket that couldn't be removed.
 #[derive(Debug)]
 pub struct Left {
-    /// Where.
+    /// Its URL.
     pub url: String,
-    /// Why.
+    /// The reason.
     pub failure: Failure,
 }
 
-/// Starts a store in this process, and says how it is reached.
+/// Starts a store in this process, and returns its address.
 ///
 /// # Errors
-/// What keeps it from being started.
+/// An error that prevents its start.
 pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Result<(Server, Remote), Error> {
     let Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, h1_only, provider } = imitated;
-    // What is measured is not how fast the store computes MD5s.
+    // The speed of the store's MD5 isn't the subject of the measurement.
     let gcs = GcsConfig { md5: false, ..GcsConfig::default() };
     let tls = Some(Tls::Generated);
     let config =
@@ -430,10 +431,10 @@ pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Resul
     Ok((server, remote))
 }
 
-/// The rivals' threads: tokio's own default, one for each core.
+/// Creates the rivals' runtime with tokio's default of one thread per core.
 ///
 /// # Errors
-/// When threads can't be started.
+/// Fails if threads can't be started.
 pub(crate) fn runtime() -> Result<Runtime, Error> {
     let runtime = Builder::new_multi_thread().thread_name("bench").enable_all().build();
     runtime.map_err(local("starting threads"))

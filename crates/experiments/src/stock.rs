@@ -1,4 +1,4 @@
-//! What an experiment leaves in a store: cleared away.
+//! Removes an experiment's objects from a store.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::Failure;
 use crate::rival::{Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// How often is looked at most whether something has come after a stop, how often nothing must have, and how long
-/// between.
+/// After a stop: the maximum number of checks for late objects, the number of consecutive checks that must find
+/// nothing, and the time between two checks.
 const LOOKS_MAX: usize = 20;
 const LOOKS_QUIET: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
 
-/// How many objects lie under a prefix.
+/// Counts the objects under a prefix.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     let client = site.laneway(None)?;
     let at = Location::object(site.provider, site.bucket.clone(), prefix);
@@ -35,10 +35,10 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Removes everything under a prefix. Not being measured, it is done the fast way.
+/// Removes everything under a prefix by Laneway, the fast way, since this isn't measured.
 ///
 /// # Errors
-/// The first failure; the rest is removed.
+/// The first failure, after it has tried to remove the rest.
 pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     let client = site.laneway(None)?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
@@ -47,7 +47,7 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     while let Some(event) = job.next().await {
         if let Event::Item(item) = event
             && let Outcome::Failed(error) = item.outcome
-            // A rung that failed at its first request has left nothing.
+            // A rung that failed at its first request has left no objects.
             && !error.is_not_found()
         {
             failure = failure.or(Some(error));
@@ -56,11 +56,11 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     failure.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Removes everything under a prefix after work there was dropped where it was: requests whose bytes are on their way still
-/// come, and multipart uploads of the `parted` keys that were begun lie there unseen.
+/// Removes everything under a prefix after work there was cancelled. Requests in flight may still create objects.
+/// Multipart uploads of the `parted` keys may be unfinished, and a listing doesn't show them.
 ///
 /// # Errors
-/// As [`clear`].
+/// The errors of [`clear`].
 pub(crate) async fn clear_after_a_stop(site: &Site, prefix: &str, parted: &[String]) -> Result<(), Failure> {
     clear(site, prefix).await?;
     let mut quiet = 0;
@@ -82,12 +82,12 @@ pub(crate) async fn clear_after_a_stop(site: &Site, prefix: &str, parted: &[Stri
     Ok(())
 }
 
-/// Aborts the multipart uploads of a key. (MinIO lists those of whole keys only, and none of a prefix.)
+/// Aborts the multipart uploads of a key. (MinIO lists them only by a whole key, not by a prefix.)
 async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Result<(), Failure> {
     let listing = connection.send(site.uploads(key).await?).await?.succeeded()?;
     for (key, id) in uploads_in(&String::from_utf8_lossy(&listing.body)) {
         let answer = connection.send(site.abandon(key, id).await?).await?;
-        // It may just have ended by itself.
+        // The upload may just have ended by itself.
         if answer.status != StatusCode::NOT_FOUND {
             answer.succeeded()?;
         }
@@ -95,7 +95,7 @@ async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Resu
     Ok(())
 }
 
-/// Keys and ids in S3's listing of uploads. Both are plain text, as an experiment's keys are.
+/// Extracts keys and ids from S3's listing of uploads. Both need no unescaping, as all keys of an experiment.
 fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
     fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
         text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)
@@ -108,10 +108,10 @@ fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Creates the site's bucket; whether it is new.
+/// Creates the site's bucket, and returns whether it is new.
 ///
 /// # Errors
-/// What the server says.
+/// The server's error.
 pub(crate) async fn create_bucket(site: &Site) -> Result<bool, Failure> {
     let name = serde_json::json!({ "name": site.bucket }).to_string();
     let target = format!("{}?project=laneway-bench", site.buckets_target());
@@ -126,10 +126,10 @@ pub(crate) async fn create_bucket(site: &Site) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Removes the site's bucket, which has to be empty.
+/// Removes the site's bucket, which must be empty.
 ///
 /// # Errors
-/// What the server says.
+/// The server's error.
 pub(crate) async fn remove_bucket(site: &Site) -> Result<(), Failure> {
     let request = site.request(Method::DELETE, &site.bucket_target(), Bytes::new())?;
     Rival::new(site, Protocol::H1).connect_h1().await?.send(request).await?.succeeded()?;

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::Error;
 
-/// Ends an experiment from any thread: what it wrote is removed, and the experiment's `run` returns.
+/// Ends an experiment from any thread. The experiment removes its objects, and its `run` returns.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -17,25 +17,25 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Asks for the end. Returns at once.
+    /// Requests the end, and returns at once.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether the end was asked for.
+    /// Returns whether the end was requested.
     pub(crate) fn is_asked(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Carries work out, unless the end was or is asked for: then the work is dropped where it is.
+    /// Executes a future. If the end is requested before or meanwhile, it drops the future.
     ///
     /// # Errors
-    /// [`Error::Stopped`].
+    /// [`Error::Stopped`] if it does.
     pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let mut stopped = self.0.subscribe();
         tokio::select! {
             done = work => Ok(done),
-            // The sender lives in this value, so that the only outcome is the one waited for.
+            // The sender is in this value, so the channel can't close first.
             _ = stopped.wait_for(|stopped| *stopped) => Err(Error::Stopped),
         }
     }

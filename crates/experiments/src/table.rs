@@ -1,4 +1,4 @@
-//! A result as people read it: a name and numbers.
+//! A result for people: a name and numbers per line.
 
 use crate::turns::verdict_heads;
 use crate::{Compared, Failure, Row};
@@ -15,17 +15,17 @@ pub struct Table {
 /// A line of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
-    /// What it is about.
+    /// The subject of the line.
     pub name: String,
-    /// The cells of the other columns; none in a line that failed.
+    /// The cells of the other columns, or none for a line that failed.
     pub cells: Vec<String>,
-    /// That it failed or was skipped, and why.
+    /// The text "failed" or "skipped" with the reason.
     pub failure: Option<String>,
 }
 
 impl Table {
-    /// A line for each row: its name, and what `cells` says of its median run. Behind the first number, or the name where
-    /// there is none, stand the columns of the comparisons.
+    /// Returns a line for each row: its name, and the `cells` of its median run. The columns of the comparisons follow
+    /// the first number, or the name if there is no number.
     pub(crate) fn compared<F: Compared>(
         head: &[&'static str],
         rows: &[Row<F>],
@@ -40,7 +40,7 @@ impl Table {
         table
     }
 
-    /// A line for each row: its name and its cells.
+    /// Returns a line for each row: its name and its cells.
     pub(crate) fn of<F>(
         head: &[&'static str],
         rows: &[Row<F>],
@@ -54,7 +54,7 @@ impl Table {
         Self { head: head.to_vec(), rows: rows.iter().map(line).collect() }
     }
 
-    /// The table as lines for a terminal: the first column to the left, numbers to the right.
+    /// Returns the table as lines for a terminal. The first column is left-aligned, and numbers are right-aligned.
     pub fn lines(&self) -> Vec<String> {
         let head = Line {
             name: self.head[0].to_owned(),
@@ -63,7 +63,7 @@ impl Table {
         };
         let lines: Vec<&Line> = std::iter::once(&head).chain(&self.rows).collect();
         let width = |text: &str| text.chars().count();
-        // A line that has a name alone is a title, and may be longer.
+        // A line with a name alone is a title, and may be longer.
         let named = lines.iter().filter(|line| !line.cells.is_empty() || line.failure.is_some());
         let first = named.map(|line| width(&line.name)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.head.len() - 1)
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// Seconds with as many digits as tell something: `0.153`, `12.34`, `123.4`.
+/// Formats seconds with a useful number of digits: `0.153`, `12.34`, `123.4`.
 pub(crate) fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.3}"),
@@ -94,7 +94,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Bytes in MiB; a dash where nothing is known.
+/// Formats bytes in MiB, or as a dash if they are unknown.
 pub(crate) fn mib(bytes: Option<u64>) -> String {
     bytes.map_or("-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / f64::from(1 << 20)))
 }

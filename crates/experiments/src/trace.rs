@@ -1,4 +1,4 @@
-//! Who was sent when on which lane, of a rival's run and of Laneway's alike.
+//! The requests on each lane over time, for the runs of rivals and of Laneway.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,50 +8,50 @@ use laneway::internal;
 use laneway::internal::trace::{Moment, What};
 use serde::{Deserialize, Serialize};
 
-/// A request that was sent as something small, its size being unknown, and brought more than this, was bulk.
+/// A request of unknown size counts as small when it is sent. If it moves more than this, it counts as bulk.
 const BULK_ABOVE: u64 = 1 << 20;
 
-/// What a run did on its connections. Times are seconds from the run's start.
+/// A run's activity on its connections. Times are seconds from the run's start.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Trace {
-    /// Requests, in the order in which they ended.
+    /// Requests in the order of their ends.
     pub spans: Vec<Span>,
-    /// From each of these moments on, so many connections were open.
+    /// Times, and the number of open connections from then on.
     pub connections: Vec<(f64, usize)>,
-    /// From when to when bulk was held back for small requests.
+    /// The times during which bulk was held back for small requests.
     pub held: Vec<(f64, f64)>,
 }
 
 /// A request on a connection.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Span {
-    /// Which connection, numbered in the order of dialling.
+    /// The connection's number, in the order of dialling.
     pub lane: u64,
-    /// Whether it carried a small thing or a part of a large one.
+    /// `Express` for a small object, `Freight` for a part of a large one.
     pub role: Role,
-    /// What it was.
+    /// A description of the request.
     pub label: String,
-    /// When it was sent.
+    /// The time when it was sent.
     pub start_s: f64,
-    /// When its answer had come.
+    /// The time when its answer was complete.
     pub end_s: f64,
     /// Body bytes in both directions.
     pub bytes: u64,
 }
 
-/// What a request carries.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Something small.
+    /// A small object.
     #[default]
     Express,
-    /// A part of something large.
+    /// A part of a large object.
     Freight,
 }
 
 impl Trace {
-    /// What an engine's recorder has collected, counted from `epoch`. Requests that haven't ended are left out.
+    /// Converts the moments of an engine's recorder, with times from `epoch`. It omits unfinished requests.
     pub(crate) fn of_engine(moments: &[Moment], epoch: Instant) -> Self {
         let mut trace = Self::default();
         let mut open = 0;
@@ -90,7 +90,7 @@ impl Trace {
                         (None, None) => {}
                     }
                 }
-                // It may be a small answer that only wanted another thread.
+                // It may be a small answer that only moved to another thread.
                 What::TurnedFreight { .. } => {}
                 What::Finished { attempt, bytes } => {
                     if let Some(span) = sent.remove(attempt) {
@@ -106,18 +106,18 @@ impl Trace {
         trace
     }
 
-    /// When the last small request ended; 0 where there was none.
+    /// Returns the end of the last small request, or 0 if there was none.
     pub fn small_end_s(&self) -> f64 {
         let small = self.spans.iter().filter(|span| span.role == Role::Express);
         small.map(|span| span.end_s).fold(0.0, f64::max)
     }
 
-    /// When the last request ended; 0 where there was none.
+    /// Returns the end of the last request, or 0 if there was none.
     pub fn end_s(&self) -> f64 {
         self.spans.iter().map(|span| span.end_s).fold(0.0, f64::max)
     }
 
-    /// The most connections that were open at once.
+    /// Returns the maximum number of connections that were open at once.
     pub fn connections_peak(&self) -> usize {
         self.connections.iter().map(|(_, open)| *open).max().unwrap_or(0)
     }
@@ -137,12 +137,12 @@ struct State {
 }
 
 impl Tracer {
-    /// Counts time from now.
+    /// Starts to count time.
     pub(crate) fn start() -> Self {
         Self { epoch: Instant::now(), state: Mutex::default() }
     }
 
-    /// A connection is open; its number.
+    /// Records that a connection was opened, and returns its number.
     pub(crate) fn opened(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.open += 1;
@@ -152,7 +152,7 @@ impl Tracer {
         state.lanes - 1
     }
 
-    /// A connection has ended.
+    /// Records that a connection ended.
     pub(crate) fn closed(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.open -= 1;
@@ -160,18 +160,18 @@ impl Tracer {
         state.trace.connections.push(entry);
     }
 
-    /// A request has ended that began at `start_s`.
+    /// Records the end of a request that began at `start_s`.
     pub(crate) fn ended(&self, lane: u64, role: Role, label: String, start_s: f64, bytes: u64) {
         let span = Span { lane, role, label, start_s, end_s: self.now(), bytes };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.spans.push(span);
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub(crate) fn now(&self) -> f64 {
         self.epoch.elapsed().as_secs_f64()
     }
 
-    /// What was collected so far.
+    /// Returns the trace so far.
     pub(crate) fn trace(&self) -> Trace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.clone()
     }

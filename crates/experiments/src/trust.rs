@@ -1,4 +1,4 @@
-//! Which certificates the rivals trust: the platform's and those of the CA files, as Laneway does.
+//! The certificates that the rivals trust: the platform's and those of the CA files, like Laneway.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls_platform_verifier::Verifier;
 use crate::Error;
 use crate::rival::Protocol;
 
-/// Read once, before any clock runs.
+/// Certificates that are read once, before any clock runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Roots {
     base: ClientConfig,
@@ -22,7 +22,7 @@ impl Roots {
     /// Reads the CA files and the platform's certificates.
     ///
     /// # Errors
-    /// [`Error::Certificates`] naming the file that can't be read, or saying what the platform lacks.
+    /// [`Error::Certificates`] with the file that can't be read, or with the platform's problem.
     pub(crate) fn read(ca_files: &[PathBuf]) -> Result<Self, Error> {
         let mut extra = Vec::new();
         for file in ca_files {
@@ -43,21 +43,22 @@ impl Roots {
         let base = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // Not dangerous: this is the platform's own verifier, which rustls takes only by this door.
+            // This isn't dangerous. It is the platform's own verifier, but rustls accepts a custom one only through
+            // this call.
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         Ok(Self { base })
     }
 
-    /// A configuration with rustls's defaults and no sessions yet.
+    /// Returns a configuration with rustls's defaults and without sessions.
     pub(crate) fn config(&self, protocol: Protocol) -> ClientConfig {
         let mut config = self.base.clone();
-        // The clone would share the sessions of earlier runs. 256 of them are rustls's default.
+        // A clone would share the sessions of earlier runs. The default of rustls is 256 sessions.
         config.resumption = rustls::client::Resumption::in_memory_sessions(256);
         config.alpn_protocols = match protocol {
             Protocol::H1 => vec![b"http/1.1".to_vec()],
-            // A server that has none of what is offered ends the handshake, instead of saying what it has.
+            // A server ends the handshake if it supports none of the offered protocols, so this offers HTTP/1.1 too.
             Protocol::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
         config

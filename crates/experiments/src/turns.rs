@@ -1,4 +1,4 @@
-//! Rungs that take turns, so that what disturbs the machine for a while disturbs all of them.
+//! Rungs that take turns, so that a disturbance of the machine affects all of them.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,14 +9,14 @@ use crate::trace::Trace;
 use crate::verdict::{Comparison, Spread};
 use crate::{Error, Failure};
 
-/// What happens while an experiment is made.
+/// The progress of an experiment.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The store is reached and filled; the rungs begin.
+    /// The store is reachable and filled. The rungs begin.
     Begun {
-        /// Which experiment.
+        /// The experiment.
         bench: &'static str,
-        /// The store's URL, or at the end of which link it is.
+        /// The store's URL, or the link to it.
         store: &'a str,
         /// The measured round-trip time.
         rtt: Duration,
@@ -25,50 +25,50 @@ pub enum Event<'a> {
     Ran {
         /// The rung, for people.
         rung: &'static str,
-        /// Which of its runs, from 1.
+        /// The number of the run, from 1.
         run: usize,
-        /// How many runs there are.
+        /// The number of all runs.
         runs: usize,
-        /// Its seconds, or why it failed. A rung that failed isn't run again.
+        /// Its seconds, or its failure. A rung that failed doesn't run again.
         result: Result<f64, &'a Failure>,
     },
-    /// What was written can't be removed and is left behind.
+    /// Objects that couldn't be removed and are left behind.
     Left(Left),
 }
 
-/// One method of doing an experiment's work, which the others are compared with.
+/// One way to do an experiment's work. It is compared with the other ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rung<M> {
     pub(crate) method: M,
-    /// For programs.
+    /// The name for programs.
     pub(crate) name: &'static str,
-    /// For people.
+    /// The description for people.
     pub(crate) description: &'static str,
-    /// What it is compared with has the same; empty where all are compared with each other.
+    /// The group. Rungs of the same group are compared. The empty group is for experiments without groups.
     pub(crate) group: &'static str,
 }
 
-/// What rungs are compared by.
+/// A measure for the comparison of rungs.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<F> {
-    /// For programs.
+    /// The name for programs.
     pub name: &'static str,
-    /// For people: what is timed.
+    /// The measured time, for people.
     pub what: &'static str,
-    /// The same in a word, in brackets behind an experiment's name; empty for its only measure.
+    /// A shorter name, in brackets after an experiment's name. It is empty for an experiment's only measure.
     pub short: &'static str,
-    /// The heads of a table's columns for the runs' range and for what Laneway is beside them.
+    /// The heads of two table columns: the range of the runs, and the comparison with Laneway.
     pub heads: [&'static str; 2],
-    /// Its seconds.
+    /// Returns the measured seconds.
     pub value: fn(&F) -> f64,
 }
 
-/// Figures of a run that rungs are compared by.
+/// Figures of a run that support comparisons of rungs.
 pub trait Compared: Sized + 'static {
-    /// By what; the first decides which run is the median one.
+    /// The measures. The first one decides which run is the median.
     const MEASURES: &'static [Measure<Self>];
 
-    /// How many seconds the run took.
+    /// Returns the run's duration in seconds.
     fn lasted_s(&self) -> f64;
 }
 
@@ -77,34 +77,34 @@ pub trait Compared: Sized + 'static {
 pub struct Row<F> {
     /// The rung's name for programs.
     pub rung: &'static str,
-    /// What it does, for people.
+    /// The description for people.
     pub description: &'static str,
-    /// Rows of the same group are compared.
+    /// The group. Rows of the same group are compared.
     pub group: &'static str,
-    /// Its runs, or why one of them failed.
+    /// Its runs, or the failure of one of them.
     pub result: Result<Runs<F>, Failure>,
 }
 
-/// The runs of a rung, all of which ended well.
+/// The successful runs of a rung.
 #[derive(Debug)]
 pub struct Runs<F> {
-    /// What each of them took, the quickest first.
+    /// Their figures, in ascending order of the first measure.
     sorted: Vec<F>,
-    /// What the median one did on its connections.
+    /// The trace of the median run.
     trace: Trace,
 }
 
-/// A run that ended well.
+/// A successful run.
 #[derive(Debug)]
 pub(crate) struct Run<F> {
-    /// What it took.
+    /// Its figures.
     pub(crate) figures: F,
-    /// What it did on its connections.
+    /// Its trace.
     pub(crate) trace: Trace,
 }
 
 impl<F: Compared> Runs<F> {
-    /// `None` of nothing.
+    /// Sorts runs, or returns `None` if there are none.
     pub(crate) fn new(mut runs: Vec<Run<F>>) -> Option<Self> {
         let value = F::MEASURES[0].value;
         runs.sort_by(|a, b| value(&a.figures).total_cmp(&value(&b.figures)));
@@ -115,34 +115,36 @@ impl<F: Compared> Runs<F> {
 }
 
 impl<F> Row<F> {
-    /// Whether the rung has figures, or was skipped because the store lacks what it needs.
+    /// Returns whether the rung has figures, or was skipped because the store lacks a required feature.
     pub fn is_fine(&self) -> bool {
         self.result.as_ref().err().is_none_or(Failure::is_absence)
     }
 
-    /// Whether it is Laneway's.
+    /// Returns whether this is Laneway's row.
     pub fn is_ours(&self) -> bool {
         self.rung.contains("laneway")
     }
 
-    /// The figures of its median run (of an even number, the slower of the two in the middle), if it didn't fail.
+    /// Returns the figures of its median run, unless it failed. For an even number of runs, this is the slower of the
+    /// two in the middle.
     pub fn figures(&self) -> Option<&F> {
         self.result.as_ref().ok().map(|runs| &runs.sorted[runs.sorted.len() / 2])
     }
 
-    /// That run's trace; a program has none.
+    /// Returns that run's trace. A program has none.
     pub fn trace(&self) -> Option<&Trace> {
         self.result.as_ref().ok().map(|runs| &runs.trace).filter(|trace| !trace.spans.is_empty())
     }
 
-    /// One measure in all runs, if none failed.
+    /// Returns one measure over all runs, unless one failed.
     pub fn spread(&self, value: fn(&F) -> f64) -> Option<Spread> {
         Spread::of(self.result.as_ref().ok()?.sorted.iter().map(value))
     }
 }
 
 impl<F: Compared> Row<F> {
-    /// Laneway beside this row by a measure; `None` for Laneway's own, and where one of both failed.
+    /// Compares Laneway with this row by a measure. It returns `None` for Laneway's own row, and if one of the two
+    /// failed.
     pub fn compared(&self, rows: &[Self], value: fn(&F) -> f64) -> Option<Comparison> {
         if self.is_ours() {
             return None;
@@ -152,7 +154,7 @@ impl<F: Compared> Row<F> {
         Some(Comparison::of(&ours.spread(value)?, &self.spread(value)?, lasted_s))
     }
 
-    /// For the columns of each measure's heads: the runs' range, and what Laneway is beside them.
+    /// Returns two cells for each measure: the range of the runs, and the comparison with Laneway.
     pub(crate) fn verdicts(&self, rows: &[Self]) -> Vec<String> {
         let cells = F::MEASURES.iter().map(|measure| {
             let range = self.spread(measure.value).map(|spread| spread.range()).unwrap_or_default();
@@ -162,16 +164,16 @@ impl<F: Compared> Row<F> {
     }
 }
 
-/// The heads of what [`Row::verdicts`] says.
+/// Returns the heads of the cells from [`Row::verdicts`].
 pub(crate) fn verdict_heads<F: Compared>() -> impl Iterator<Item = &'static str> {
     F::MEASURES.iter().flat_map(|measure| measure.heads)
 }
 
 impl<F: Compared + Serialize + DeserializeOwned + Default> Row<F> {
-    /// The row for programs: the same fields for every rung, those of a failed one empty. `compared` has for each measure its
-    /// spread over the runs, and what Laneway is beside it.
+    /// Returns the row for programs. Every rung has the same fields, which are null for a failed rung. For each
+    /// measure, `compared` has its spread over the runs and the comparison with Laneway.
     pub fn record(&self, rows: &[Self], bench: &'static str) -> serde_json::Value {
-        // Figures are structs of numbers, which can't fail to become JSON.
+        // Figures are structs of numbers, so the conversion to JSON can't fail.
         let value = |figures: &F| serde_json::to_value(figures).unwrap_or_default();
         let mut record = value(self.figures().unwrap_or(&F::default()));
         if let serde_json::Value::Object(fields) = &mut record {
@@ -200,7 +202,7 @@ impl<F: Compared + Serialize + DeserializeOwned + Default> Row<F> {
 /// Runs every rung `runs` times, in turns.
 ///
 /// # Errors
-/// What keeps the experiment from going on.
+/// An error that ends the experiment.
 pub(crate) fn turns<M: Copy, F: Compared>(
     rungs: &[Rung<M>],
     runs: usize,
@@ -262,7 +264,7 @@ pub(crate) mod tests {
         Run { figures: Figures { seconds, peak_bytes: None }, trace: Trace::default() }
     }
 
-    /// A row whose runs took so long.
+    /// Builds a row with these run times.
     pub(crate) fn row(rung: &'static str, group: &'static str, seconds: &[f64]) -> Row<Figures> {
         let runs = Runs::new(seconds.iter().map(|seconds| run(*seconds)).collect());
         Row { rung, description: rung, group, result: runs.ok_or(Failure::Unfinished) }

@@ -1,20 +1,20 @@
-//! What a process used: processor time and memory.
+//! The resource usage of a process: processor time and memory.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::proc;
 
-/// What a process used while a run lasted.
+/// The resource usage of a process during a run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Usage {
-    /// Processor seconds, of all threads, in the kernel and outside.
+    /// Processor seconds of all threads, in user space and in the kernel.
     pub cpu_s: f64,
-    /// The most memory that was resident at once, in bytes; `None` where the system doesn't say.
+    /// Peak resident memory in bytes, or `None` if the system doesn't report it.
     pub peak_bytes: Option<u64>,
 }
 
-/// Measures this process from its start on.
+/// Measures this process from the creation of the meter on.
 pub(crate) struct Meter {
     cpu_s: f64,
 }
@@ -29,7 +29,7 @@ impl Meter {
     }
 }
 
-/// What `getrusage` says too, but to the nanosecond.
+/// Returns the same time as `getrusage`, but to the nanosecond.
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

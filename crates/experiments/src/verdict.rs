@@ -1,34 +1,35 @@
-//! Who was quicker, and whether that can be said: a pure rule over the runs of two rungs.
+//! Decides which of two rungs is faster, and whether their runs prove it. The rule is a pure function.
 
 use serde::Serialize;
 
 use crate::table::seconds;
 
-/// Fewer runs say nothing of how much they differ.
+/// Minimum number of runs. Fewer don't show how much they vary.
 pub const RUNS_MIN: usize = 3;
-/// Medians whose ratio is nearer to 1 are equal: what two runs of the same program differ by on a machine that does other
-/// things, too.
+/// Medians count as equal if their ratio is closer to 1. Runs of the same program differ by this much on a machine that
+/// does other things, too.
 pub const NOISE: f64 = 0.1;
-/// Runs that are over sooner, in seconds, measure the waking of threads and the scheduler of the machine.
+/// Shorter runs, in seconds, measure the wake-up of threads and the machine's scheduler.
 pub const SHORT_S: f64 = 0.1;
-/// The slowest run over the quickest from which on ranges that overlap say nothing, instead of that both are equal.
+/// Ratio of the slowest run to the fastest. From this ratio on, overlapping ranges prove nothing, not even that both
+/// are equal.
 pub const UNSTEADY: f64 = 1.5;
 
-/// A measure in the runs of a rung, in seconds.
+/// A measure over the runs of a rung, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// The quickest.
+    /// The fastest run.
     pub least: f64,
-    /// The one in the middle; of an even number, the slower of the two.
+    /// The run in the middle, or the slower of the two for an even number.
     pub median: f64,
-    /// The slowest.
+    /// The slowest run.
     pub most: f64,
 }
 
 impl Spread {
-    /// The spread of these; `None` of nothing.
+    /// Returns the spread of these values, or `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -36,7 +37,7 @@ impl Spread {
         Some(Self { runs: values.len(), least, median: values[values.len() / 2], most })
     }
 
-    /// The quickest and the slowest run, for people: `0.151-0.173`.
+    /// Formats the fastest and the slowest run for people: `0.151-0.173`.
     pub fn range(&self) -> String {
         format!("{}-{}", seconds(self.least), seconds(self.most))
     }
@@ -50,31 +51,31 @@ impl Spread {
     }
 }
 
-/// What two rungs' runs say of each other.
+/// The result of a comparison of two rungs' runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Laneway is quicker: every run of its, and by more than noise.
+    /// Every run of Laneway is faster, and the medians differ by more than noise.
     Winner,
     /// The runs overlap, or differ by no more than noise.
     Tie,
-    /// The other way is quicker: every run of its, and by more than noise.
+    /// Every run of the other way is faster, and the medians differ by more than noise.
     Behind,
-    /// Nothing can be said: too few runs, too short ones, or too different ones.
+    /// The runs prove nothing: they are too few, too short, or too different.
     Smoke,
 }
 
-/// Laneway beside another way.
+/// A comparison of Laneway with another way.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// Who was quicker.
+    /// The result of the comparison.
     pub verdict: Verdict,
-    /// The other's median over Laneway's: above 1 where Laneway is quicker.
+    /// The other's median divided by Laneway's. It is above 1 if Laneway is faster.
     pub ratio: f64,
 }
 
 impl Comparison {
-    /// Compares a measure of two rungs, the slower of which lasted `lasted_s` seconds in the median.
+    /// Compares a measure of two rungs. The slower rung lasted `lasted_s` seconds in the median.
     pub fn of(ours: &Spread, other: &Spread, lasted_s: f64) -> Self {
         let ratio = other.median / ours.median.max(f64::MIN_POSITIVE);
         let overlap = ours.overlaps(other);
@@ -89,14 +90,14 @@ impl Comparison {
         Self { verdict, ratio }
     }
 
-    /// For a cell of a table: `winner 3.42x`.
+    /// Formats the comparison for a table cell: `winner 3.42x`.
     pub fn text(&self) -> String {
         format!("{} {}", self.verdict.word(), times(self.ratio))
     }
 }
 
 impl Verdict {
-    /// For people.
+    /// Returns the word for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Winner => "winner",
@@ -107,7 +108,7 @@ impl Verdict {
     }
 }
 
-/// A ratio with as many digits as tell something: `0.97x`, `3.42x`, `36x`.
+/// Formats a ratio with a useful number of digits: `0.97x`, `3.42x`, `36x`.
 pub(crate) fn times(ratio: f64) -> String {
     match ratio {
         r if r < 9.995 => format!("{r:.2}x"),
@@ -115,7 +116,7 @@ pub(crate) fn times(ratio: f64) -> String {
     }
 }
 
-/// The rule in words, for a page.
+/// Explains the rule, for a page.
 pub(crate) fn rule() -> String {
     format!(
         "Ways take turns, and each row is a median with the quickest and the slowest run. Laneway is the winner, or behind, where \
@@ -166,10 +167,10 @@ mod tests {
         assert_eq!(verdict(&[1.0, 1.0], &[9.0, 9.0, 9.0]), Verdict::Smoke);
         let (ours, other) = (spread(&[0.01; 3]), spread(&[0.09; 3]));
         assert_eq!(Comparison::of(&ours, &other, 0.09).verdict, Verdict::Smoke);
-        // A latency may be short, if the run that it was read in is not.
+        // A latency may be short if its run isn't.
         assert_eq!(Comparison::of(&ours, &other, SHORT_S).verdict, Verdict::Winner);
         assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.0, 2.0, 2.0]), Verdict::Smoke);
-        // Unsteady, but apart.
+        // The runs are unsteady, but their ranges don't overlap.
         assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.6, 2.6, 9.0]), Verdict::Winner);
     }
 

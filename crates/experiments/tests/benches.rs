@@ -1,4 +1,4 @@
-//! Tiny runs of each benchmark, against the embedded store and one elsewhere.
+//! Tiny runs of each benchmark, against the embedded store and an external one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn names<F>(rows: &[Row<F>]) -> Vec<&'static str> {
     rows.iter().map(|row| row.rung).collect()
 }
 
-/// A store elsewhere: plain HTTP, so that it offers no HTTP/2.
+/// Starts an external store. It uses plain HTTP, so it offers no HTTP/2.
 fn elsewhere(provider: Provider) -> (Server, Target) {
     let server = Server::start(Config::default()).unwrap();
     server.create_bucket("lake").unwrap();
@@ -96,7 +96,7 @@ fn small_and_large_objects_come_down_together() {
         assert!(figures.small_max_s <= figures.total_s && figures.connections > 0, "{figures:?}");
     }
     let requests = |n: usize| found.together[n].figures().unwrap().requests;
-    // Twelve small objects, and two large ones in two ranges each.
+    // Twelve small objects, and two ranges for each of two large ones.
     assert_eq!([requests(0), requests(1), requests(2)], [16; 3]);
     assert_eq!(found.together[2].figures().unwrap().connections, 1);
     assert!(found.arrivals_table().is_none());
@@ -107,7 +107,7 @@ fn small_and_large_objects_go_up_together() {
     for provider in [GCS, S3] {
         let found = mix(&mixed_plan(true, embedded(provider)));
         assert_eq!(names(&found.together), MOVERS);
-        // One request each: this is all that the rivals need.
+        // The rivals need only one request per object.
         assert_eq!(found.together[0].figures().unwrap().requests, 14);
     }
 }
@@ -140,7 +140,7 @@ fn a_benchmark_that_is_stopped_leaves_the_store_as_it_was() {
 }
 
 #[test]
-fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
+fn without_http2_its_row_says_so_and_the_store_stays_unchanged() {
     let (server, target) = elsewhere(S3);
     let found = mix(&mixed_plan(false, target));
     let failure = |name| {
@@ -192,7 +192,7 @@ fn every_broom_leaves_nothing() {
     let s3 = ["s3-one-by-one", "s3-delete-objects", "s3-laneway-keys", "s3-list-delete", "s3-laneway"];
     assert_eq!(names(&found.rows), [gcs, s3].concat());
     let requests: Vec<u64> = found.rows.iter().map(|row| row.figures().unwrap().requests).collect();
-    // Whoever knows the keys doesn't list.
+    // A client that knows the keys needs no listing.
     assert_eq!(requests[..5], [205, 3, 3, 4, 4]);
     assert_eq!(requests[5..], [205, 1, 1, 2, 2]);
 }

@@ -1,4 +1,4 @@
-//! A ladder from end to end, against the embedded store and against one elsewhere.
+//! A ladder from end to end, against the embedded store and an external one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn every_rung_arrives_with_the_requests_and_connections_of_its_way() {
 #[test]
 fn laneway_takes_an_embedded_store_that_is_far_for_a_far_one() {
     let far = Target::Embedded(Imitated::at(Duration::from_millis(50)));
-    // Nearby one connection is enough for eight files; from afar another saves a round trip.
+    // Nearby, one connection is enough for eight files. Far away, a second one saves a round trip.
     assert_eq!(counted(&climb(&Plan { runs: 1, files: 8, ..plan(far) }), "laneway"), (8, 2));
 }
 

@@ -1,4 +1,5 @@
-//! The least of the library and of the bindings' core: a client whose engine is any thread, and failures that say nothing.
+//! The parts of the library and of the bindings' core that the modules need: a client whose engine is any thread, and
+//! empty failures.
 
 use shuttle::future::JoinHandle;
 
@@ -14,7 +15,7 @@ impl Client {
     }
 }
 
-/// Dropped, it ends its future.
+/// A task. Dropping it ends its future.
 #[derive(Debug)]
 pub struct Spawned(JoinHandle<()>);
 
@@ -24,7 +25,7 @@ impl Drop for Spawned {
     }
 }
 
-/// In the place of the core's `failure`.
+/// A replacement for the core's `failure`.
 pub(crate) mod failure {
     use super::{Error, Packed};
 
@@ -42,7 +43,7 @@ pub(crate) mod failure {
         }
     }
 
-    /// A flag, which says whether there is an answer.
+    /// Packs a flag that tells if there is an answer.
     pub(crate) fn answer(outcome: Result<Packed, Failure>) -> Packed {
         let mut packed = Packed::default();
         packed.flag(outcome.is_ok());

@@ -1,4 +1,4 @@
-//! An object's range, which two answers may bring at once.
+//! A range of an object, which two answers may fetch at once.
 
 #[path = "../../laneway/src/download/range_writer.rs"]
 pub(crate) mod range_writer;

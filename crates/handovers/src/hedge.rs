@@ -1,8 +1,8 @@
-//! Requests that are watched for whether they need a hedge.
+//! Requests that are watched in case they need a hedge.
 
 #[path = "../../lanes/src/hedge/tracker.rs"]
 pub(crate) mod tracker;
 
-/// Among which others a request is found slow: nothing that is looked at here.
+/// The group in which requests are compared. It doesn't matter here.
 #[derive(Clone, Copy, Debug)]
 pub struct Alike;

@@ -1,16 +1,18 @@
-//! What threads of the engine hand over to each other, run under schedulers that draw who goes on: at random, and by priorities that change
-//! at few places (PCT), which finds what takes a certain order of few steps.
+//! The handovers between the engine's threads, run under schedulers that draw the order of threads. One scheduler draws
+//! at random. The other uses priorities that change at few points (PCT), and finds faults that need a certain order of
+//! few steps.
 //!
-//! The modules are those of `lanes`, `laneway` and the bindings' core, file for file; what they call `threads` is [`shuttle`]'s here, and what else they
-//! know of their crates is stood in for by the least that they need. A lock that is missing, a wake-up that is lost and a thread that waits for ever
-//! end a test with the schedule that leads there.
+//! The modules are those of `lanes`, `laneway` and the bindings' core, file for file. Their `threads` module is
+//! [`shuttle`]'s here, and minimal stand-ins replace the rest of their crates. A missing lock, a lost wake-up or a
+//! thread that waits for ever fails the test with the schedule that leads to it.
 //!
-//! What isn't ours is one step here: tokio's channels, semaphore and notifications, and the waker cell of `futures`. All orders are those of
-//! one memory; what a processor may reorder further is not looked at. The driver, the dispatcher and all lanes' roles belong to one task,
-//! which is told by a channel; `lanes::simulator` tests them. Directory walks and the plan of a sliced download are not here yet: they stand
-//! on file systems and stores. Python's binding hands over under the interpreter's lock, which would have to be stood in for as a whole.
+//! Foreign code is one step here: tokio's channels, semaphore and notifications, and the waker cell of `futures`. All
+//! operations have one global order, so a processor's further reordering isn't tested. The driver, the dispatcher and
+//! all roles of lanes belong to one task that is fed by a channel; `lanes::simulator` tests them. Directory walks and
+//! the plan of a sliced download aren't included yet, since they depend on file systems and stores. Python's binding
+//! hands over under the interpreter's lock, and would need a stand-in for all of it.
 
-// The modules' own tests stay with their crates.
+// The modules' own tests run in their crates.
 #![cfg(not(test))]
 #![allow(
     dead_code,
@@ -20,7 +22,7 @@
     reason = "modules of other crates, of which only a part is used here, and their tests"
 )]
 
-// What the binding's files call the library is here.
+// This crate stands in for the library in the binding's files.
 extern crate self as laneway;
 
 mod bindings;
@@ -59,7 +61,7 @@ use stand_ins::{Error, Head, Progress};
 /// Runs a scenario under many schedules.
 ///
 /// # Panics
-/// Where one of them fails, with what it takes to run it again.
+/// Panics if one of them fails, with the input that repeats it.
 pub fn explore(scenario: fn()) {
     let schedules = std::env::var("LANEWAY_SCHEDULES").map_or(600, |n| n.parse().expect("a number"));
     let config = || {
@@ -74,5 +76,5 @@ pub fn explore(scenario: fn()) {
     }
 }
 
-/// At how many places a priority changes: few find most of what there is to be found.
+/// The numbers of priority changes. A few changes find most faults.
 const DEPTHS: [usize; 3] = [1, 2, 3];

@@ -1,4 +1,4 @@
-//! What threads do to each other at the worst moment.
+//! Scenarios of threads that interfere with each other at the worst moment.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::valve::Valve;
 
 pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
 
-/// Calls of Java's that end while they are given up and while Java's thread is woken: the end of each is told once, and not before memory
-/// that was lent to it is given back; none is left under way.
+/// Java calls that end while they are cancelled and while Java's thread is woken. The end of each is reported once,
+/// after its lent memory was returned, and no call is left under way.
 pub fn calls_of_java() {
     const CALLS: usize = 3;
-    /// Nothing ends it but who gives it up.
+    /// Only a cancellation ends this call.
     const ENDLESS: usize = 2;
     struct Lent(Arc<[AtomicUsize; CALLS]>, usize);
     impl Drop for Lent {
@@ -47,7 +47,7 @@ pub fn calls_of_java() {
             thread::spawn(move || {
                 let ending = Ending::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // In this order, as `LentMemory` has it: the memory goes before its share in the end.
+                // As in `LentMemory`, the memory is dropped before its share of the end.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
                     let _memory = memory;
@@ -70,7 +70,7 @@ pub fn calls_of_java() {
     while ended.iter().sum::<usize>() < CALLS {
         let came = events.take();
         let mut came = Unpacked::new(came.bytes());
-        // An event stands behind its length, and tells its kind, the call, and whether there is an answer.
+        // An event follows its length. It has its kind, the call, and a flag that tells if there is an answer.
         while let Ok(_length) = came.number() {
             let (_kind, call) = (came.number().expect("a kind"), came.number().expect("a call") as usize);
             let has_answer = came.flag().expect("whether there is an answer");
@@ -89,7 +89,7 @@ pub fn calls_of_java() {
     assert!(events.running().is_empty(), "a call is under way that has ended");
 }
 
-/// Never more is reserved than there is, a wish above all of it is met, and whoever gives up waiting holds up nobody.
+/// The budget is never exceeded, a wish above all of it is granted, and a cancelled wait blocks no other.
 pub fn a_memory_budget() {
     const KIB: usize = 1024;
     const ALL: usize = 8 * KIB;
@@ -123,9 +123,9 @@ pub fn a_memory_budget() {
     assert_eq!(budget.available(), ALL);
 }
 
-/// Whoever waits at a narrow valve goes on when it opens, however often it was narrowed and opened before.
+/// A task that waits at a narrow valve continues when it opens, however often it was narrowed and opened before.
 pub fn a_valve() {
-    // Time stands still: whoever misses the opening waits for ever. Nobody drives this runtime's timers.
+    // Time stands still, so a task that misses the opening waits for ever. No driver runs this runtime's timers.
     let timers = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("timers");
     let _timers = timers.enter();
     let valve = Arc::new(Valve::default());
@@ -152,7 +152,7 @@ pub fn a_valve() {
     turns.join().expect("it ends");
 }
 
-/// Whoever waits for the wish for a hedge hears of it, and what was seen of an attempt makes sense at each moment.
+/// A task that waits for a hedge to be wanted is notified, and each snapshot of an attempt is consistent.
 pub fn a_tracker() {
     let now = Instant::now();
     let tracker = Arc::new(Tracker::new(now, Alike));
@@ -181,7 +181,7 @@ pub fn a_tracker() {
     assert!(tracker.is_hedged() && seen.is_whole && !seen.is_sinking && seen.bytes == 30, "{seen:?}");
 }
 
-/// A body's bytes come in order and whole, and neither end waits for ever: the connection for room, the reader for bytes.
+/// A body's bytes arrive in order and complete. The connection never waits for ever for room, nor the reader for bytes.
 pub fn a_body() {
     const CHUNKS: u8 = 6;
     let waiting = Arc::new(Waiting::default());
@@ -208,7 +208,7 @@ pub fn a_body() {
     });
 }
 
-/// Each request has its turn on a young connection, whoever flushes and however often.
+/// Each request gets its turn on a young connection, whichever task flushes and however often.
 pub fn a_young_connection() {
     let flights = Arc::new(FirstFlights::new());
     let (wire, mut sent) = tokio::sync::mpsc::unbounded_channel();
@@ -236,7 +236,7 @@ pub fn a_young_connection() {
     });
 }
 
-/// An outage is reported by one of those who meet it, and so is its end.
+/// One of the affected calls reports an outage, and one reports its end.
 pub fn an_outage() {
     const CALLS: u64 = 3;
     let began = Instant::now();
@@ -264,7 +264,7 @@ pub fn an_outage() {
     assert!(outage.lasts(at(4000)).is_zero());
 }
 
-/// Every task of the file threads is done or refused, also while they are closed; none is waited for in vain.
+/// Every task of the file threads is done or refused, even while they are closed, and no wait lasts for ever.
 pub fn file_threads() {
     let (files, done) = (Files::new(2), Arc::new(AtomicUsize::new(0)));
     let run = |n: usize| {
@@ -289,7 +289,7 @@ pub fn file_threads() {
     assert_eq!(ended.iter().flatten().count(), done.load(SeqCst), "what was done was said to be");
 }
 
-/// A mistake on purpose: whoever waits looks first and then says where to be woken.
+/// A deliberate mistake: the waiting task checks the flag before it registers its waker.
 pub fn a_wake_up_that_is_lost() {
     let state = Arc::new(crate::threads::Mutex::new((false, None::<Waker>)));
     let waits = Arc::clone(&state);

@@ -1,10 +1,10 @@
-//! The least that the modules need of their crates.
+//! Minimal stand-ins for the modules' crates.
 
 use std::fmt;
 
 use crate::threads::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An error with its words alone.
+/// An error with only a message.
 #[derive(Debug)]
 pub struct Error(String);
 
@@ -34,7 +34,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The bytes that have moved.
+/// The transferred bytes.
 #[derive(Debug, Default)]
 pub struct Progress(AtomicU64);
 

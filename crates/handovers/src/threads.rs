@@ -1,4 +1,4 @@
-//! In the place of the standard library's.
+//! A replacement for the standard library's threads.
 
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::Builder;

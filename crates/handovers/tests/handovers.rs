@@ -1,4 +1,4 @@
-//! Each scenario under many schedules; `LANEWAY_SCHEDULES` says how many.
+//! Each scenario under many schedules; `LANEWAY_SCHEDULES` sets their number.
 
 use laneway_handovers::{explore, scenarios};
 
@@ -18,7 +18,7 @@ fn a_wish_for_a_hedge_is_heard() {
 }
 
 #[test]
-fn of_a_request_and_its_hedge_each_byte_lands_once_also_where_the_end_is_moved() {
+fn a_request_and_its_hedge_write_each_byte_once_even_if_the_end_moves() {
     explore(scenarios::two_answers_and_a_cut);
 }
 
@@ -48,11 +48,11 @@ fn every_file_task_is_done_or_refused_also_while_the_threads_end() {
 }
 
 #[test]
-fn the_end_of_a_call_of_java_is_told_once_and_after_its_memory_is_given_back() {
+fn reports_the_end_of_a_java_call_once_after_its_memory_is_returned() {
     explore(scenarios::calls_of_java);
 }
 
-/// The schedulers do find what is lost: a flag that is looked at before it is waited for.
+/// The schedulers do find a lost wake-up: here a flag is checked before the wait is registered.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_wake_up_that_is_lost_is_found() {

@@ -1,9 +1,9 @@
-//! The quantities of the command line: durations (`50ms`), sizes (`256KiB`), rates (`1Gbit/s`) and shares
+//! Parses the quantities of the command line: durations (`50ms`), sizes (`256KiB`), rates (`1Gbit/s`) and shares
 //! (`0.5%`).
 
 use std::time::Duration;
 
-/// A text that is no such quantity; the message says what was expected.
+/// A text that can't be read as a quantity. The message tells the expected format.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is not {what}: expected {expected}")]
 pub struct Unreadable {
@@ -18,10 +18,10 @@ impl Unreadable {
     }
 }
 
-/// Reads a duration: a number with `us`, `ms`, `s`, `m`, `h` or `d`; a bare `0` is none at all.
+/// Parses a duration: a number with `us`, `ms`, `s`, `m`, `h` or `d`. A bare `0` is a zero duration.
 ///
 /// # Errors
-/// Says what was expected when the text is no such duration.
+/// Returns the expected format for any other text.
 pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
     let refuse =
         || Unreadable::new("a duration", text, "a number with us, ms, s, m, h or d, as in 50ms or 1.5s");
@@ -41,11 +41,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
     Duration::try_from_secs_f64(number * scale).map_err(|_| refuse())
 }
 
-/// Reads a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000), `KiB`, `MiB`, `GiB` (of 1024), or a letter alone, which
-/// is 1024's as in rclone: `50M` is 50 MiB.
+/// Parses a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000) or `KiB`, `MiB`, `GiB` (powers of
+/// 1024). A single letter means powers of 1024 as in rclone: `50M` is 50 MiB.
 ///
 /// # Errors
-/// Says what was expected when the text is no such size.
+/// Returns the expected format for any other text.
 pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
     let refuse = || {
         Unreadable::new(
@@ -59,10 +59,11 @@ pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
     bytes(number * scale).ok_or_else(refuse)
 }
 
-/// Reads a rate and answers it in bytes per second: bits (`100Mbit/s`), bytes (`100MB/s`, `1GiB/s`), or as rclone has it (`10M`).
+/// Parses a rate and returns bytes per second. It may be in bits (`100Mbit/s`), in bytes (`100MB/s`, `1GiB/s`), or as
+/// in rclone (`10M`).
 ///
 /// # Errors
-/// Says what was expected when the text is no such rate, or the rate is zero.
+/// Returns the expected format for any other text, and for a rate of zero.
 pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     let refuse =
         || Unreadable::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
@@ -81,13 +82,13 @@ pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     bytes(number * scale).filter(|rate| *rate > 0).ok_or_else(refuse)
 }
 
-/// The largest share of packets that an imitated link may lose: above it nothing would come to an end.
+/// The largest share of packets that a simulated link may lose. Above it no transfer would finish.
 pub const LOSS_MAX: f64 = 0.5;
 
-/// Reads the share of packets that a link loses, in percent.
+/// Parses the share of packets that a link loses, in percent.
 ///
 /// # Errors
-/// Says what was expected when the text is no such share, or one above [`LOSS_MAX`].
+/// Returns the expected format for any other text, and for a share above [`LOSS_MAX`].
 pub fn parse_loss(text: &str) -> Result<f64, Unreadable> {
     let refuse = || Unreadable::new("a share of lost packets", text, "percent, at most 50%, as in 0.5%");
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
@@ -100,7 +101,7 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, &text[end..]))
 }
 
-/// Returns whether a unit is one of rclone's, which are powers of 1024.
+/// Returns true for rclone's units, which are powers of 1024.
 fn is_letter(unit: &str) -> bool {
     matches!(unit, "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T" | "Ki" | "Mi" | "Gi" | "Ti")
 }
@@ -120,7 +121,7 @@ fn byte_scale(unit: &str) -> Option<f64> {
         "TB" => 1e12,
         "GiB" => 1073741824.0,
         "TiB" => 1099511627776.0,
-        // As rclone prints and reads them.
+        // rclone prints and reads these.
         "Ki" => 1024.0,
         "Mi" => 1048576.0,
         "Gi" => 1073741824.0,
@@ -132,7 +133,7 @@ fn byte_scale(unit: &str) -> Option<f64> {
 }
 
 fn bytes(number: f64) -> Option<u64> {
-    // Above 2^63 the cast would saturate; nobody means such a number.
+    // Above 2^63 the cast would saturate, and such a number is a mistake.
     (0.0..9.2e18).contains(&number).then_some(number as u64)
 }
 

@@ -1,23 +1,23 @@
-//! Sizes, rates and durations as people are shown them.
+//! Formats sizes, rates and durations.
 
 use std::time::Duration;
 
-/// Binary units of bytes, each 1024 times the one before.
+/// Binary units of bytes, each 1024 times the previous one.
 const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/// A number of bytes with about three significant digits: `0 B`, `999 B`, `4.5 MiB`, `1.00 GiB`.
+/// Formats a number of bytes with about three significant digits: `0 B`, `999 B`, `4.5 MiB`, `1.00 GiB`.
 pub fn size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     format!("{} {unit}", digits(value, unit == "B"))
 }
 
-/// A number of bytes in binary units, written as `gcloud storage ls` does: `44B`, `4.59KiB`.
+/// Formats a number of bytes in binary units as `gcloud storage ls` does: `44B`, `4.59KiB`.
 pub fn readable_size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") }
 }
 
-/// A number with a comma between each three digits: `4,218`.
+/// Formats a number with a comma between each three digits: `4,218`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Bytes over a time as a rate: `9.96 MiB/s`. Over no time at all there is no rate.
+/// Formats bytes over a time as a rate: `9.96 MiB/s`. Returns `None` for a zero time.
 pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     let seconds = time.as_secs_f64();
     if seconds <= 0.0 {
@@ -40,7 +40,7 @@ pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     Some(format!("{} {unit}/s", digits(value, false)))
 }
 
-/// A time as the final line shows it: `0.45 s`, `12.3 s`, `4 min 05 s`.
+/// Formats a time as in the final line: `0.45 s`, `12.3 s`, `4 min 05 s`.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.995 {
@@ -58,7 +58,7 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// A short time with three digits: `850 us`, `4.7 ms`, `52 ms`, `1.20 s`.
+/// Formats a short time with up to three digits: `850 us`, `4.7 ms`, `52 ms`, `1.20 s`.
 pub fn short(time: Duration) -> String {
     let micros = time.as_micros() as f64;
     match micros {
@@ -69,7 +69,7 @@ pub fn short(time: Duration) -> String {
     }
 }
 
-/// Bytes a second as the rate of a link, in the units that links are sold in: `100 Mbit/s`, `2.5 Gbit/s`.
+/// Formats bytes per second as the rate of a link: `100 Mbit/s`, `2.5 Gbit/s`.
 pub fn link_rate(bytes_per_second: u64) -> String {
     match bytes_per_second as f64 * 8.0 / 1e6 {
         mbit if mbit >= 1000.0 => format!("{} Gbit/s", (mbit / 10.0).round() / 100.0),
@@ -77,14 +77,14 @@ pub fn link_rate(bytes_per_second: u64) -> String {
     }
 }
 
-/// A count with its noun: `1 file`, `1000 files`.
+/// Formats a count with its noun: `1 file`, `1000 files`.
 pub fn count(n: u64, singular: &str, plural: &str) -> String {
     format!("{n} {}", if n == 1 { singular } else { plural })
 }
 
 fn scaled(mut value: f64) -> (f64, &'static str) {
     let mut power = 0;
-    // Half a unit in the last shown digit below the step, so that 1023.96 KiB is shown as 1.00 MiB and not as 1024 KiB.
+    // The step is half of the last shown digit lower, so that 1023.96 KiB is shown as 1.00 MiB and not as 1024 KiB.
     while value >= 1023.5 && power + 1 < BINARY.len() {
         value /= 1024.0;
         power += 1;

@@ -1,4 +1,4 @@
-//! Certificates for a server that nobody has given any.
+//! Generates certificates for a server that has none.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,8 +18,8 @@ pub(crate) struct Generated {
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
-/// Makes a CA for this run and a leaf for `localhost`, 127.0.0.1, ::1 and `listen`. Both hold from yesterday (clocks
-/// differ) for 90 days; nobody keeps the CA's key.
+/// Makes a certificate authority for this run, and a leaf for `localhost`, 127.0.0.1, ::1 and `listen`. Both are valid
+/// for 90 days, from yesterday because clocks differ. The authority's key isn't kept.
 pub(crate) fn generate(listen: IpAddr) -> Result<Generated, Error> {
     let refuse = |error: rcgen::Error| Error::tls("making a certificate", error);
     let yesterday = OffsetDateTime::now_utc() - Duration::DAY;

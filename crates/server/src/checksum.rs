@@ -1,4 +1,5 @@
-//! The checksums of objects and parts: computed while bytes pass, combined, and written as the dialects write them.
+//! The checksums of objects and parts. They are computed while bytes pass, combined, and written in the dialects'
+//! formats.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +7,7 @@ use crc_fast::CrcAlgorithm;
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 
-/// The checksums that S3 knows by name.
+/// The checksums that S3 supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
     Crc32,
@@ -16,28 +17,28 @@ pub(crate) enum Algorithm {
     Sha256,
 }
 
-/// Which checksums to compute beside CRC32C, which always is.
+/// The checksums to compute beside CRC32C, which is always computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Bytes up to which MD5 is computed: it costs 1.6 CPU seconds per GiB, more than everything else together.
+    /// The largest body of which the MD5 is computed. It costs 1.6 CPU seconds per GiB, more than all else together.
     pub(crate) md5_bytes_max: u64,
     pub(crate) crc64nvme: bool,
     pub(crate) extra: Option<Algorithm>,
 }
 
-/// What was computed.
+/// The computed checksums.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
     pub(crate) size: u64,
     pub(crate) crc32c: u32,
     pub(crate) crc64nvme: Option<u64>,
     pub(crate) md5: Option<[u8; 16]>,
-    /// The algorithm asked for in [`Wanted::extra`], as bytes, most significant first.
+    /// The checksum of [`Wanted::extra`], in bytes, most significant first.
     pub(crate) extra: Option<(Algorithm, Vec<u8>)>,
 }
 
 impl Sums {
-    /// The bytes of one algorithm, if they are known.
+    /// Returns the checksum of one algorithm, if it is known.
     pub(crate) fn of(&self, algorithm: Algorithm) -> Option<Vec<u8>> {
         match algorithm {
             Algorithm::Crc32c => Some(self.crc32c.to_be_bytes().to_vec()),
@@ -127,7 +128,7 @@ impl Hasher {
     }
 }
 
-/// The checksums of two stretches of bytes put end to end; what one of them lacks, the whole lacks.
+/// Returns the checksums of two byte sequences joined end to end. A checksum that one of them lacks is missing.
 pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
     let crc = |algorithm, a: u64, b: u64| crc_fast::checksum_combine(algorithm, a, b, second.size);
     Sums {
@@ -145,29 +146,29 @@ pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
     }
 }
 
-/// A digest over digests, as S3 makes COMPOSITE checksums.
+/// Returns the digest of digests, as in S3's COMPOSITE checksums.
 pub(crate) fn of_bytes(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
     let mut hasher = Hasher::new(Wanted { md5_bytes_max: 0, crc64nvme: false, extra: Some(algorithm) });
     hasher.update(bytes);
     hasher.finish().extra.map(|(_, sum)| sum).unwrap_or_default()
 }
 
-/// MD5 of a few bytes, for multipart ETags.
+/// Returns the MD5 of a few bytes, for multipart ETags.
 pub(crate) fn md5(bytes: &[u8]) -> [u8; 16] {
     Md5::digest(bytes).into()
 }
 
-/// Base64 with padding, as every header carries checksums.
+/// Returns base64 with padding, as in all checksum headers.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The reverse of [`base64()`]; `None` for what isn't.
+/// Decodes [`base64()`], or returns `None` for any other text.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.trim()).ok()
 }
 
-/// Lower-case hexadecimal.
+/// Returns lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes

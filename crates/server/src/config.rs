@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! The configuration of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,61 +8,64 @@ use std::time::Duration;
 use crate::fault::Faults;
 use crate::habits::Habits;
 
-/// All settings of a server. `Config::default()` is a plain-HTTP server in memory on a free port of the
-/// loopback interface, without delay, bandwidth limit or faults.
+/// All settings of a server. `Config::default()` is a plain-HTTP server in memory, on a free port of the loopback
+/// interface, without delay, bandwidth limit or faults.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one. It is a demo store without real access control: anything but
-    /// loopback opens it to the network.
+    /// The address to listen on; port 0 takes a free port. This is a demo store without real access control. Any
+    /// address but loopback opens it to the network.
     pub listen: SocketAddr,
-    /// Where objects are kept.
+    /// The storage of objects.
     pub storage: Storage,
     /// `None` is plain HTTP/1.1.
     pub tls: Option<Tls>,
-    /// Offer only `http/1.1` by ALPN. Without TLS there is only h1 anyway.
+    /// If true, ALPN offers only `http/1.1`. Without TLS there is only HTTP/1.1 anyway.
     pub h1_only: bool,
     /// SETTINGS_MAX_CONCURRENT_STREAMS; `None` is 100, as at GCS.
     pub max_streams: Option<u32>,
-    /// The round-trip time to imitate: half of it delays each direction, and the first bytes of a connection
-    /// begin to travel one whole after it was accepted, in the place of the TCP handshake.
+    /// The simulated round-trip time. Half of it delays each direction. The first bytes of a connection also wait for
+    /// one round trip after it was accepted, in place of the TCP handshake.
     pub rtt: Duration,
-    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited: then
-    /// bytes are delayed and nothing else. With it connections begin with ten segments and share the bottleneck as BBR's senders
-    /// do. On Linux, what a client of this machine keeps small, receive windows and send buffers, holds its bytes back.
+    /// The simulated bottleneck in bytes per second, shared by all connections, for each direction separately. `None`
+    /// is unlimited: bytes are only delayed. With a limit, connections begin with ten segments and share the bottleneck
+    /// as BBR senders do. On Linux, small receive windows and send buffers of a client on this machine hold its bytes
+    /// back.
     pub bandwidth: Option<u64>,
-    /// Bytes that may wait in front of that bottleneck, in each direction. What finds no place is dropped, and comes a round
-    /// trip or more later. `None` is what the bottleneck carries in a round trip, in 5 ms at least, and 64 KiB.
+    /// Bytes that may wait before that bottleneck, in each direction. Bytes that don't fit are dropped, and arrive a
+    /// round trip or more later. `None` means as many bytes as the bottleneck carries in a round trip (at least 5 ms),
+    /// and at least 64 KiB.
     pub queue: Option<u64>,
-    /// How many of all packets of 1448 bytes are lost by chance, from 0 to 0.5, in each direction. What is drawn starts
-    /// from `seed`.
+    /// The share of packets of 1448 bytes that are lost at random, from 0 to 0.5, in each direction. The random numbers
+    /// start from `seed`.
     pub loss: f64,
-    /// Bytes per second that each connection takes and sends at most, in each direction by itself, TLS and framing included;
-    /// `None` is no cap. S3 sends some 90 MB/s on a connection. After a pause 64 KiB pass at once, or what the rate brings in 3 ms.
-    /// Behind the cap, buffers of the kernel or of the imitated path take in what a client sends sooner.
+    /// The most bytes per second of each connection, in each direction separately, including TLS and framing. `None` is
+    /// unlimited. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3 ms pass at once.
+    /// Bytes that a client sends faster wait in buffers of the kernel or of the simulated path.
     pub connection_bandwidth: Option<u64>,
-    /// The number of connections served at once; `None` is all. Others are accepted, and wait for the end of one that is served.
+    /// The most connections served at once; `None` serves all. Further ones are accepted, and wait until a served one
+    /// ends.
     pub served_connections: Option<usize>,
-    /// Those others are reset instead.
+    /// If true, further connections are reset instead.
     pub reset_surplus: bool,
-    /// How long an h1 connection is kept on which no request comes; `None` is 30 s, as at MinIO.
+    /// The time after which an HTTP/1.1 connection without requests is closed; `None` is 30 s, as in MinIO.
     pub idle_max: Option<Duration>,
-    /// Faults on purpose.
+    /// The injected faults.
     pub faults: Faults,
-    /// What the draws of `:P%` fault selectors and of lost packets start from.
+    /// The start of the random numbers for `:P%` fault selectors and lost packets.
     pub seed: u64,
-    /// Create a bucket when an object is first written to it. Off, as in the real stores: 404.
+    /// If true, the first write to a bucket creates it. If false, as in the real stores, it returns 404.
     pub create_buckets: bool,
-    /// Buckets keep versions from their beginning, as if versioning had been enabled on each. Off, as in the real stores.
+    /// If true, new buckets keep versions, as if versioning were enabled on each. It is false in the real stores.
     pub versions: bool,
-    /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
+    /// The worker threads of the server's own runtime. `None` is the number of cores, at most 2.
     pub threads: Option<usize>,
-    /// Which service's habits to have; as strict as GCS and S3 unless it is set otherwise.
+    /// The service whose habits to imitate. The default is as strict as GCS and S3.
     pub habits: Habits,
-    /// What only the S3 dialect asks for.
+    /// The settings of the S3 dialect.
     pub s3: S3Config,
-    /// What only the GCS dialect asks for.
+    /// The settings of the GCS dialect.
     pub gcs: GcsConfig,
-    /// Buckets that answer 403 to everything, in both dialects.
+    /// Buckets that return 403 to every request, in both dialects.
     pub denied_buckets: BTreeSet<String>,
 }
 
@@ -95,19 +98,20 @@ impl Default for Config {
     }
 }
 
-/// Where objects are kept.
+/// The storage of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory, gone with the server.
+    /// In memory. The objects are lost when the server ends.
     Memory,
-    /// As files under this folder, which is created if missing and read back at the next start.
+    /// As files below this folder. It is created if missing, and read at the next start.
     Disk(PathBuf),
 }
 
-/// With which certificate.
+/// The certificate to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// A CA made for this run and a leaf for `localhost`, 127.0.0.1, ::1 and the address listened on.
+    /// A certificate authority generated for this run, and a leaf for `localhost`, 127.0.0.1, ::1 and the server's
+    /// address.
     Generated,
     /// PEM files: a chain, leaf first, and its private key.
     Files {
@@ -118,33 +122,34 @@ pub enum Tls {
     },
 }
 
-/// What only the S3 dialect asks for.
+/// The settings of the S3 dialect.
 #[derive(Debug, Clone)]
 pub struct S3Config {
-    /// The access key whose signatures are verified. Unsigned requests are served as well. A session token of the form
-    /// `until-20261124T154500Z` is refused as expired from then on.
+    /// The access key whose signatures are verified. Unsigned requests are also accepted. A session token of the form
+    /// `until-20261124T154500Z` is refused as expired from that time on.
     pub access_key: String,
     /// Its secret.
     pub secret_key: String,
-    /// The region of every bucket that `bucket_regions` doesn't name.
+    /// The region of all buckets that `bucket_regions` doesn't name.
     pub region: String,
-    /// Buckets of other regions. A request that isn't signed for the bucket's region gets 301 PermanentRedirect
-    /// with `x-amz-bucket-region`.
+    /// Buckets in other regions. A request that isn't signed for the bucket's region gets 301 PermanentRedirect with
+    /// `x-amz-bucket-region`.
     pub bucket_regions: BTreeMap<String, String>,
-    /// Regions that an account has to opt in to. A request for a bucket there that isn't signed for it gets 400
-    /// IllegalLocationConstraintException, which doesn't name the region; HeadBucket does.
+    /// Regions that an account must opt in to. A request for a bucket there that isn't signed for the region gets 400
+    /// IllegalLocationConstraintException. This error doesn't name the region, but HeadBucket does.
     pub opt_in_regions: BTreeSet<String>,
-    /// Smallest part in bytes, but for the last, below which completing fails with EntityTooSmall; 0 switches
-    /// the check off. Default 5 MiB, as S3.
+    /// The smallest size of a part in bytes, except the last. With a smaller part, completion fails with
+    /// EntityTooSmall. 0 turns the check off. The default is 5 MiB, as in S3.
     pub part_size_min: u64,
-    /// How many seconds the server's clock is ahead of this machine's; negative, behind. What is signed at a time that
-    /// differs from it by more than 15 minutes is refused.
+    /// The seconds by which the server's clock is ahead of this machine's, or behind if negative. A signature whose
+    /// time differs from it by more than 15 minutes is refused.
     pub clock_ahead_s: i64,
-    /// How long it takes to restore what is archived. Default 1 minute, which is the least that S3 names, for expedited ones.
+    /// The duration of a restoration from an archive. The default is 1 minute, the shortest that S3 names, for
+    /// expedited ones.
     pub restores_take: Duration,
-    /// Whether ETags are MD5s, as at S3 without KMS. Off, they are opaque, which spares 1.6 CPU seconds per GiB.
+    /// If true, ETags are MD5s, as in S3 without KMS. If false, they are opaque, which saves 1.6 CPU seconds per GiB.
     pub md5_etags: bool,
-    /// Whether answers to reads carry checksums where they are asked for. Off, as in servers that know none.
+    /// If true, answers to reads have checksums on request. If false, they have none, as in servers without them.
     pub checksums: bool,
 }
 
@@ -165,19 +170,20 @@ impl Default for S3Config {
     }
 }
 
-/// What only the GCS dialect asks for.
+/// The settings of the GCS dialect.
 #[derive(Debug, Clone)]
 pub struct GcsConfig {
-    /// How many bytes one `rewriteTo` call copies before it answers with a token; `None` is all of them.
+    /// The bytes that one `rewriteTo` call copies before it returns a token; `None` is all of them.
     pub rewrite_bytes_max: Option<u64>,
-    /// Smallest part in bytes, but for the last, of XML multipart uploads; 0 switches the check off. Default 5 MiB, as GCS.
+    /// The smallest size of a part of XML multipart uploads in bytes, except the last. 0 turns the check off. The
+    /// default is 5 MiB, as in GCS.
     pub part_size_min: u64,
-    /// Whether there is an XML API. Off, its requests answer 404 in the manner of `fake-gcs-server`.
+    /// If true, there is an XML API. If false, its requests get 404, as in `fake-gcs-server`.
     pub xml: bool,
-    /// Whether there is a batch endpoint.
+    /// If true, there is a batch endpoint.
     pub batch: bool,
-    /// Whether every object that isn't composed has an MD5, as at GCS. Off, only those whose writer sent one, which spares
-    /// 1.6 CPU seconds per GiB.
+    /// If true, every object that isn't composed has an MD5, as in GCS. If false, only objects whose writer sent one
+    /// have it, which saves 1.6 CPU seconds per GiB.
     pub md5: bool,
 }
 

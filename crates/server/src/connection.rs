@@ -1,7 +1,7 @@
-//! One connection: TLS if asked for, then h1 or h2 as ALPN agreed, for as long as it lasts.
+//! Serves one connection: TLS if configured, then HTTP/1.1 or HTTP/2 as ALPN agreed.
 //!
-//! Heads are bounded in size and time, JSON and XML bodies in size where they are read. Objects are not bounded, and a
-//! body may take as long as it likes: whoever tests slow clients needs that.
+//! Heads are limited in size and time, and JSON and XML bodies are limited in size where they are read. Objects have no
+//! limit, and a body may take any time, because tests of slow clients need that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
@@ -17,24 +17,24 @@ use crate::body::Held;
 use crate::service::{Caller, Shared};
 use crate::socket::{Control, Socket, Transport};
 
-/// SETTINGS_MAX_CONCURRENT_STREAMS where nothing else is asked for, as at GCS.
+/// The default SETTINGS_MAX_CONCURRENT_STREAMS, as in GCS.
 const STREAMS_MAX: u32 = 100;
-/// Receive windows of h2: what a client may have under way. At 50 ms they allow 80 MB/s a stream and 320 MB/s a
-/// connection; a connection holds at most that much unread.
+/// The receive windows of HTTP/2. At a round trip of 50 ms they allow 80 MB/s per stream and 320 MB/s per connection. A
+/// connection holds at most that many unread bytes.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// What is queued to be sent on one h2 stream: a client that reads nothing has a hundred of them on each of its connections.
+/// The send queue of one HTTP/2 stream. A client that reads nothing may have a hundred streams on each connection.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// Largest head of an h2 request; h1 takes hyper's 100 headers in a buffer of [`H1_BUFFER_BYTES`]. Beyond it: 431.
+/// The largest head of an HTTP/2 request. HTTP/1.1 takes hyper's 100 headers in a buffer of [`H1_BUFFER_BYTES`]. A
+/// larger head gets 431.
 const HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H1_BUFFER_BYTES: usize = 256 << 10;
-/// How long a client may take to finish the TLS handshake or, on h1, until a request's head has come, where nothing else is
-/// asked for.
+/// The default time limit of the TLS handshake and, on HTTP/1.1, of a request's head.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves until the connection ends; how it ends is nobody's business but the client's.
+/// Serves a connection until it ends. Only the client learns how it ended.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
-    // Answers are written whole; without this the second one on a connection would wait for an acknowledgement.
+    // Answers are written whole. Without this the second one on a connection would wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     let control = Arc::new(Control::default());
     let transport = match &shared.link {
@@ -51,17 +51,17 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     let _place = match places {
         Some(places) if shared.reset_surplus => match places.try_acquire_owned() {
             Ok(place) => Some(place),
-            // The socket's end is the reset.
+            // Dropping the socket resets the connection.
             Err(_) => return control.kill(),
         },
-        // A closed semaphore is a limit that has gone: all that wait are served.
+        // If the semaphore is closed, the limit has been lifted, and all waiting connections are served.
         Some(places) => places.acquire_owned().await.ok(),
         None => None,
     };
     let Some(acceptor) = shared.acceptor.clone() else {
         return speak_h1(shared, socket, control).await;
     };
-    // With an imitated RTT the client's part of the handshake takes that much longer.
+    // With a simulated round-trip time, the client's part of the handshake takes longer.
     let timeout = TIMEOUT + shared.rtt * 4;
     if let Ok(Ok(stream)) = tokio::time::timeout(timeout, acceptor.accept(socket)).await {
         shared.tally.tls_handshakes.fetch_add(1, Relaxed);

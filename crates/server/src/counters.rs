@@ -1,4 +1,4 @@
-//! What a server has done so far, counted without locks.
+//! The server's counters, without locks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,40 +7,41 @@ use std::time::Duration;
 
 use crate::verb::Verb;
 
-/// A snapshot of a server's counters, all since its start.
+/// A snapshot of a server's counters since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     /// TCP connections accepted.
     pub connections: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// The most connections that were ever open at once.
+    /// The most connections that were open at once.
     pub connections_peak: u64,
     /// TLS handshakes completed.
     pub tls_handshakes: u64,
-    /// Connections on which h2 was agreed.
+    /// Connections that agreed on HTTP/2.
     pub h2_connections: u64,
-    /// Requests whose head has been read, faulted ones included.
+    /// Requests whose head was read, including those with faults.
     pub requests: u64,
-    /// The same by verb (`get`, `put`, ...); verbs that never came are absent.
+    /// Requests by verb (`get`, `put`, ...). Verbs without requests are absent.
     pub requests_by_verb: BTreeMap<&'static str, u64>,
-    /// The most requests that were ever under way at once on one connection: on h2, streams.
+    /// The most requests under way at once on one connection. On HTTP/2 they are streams.
     pub streams_peak: u64,
-    /// The most requests that were ever under way at once in the whole server.
+    /// The most requests under way at once in the whole server.
     pub requests_peak: u64,
-    /// The same by verb: the most that were ever under way at once. Verbs that never came are absent.
+    /// The most requests under way at once by verb. Verbs without requests are absent.
     pub peak_by_verb: BTreeMap<&'static str, u64>,
-    /// Bytes read from sockets, TLS and framing included.
+    /// Bytes read from sockets, including TLS and framing.
     pub bytes_in: u64,
-    /// Bytes written to sockets, TLS and framing included.
+    /// Bytes written to sockets, including TLS and framing.
     pub bytes_out: u64,
-    /// Segments that the imitated path lost, each of which was sent again: both directions, and those lost twice count twice.
+    /// Segments that the simulated path lost in both directions, and that were sent again. A segment that was lost
+    /// twice counts twice.
     pub segments_lost: u64,
     /// Faults that fired.
     pub faults_fired: u64,
-    /// Multipart uploads (S3 and GCS XML) begun and neither completed nor aborted.
+    /// Multipart uploads (S3 and GCS XML) that were begun and neither completed nor aborted.
     pub multipart_open: u64,
-    /// GCS resumable sessions begun and neither finished nor cancelled.
+    /// GCS resumable sessions that were begun and neither finished nor cancelled.
     pub resumable_open: u64,
 }
 
@@ -61,20 +62,21 @@ pub(crate) struct Tally {
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) faults_fired: AtomicU64,
-    /// For who waits until counters have changed.
+    /// Notifies threads that wait for changes of the counters.
     watch: Mutex<()>,
     changed: Condvar,
 }
 
 impl Tally {
-    /// Wakes who waits for counters to change.
+    /// Wakes the threads that wait for changes of the counters.
     pub(crate) fn tell(&self) {
-        // Whoever has looked and doesn't wait yet holds the lock.
+        // A thread that has checked but doesn't wait yet holds the lock.
         drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    /// Waits until something is so, which is asked at each [`tell`](Self::tell); false when it isn't after `timeout`.
+    /// Waits until `is_so` returns true. It is called after each [`tell`](Self::tell). Returns false if it isn't true
+    /// after `timeout`.
     pub(crate) fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(watch, timeout, |()| !is_so());

@@ -1,4 +1,5 @@
-//! Keys that customers send along: whole, and compared by their hashes with those that objects were written with.
+//! Customer-supplied keys. Requests carry the whole key, and its hash is compared with the hash that the object was
+//! written with.
 
 use md5::{Digest, Md5};
 use ring::digest::{SHA256, digest};
@@ -6,25 +7,25 @@ use ring::digest::{SHA256, digest};
 use crate::checksum::{base64, from_base64};
 use crate::objects::asked::Encryption;
 
-/// What is wrong with a key.
+/// The mistake in a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadKey {
     /// The algorithm isn't AES256.
     Algorithm,
-    /// It is no key of 32 bytes in base64, or there is none.
+    /// The key isn't 32 bytes in base64, or is missing.
     Key,
-    /// Its hash is another one, or missing.
+    /// The hash differs, or is missing.
     Hash,
 }
 
-/// Which hash a dialect sends with a key.
+/// The hash that a dialect sends with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashedBy {
     Md5,
     Sha256,
 }
 
-/// Reads a key from its three headers; `None` where none of them was sent.
+/// Reads a key from its three headers, or returns `None` if none of them was sent.
 pub(crate) fn sent(
     algorithm: Option<&str>,
     key: Option<&str>,
@@ -46,20 +47,20 @@ pub(crate) fn sent(
     Ok(Some(Encryption::Customer { md5, sha256 }))
 }
 
-/// Whether a key opens an object.
+/// The result of comparing a request's key with an object's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It does, or none is needed and none was sent.
+    /// The key opens the object, or none is needed and none was sent.
     Opens,
-    /// One is needed and none was sent.
+    /// A key is needed and none was sent.
     Missing,
-    /// It is another.
+    /// A different key was sent.
     Other,
-    /// None is needed.
+    /// A key was sent, and none is needed.
     NotNeeded,
 }
 
-/// Compares what was sent with what an object was written with.
+/// Compares the key that was sent with the one that an object was written with.
 pub(crate) fn fits(sent: Option<&Encryption>, written: Option<&Encryption>) -> Fit {
     let customer = |encryption: &&Encryption| matches!(encryption, Encryption::Customer { .. });
     match (sent, written.filter(customer)) {

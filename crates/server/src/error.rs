@@ -1,8 +1,8 @@
-//! What can go wrong when a server is configured or started.
+//! Errors in a server's configuration and start.
 
 use std::io;
 
-/// Why a server could not be configured or started; the message is one line, fit for a terminal.
+/// The reason why a server could not be configured or started. The message is one line, fit for a terminal.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Kind);

@@ -1,4 +1,5 @@
-//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+//! Entry points for the fuzzers of `crates/fuzz`, and built for them only. Each takes any bytes and panics if a
+//! property doesn't hold.
 
 pub use crate::body::fuzzing::aws_chunked;
 pub use crate::gcs::fuzzing::{batch, related};
@@ -6,7 +7,7 @@ use crate::parse_fault;
 use crate::query::Query;
 use crate::route::Route;
 
-/// A rule of `--fault`.
+/// Parses a rule of `--fault`.
 pub fn fault(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Err(error) = parse_fault(text) {
@@ -14,7 +15,7 @@ pub fn fault(input: &[u8]) {
     }
 }
 
-/// What a request asks for. The first line draws its method and says what it names, headers stand on the others.
+/// Routes a request. The input's first line is the method and the URI, and the other lines are headers.
 pub fn route(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let mut lines = text.lines();

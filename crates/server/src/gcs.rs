@@ -1,4 +1,4 @@
-//! The dialect of Google Cloud Storage: the JSON API, and in [`xml`] the XML API.
+//! The dialect of Google Cloud Storage: the JSON API, and the XML API in [`xml`].
 
 pub(crate) mod answer;
 mod batch;
@@ -44,7 +44,7 @@ use fields::Fields;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
 
-/// What all requests of the dialect share.
+/// The state that all requests of the dialect share.
 pub(crate) struct State {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
@@ -53,27 +53,27 @@ pub(crate) struct State {
     pub(crate) habits: Habits,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
     pub(crate) draws: Arc<Draws>,
-    /// `http://127.0.0.1:4443`, for links in answers where a request names no host.
+    /// The server's URL, such as `http://127.0.0.1:4443`. It is used for links in answers if a request names no host.
     pub(crate) url: String,
 }
 
-/// JSON bodies beyond this are refused; the largest that GCS takes is about that.
+/// The largest JSON body. GCS's limit is about the same.
 pub(crate) const JSON_BYTES_MAX: usize = 1 << 20;
 
-/// One JSON API call: the request with what its URL says.
+/// One JSON API call: the request, and the parameters of its URL.
 pub(crate) struct JsonCall<'a> {
     pub(crate) state: &'a State,
     pub(crate) head: http::request::Parts,
     pub(crate) body: RequestBody,
     pub(crate) query: Query,
-    /// What is wanted of the answer.
+    /// The requested fields of the answer.
     fields: Fields,
     pub(crate) bucket: &'a str,
     pub(crate) key: &'a str,
 }
 
 impl JsonCall<'_> {
-    /// `https://host:port`, as the client knows it.
+    /// Returns `https://host:port`, as the client knows it.
     pub(crate) fn base_url(&self) -> String {
         let scheme = self.state.url.split_once("://").map_or("http", |(scheme, _)| scheme);
         let host = self.head.uri.authority().map(|authority| authority.as_str());
@@ -82,7 +82,8 @@ impl JsonCall<'_> {
         host.map_or_else(|| self.state.url.clone(), |host| format!("{scheme}://{host}"))
     }
 
-    /// The whole body as JSON; an empty one is `{}`. Google's Java client compresses it, an empty one too.
+    /// Reads the whole body as JSON. An empty body is `{}`. Google's Java client compresses the body, even an empty
+    /// one.
     pub(crate) async fn json_body(&mut self) -> Result<serde_json::Value, Problem> {
         let bytes = self.body.collect(JSON_BYTES_MAX).await.map_err(Problem::interrupted)?;
         let too_large = || Problem::invalid("the JSON body is larger than 1 MiB");
@@ -99,10 +100,10 @@ impl JsonCall<'_> {
     }
 }
 
-/// What a JSON body was before it was compressed; `None` where that is too large.
+/// Decompresses a JSON body. Returns `None` if the result is too large.
 ///
 /// # Errors
-/// For what is not compressed so.
+/// Fails if the body isn't gzip.
 fn gunzipped(bytes: &[u8]) -> Result<Option<Vec<u8>>, Problem> {
     let mut plain = Vec::new();
     let most = JSON_BYTES_MAX as u64 + 1;
@@ -124,7 +125,7 @@ pub(crate) async fn json(
     key: &str,
 ) -> Response<ResponseBody> {
     if resource == Resource::Batch && state.config.batch {
-        // Its calls come back here, so the future has to be boxed.
+        // Its calls recurse into this function, so the future must be boxed.
         return Box::pin(batch::batch(state, request)).await;
     }
     let (head, body) = request.into_parts();
@@ -133,7 +134,8 @@ pub(crate) async fn json(
         Some(Err(problem)) => return problem.json(),
         fields => fields.and_then(Result::ok).unwrap_or(Fields::All),
     };
-    // A page of a thousand objects is made of nothing else in the first place, but for what stands below their fields.
+    // A page of a thousand objects is built from only the requested fields, unless the selection goes below those
+    // fields.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
     let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
     let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };

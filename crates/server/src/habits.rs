@@ -1,82 +1,84 @@
-//! What one service does differently from another: a table of habits, each with where it is documented.
+//! The differences between services: a table of habits, each with its documentation.
 //!
-//! Plain `serve` has the [strict](Habits::strict) ones, so that a mistake in a request shows here and not first at Google
-//! or Amazon. The others imitate services that speak a dialect with an accent: what they refuse, ignore or leave out.
-//! A habit is a field; whoever meets another one in the wild adds a field and fills in the rows.
+//! Plain `serve` has the [strict](Habits::strict) habits, so that a mistake in a request shows here and not first at
+//! Google or Amazon. The others imitate services that refuse, ignore or leave out parts of a dialect. A habit is a
+//! field. To add one, add a field and fill in the rows.
 
 use crate::Error;
 
 /// The habits of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Habits {
-    /// The service's name, as [`Habits::named`] takes it; `strict` for the default.
+    /// The service's name for [`Habits::named`]; `strict` for the default.
     pub name: &'static str,
-    /// What the S3 side calls itself in `Server`, by which clients know a service behind any name.
+    /// The `Server` header of the S3 side, by which clients recognize a service under any host name.
     pub server: &'static str,
-    /// Whether a POST, PUT or PATCH without a body needs `Content-Length: 0`, and is 411 without it. Bodies of unknown
-    /// length are refused by every S3. [GCS](https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required)
+    /// If true, a POST, PUT or PATCH without a body needs `Content-Length: 0`, and gets 411 without it. Every S3
+    /// service refuses bodies of unknown length.
+    /// [GCS](https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required)
     pub lengths_demanded: bool,
-    /// What the S3 side does with conditions on writes.
+    /// The treatment of conditions on S3 writes.
     pub conditions: Conditions,
-    /// Whether copies take R2's `cf-copy-destination-if-*` for conditions on their destination, whatever `conditions` says of
-    /// the usual ones.
+    /// If true, copies accept R2's `cf-copy-destination-if-*` for conditions on their destination, whatever
+    /// `conditions` says of the usual headers.
     /// [R2](https://developers.cloudflare.com/r2/api/s3/extensions/#conditional-operations-in-copyobject-for-the-destination-object)
     pub copy_destination_headers: bool,
-    /// Whether a conditional S3 write during which its key was deleted is answered 409 `ConditionalRequestConflict`; of
-    /// a multipart upload nothing is left then, so that it has to be begun anew.
+    /// If true, a conditional S3 write gets 409 `ConditionalRequestConflict` if its key was deleted meanwhile. A
+    /// multipart upload is then gone and must begin anew.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html#conditional-error-response)
     pub conflicts: bool,
-    /// Request headers that the S3 side refuses, by how their names begin.
+    /// The request headers that the S3 side refuses, by prefix.
     pub refused_headers: Option<RefusedHeaders>,
-    /// Whether the S3 side checks, keeps and returns `x-amz-checksum-*`. Where not, they are passed over in silence, but for
-    /// what `refused_headers` says; Content-MD5 is checked everywhere.
+    /// If true, the S3 side checks, keeps and returns `x-amz-checksum-*`. If false, it ignores them, except those in
+    /// `refused_headers`. Content-MD5 is always checked.
     pub checksums: bool,
-    /// Whether the CRC32 or CRC32C of a multipart upload may be chosen to be the full object's. Where not, only CRC64NVME
-    /// may, and `FULL_OBJECT` of others is 501. [R2](https://developers.cloudflare.com/r2/api/s3/api/#checksum-types)
+    /// If true, a multipart upload may choose a full-object CRC32 or CRC32C. If false, only CRC64NVME may be of the
+    /// full object, and `FULL_OBJECT` with others is 501.
+    /// [R2](https://developers.cloudflare.com/r2/api/s3/api/#checksum-types)
     pub full_object_crc32: bool,
-    /// Whether all parts but the last must have one size, which is 400 `InvalidPart` at completion.
+    /// If true, all parts but the last must have the same size. Otherwise the completion gets 400 `InvalidPart`.
     /// [R2](https://developers.cloudflare.com/r2/objects/multipart-objects/#limitations)
     pub equal_parts: bool,
-    /// Whether a multipart upload that has been completed can be completed again, of the same parts and with the same
-    /// answer, by who hasn't got the first one.
+    /// If true, a completed multipart upload can be completed again with the same parts, and gets the same answer. So a
+    /// client that lost the first answer can retry.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html)
     pub completes_again: bool,
-    /// From how many bytes on an object with `Content-Encoding: gzip` comes from the GCS side without Content-Length,
-    /// in chunks, also where gzip was accepted; `None` is never. Google's front end sends it so above some 8 MiB; the
-    /// size stands in `x-goog-stored-content-length`.
+    /// The size in bytes from which the GCS side sends an object with `Content-Encoding: gzip` in chunks without
+    /// Content-Length, even if the client accepts gzip; `None` is never. Google's front end does so above about 8 MiB,
+    /// with the size in `x-goog-stored-content-length`.
     /// [GCS](https://cloud.google.com/storage/docs/transcoding#content-length)
     pub gzip_chunked_from: Option<u64>,
-    /// Whether the JSON description of an empty object says `"size": "0"`. JSON that is written from protocol buffers may leave
-    /// out what is 0, and clients of Google's (gcsfs) take a missing size for that.
-    /// [Protocol buffers](https://protobuf.dev/programming-guides/json/#field-representation)
+    /// If true, the JSON resource of an empty object has `"size": "0"`. JSON from protocol buffers may leave out zeros,
+    /// and Google's clients (gcsfs) read a missing size as 0. [Protocol
+    /// buffers](https://protobuf.dev/programming-guides/json/#field-representation)
     pub empty_sizes: bool,
-    /// How many requests for a bucket of another region are answered 307 `TemporaryRedirect`, which is what S3 does
-    /// until the name of a new bucket has spread, before 301 or 400 say its region.
+    /// The number of requests for a bucket in another region that get 307 `TemporaryRedirect`. S3 does so until the
+    /// name of a new bucket has spread. Later requests get 301 or 400 with the region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
     pub temporary_redirects: u32,
 }
 
-/// What becomes of conditions on writes.
+/// The treatment of conditions on each kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conditions {
     /// `If-Match` and `If-None-Match` of PutObject.
     pub put: Treatment,
-    /// The same of CompleteMultipartUpload.
+    /// `If-Match` and `If-None-Match` of CompleteMultipartUpload.
     pub complete: Treatment,
-    /// The same of CopyObject, for its destination.
+    /// `If-Match` and `If-None-Match` of CopyObject, for its destination.
     pub copy: Treatment,
     /// `If-Match` of DeleteObject, and the ETags in DeleteObjects.
     pub delete: Treatment,
 }
 
-/// What a service does with something that it was asked for.
+/// A service's treatment of a part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// It does it.
+    /// It is carried out.
     Honoured,
-    /// It passes it over in silence.
+    /// It is silently ignored.
     Ignored,
-    /// It answers 501 `NotImplemented`.
+    /// The request gets 501 `NotImplemented`.
     Refused,
 }
 
@@ -85,9 +87,9 @@ use Treatment::{Honoured, Ignored, Refused};
 /// Headers that are refused instead of ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHeaders {
-    /// How their names begin, in lower case.
+    /// The prefixes of their names, in lower case.
     pub prefixes: &'static [&'static str],
-    /// 400 or 501.
+    /// The status, 400 or 501.
     pub status: u16,
     /// The error's code, `NotImplemented` or `InvalidArgument`.
     pub code: &'static str,
@@ -99,14 +101,14 @@ impl Conditions {
     }
 }
 
-/// Above this Google sends what is stored as gzip in chunks; measured by others at 8 MiB or a little more.
+/// The size above which Google sends gzip objects in chunks. Others measured 8 MiB or a little more.
 const GZIP_CHUNKED_FROM: u64 = 8 << 20;
 
 impl Habits {
-    /// The names that [`Habits::named`] knows.
+    /// The names that [`Habits::named`] accepts.
     pub const NAMES: [&'static str; 6] = ["gcs", "s3", "r2", "b2", "minio", "gcs-interop"];
 
-    /// As strict as GCS and S3 themselves, each in its dialect.
+    /// Returns the default habits, as strict as GCS and S3 themselves, each in its dialect.
     pub fn strict() -> Habits {
         Habits {
             name: "strict",
@@ -136,8 +138,8 @@ impl Habits {
         Habits { name: "s3", server: "AmazonS3", temporary_redirects: 1, ..Habits::strict() }
     }
 
-    /// Cloudflare R2: equal parts, CRC32Cs of parts only, and conditions on everything but copies, whose headers have names of its own there,
-    /// and deletes.
+    /// Cloudflare R2. All parts must be equal, and only parts have CRC32Cs. Conditions work except on deletes, and on
+    /// copies by the usual headers; copies have headers of R2's own.
     /// [Its S3 compatibility](https://developers.cloudflare.com/r2/api/s3/conditional-operations/)
     pub fn r2() -> Habits {
         Habits {
@@ -153,8 +155,8 @@ impl Habits {
         }
     }
 
-    /// Backblaze B2: conditions are not implemented, nor are the headers of checksums that SDKs send since 2025.
-    /// [Its S3 compatibility](https://www.backblaze.com/docs/cloud-storage-s3-compatible-api)
+    /// Backblaze B2. It supports neither conditions nor the checksum headers that SDKs have sent since 2025. [Its S3
+    /// compatibility](https://www.backblaze.com/docs/cloud-storage-s3-compatible-api)
     pub fn b2() -> Habits {
         Habits {
             name: "b2",
@@ -172,8 +174,8 @@ impl Habits {
         }
     }
 
-    /// MinIO: conditions on PutObject and at completion, not on copies and deletes, and no lengths of empty bodies.
-    /// [Its source](https://github.com/minio/minio)
+    /// MinIO. It supports conditions on PutObject and on completion, but not on copies and deletes. It doesn't require
+    /// the length of empty bodies. [Its source](https://github.com/minio/minio)
     pub fn minio() -> Habits {
         Habits {
             name: "minio",
@@ -186,8 +188,8 @@ impl Habits {
         }
     }
 
-    /// The interoperability of Google Cloud Storage: S3's requests to its XML API, signed with HMAC keys. ETags are no
-    /// conditions on writes there (Google documents them for reads alone), and Amazon's checksums are passed over.
+    /// The interoperability API of Google Cloud Storage: S3 requests to its XML API, signed with HMAC keys. It ignores
+    /// ETags as conditions on writes (Google documents them only for reads), and Amazon's checksums.
     /// [GCS](https://cloud.google.com/storage/docs/xml-api/reference-headers#ifnonematch)
     pub fn gcs_interop() -> Habits {
         Habits {
@@ -201,10 +203,10 @@ impl Habits {
         }
     }
 
-    /// The habits of a service by its name, one of [`Habits::NAMES`].
+    /// Returns the habits of a service by its name, one of [`Habits::NAMES`].
     ///
     /// # Errors
-    /// Any other name.
+    /// Fails for any other name.
     pub fn named(name: &str) -> Result<Habits, Error> {
         match name {
             "gcs" => Ok(Habits::gcs()),
@@ -229,7 +231,7 @@ impl Default for Habits {
 }
 
 impl RefusedHeaders {
-    /// The first of a request's headers that is refused.
+    /// Returns the first of a request's headers that is refused.
     pub(crate) fn first_in(&self, headers: &http::HeaderMap) -> Option<http::HeaderName> {
         let refused =
             |name: &&http::HeaderName| self.prefixes.iter().any(|prefix| name.as_str().starts_with(prefix));

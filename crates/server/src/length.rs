@@ -1,9 +1,10 @@
-//! Which requests are refused because they don't say how long they are.
+//! Refuses requests without a length.
 //!
-//! GCS answers 411 to a POST, PUT or PATCH without `Content-Length` that doesn't stream its body either
-//! (<https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required>); S3 answers
-//! `MissingContentLength` also to one that streams it without saying how much it will be
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
+//! GCS returns 411 to a POST, PUT or PATCH without `Content-Length`, unless its body is streamed. S3 returns
+//! `MissingContentLength` even if the body is streamed, unless the request announces its size.
+//!
+//! - GCS: <https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required>
+//! - S3: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -11,7 +12,7 @@ use http::{HeaderMap, Method};
 
 use crate::route::Call;
 
-/// Whether a request has to be answered 411. `has_ended` is whether its head came with the end of it: HTTP/2 streams a
+/// Returns true if a request must get 411. `has_ended` is true if the request ended with its head. HTTP/2 streams a
 /// body of any length without a header.
 pub(crate) fn is_missing(head: &Parts, call: &Call, has_ended: bool) -> bool {
     let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
@@ -24,7 +25,7 @@ fn is_given(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
     }
     match call {
         Call::Json(_) | Call::Xml => !has_ended || headers.contains_key(TRANSFER_ENCODING),
-        // Copies have no body, and S3 takes them without a length: `object_store` sends none.
+        // Copies have no body, and S3 accepts them without a length; `object_store` sends none.
         Call::S3 => {
             headers.contains_key("x-amz-decoded-content-length") || headers.contains_key("x-amz-copy-source")
         }

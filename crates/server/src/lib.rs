@@ -1,10 +1,11 @@
-//! An embedded object store for demos and tests: GCS and S3 over h1, h2 and TLS, with RTT and faults.
+//! An embedded object store for demos and tests: GCS and S3 over HTTP/1.1, HTTP/2 and TLS, with simulated delay and
+//! faults.
 //!
-//! One store, on disk or in memory, is served in both dialects at once: what is written through one is read through
-//! the other. A path with delay and bandwidth can be imitated, and faults can be made to happen on purpose.
+//! One store, on disk or in memory, is served in both dialects at once. An object that was written through one can be
+//! read through the other. The server can simulate a network path with delay and bandwidth, and inject faults.
 //!
-//! It is a demo and test store: there is no access control but the verification of S3 signatures that are sent,
-//! anonymous requests are served, and nothing is replicated or flushed to the platter. It knows no client.
+//! It is a store for demos and tests. Access control is limited to verifying S3 signatures that requests carry, and
+//! anonymous requests are accepted. Nothing is replicated or flushed to disk. The crate contains no client code.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,15 +1,18 @@
-//! The imitated link: how long bytes travel, how fast they can, and what happens to those that find no place on it.
+//! The simulated link: its delay, its bandwidth, and the loss of bytes that exceed them.
 //!
-//! Each direction has a bottleneck that all connections share, with a finite queue in front of it ([`wire`]); bytes of one
-//! connection in one direction are a [`flow`], and how many of them may be under way its congestion [`window`]. All are pure:
-//! they are handed the time and say when each byte is let out. [`pump`] carries them out on sockets, and asks the kernel
-//! which buffers the client keeps small ([`clamps`]).
+//! In each direction all connections share a bottleneck with a finite queue ([`wire`]). The bytes of one connection in
+//! one direction are a [`flow`], and its congestion [`window`] limits the bytes under way. All three are pure: they
+//! take the time as an argument, and return when each byte is delivered. [`pump`] carries them out on sockets, and asks
+//! the kernel which buffers the client keeps small ([`clamps`]).
 //!
-//! Real bytes pass through real sockets, which acknowledge at once. So what is lost is late instead, by what its sender needs to
-//! find out and to send it again; a client hears that the store's kernel has a byte when it begins to travel, not a round trip
-//! later; and TCP's handshake is over at once, so that what follows it waits for its round trip instead. A client that goes by
-//! how long that handshake took takes a far server for one nearby: our benchmarks tell Laneway better. Left out besides: lost or late acknowledgements, packets that overtake, the handshake's losses, the bytes of
-//! headers, pacing, and that a window shrinks while a connection is idle.
+//! Real bytes pass through real sockets, which acknowledge at once. This has three consequences. Lost bytes arrive late
+//! instead, by the time that their sender needs to notice the loss and send them again. A client gets the
+//! acknowledgement of the store's kernel when a byte begins to travel, not a round trip later. And TCP's handshake
+//! takes no time, so the first bytes after it wait for its round trip instead. A client that measures the handshake
+//! would take a far server for a near one; our benchmarks tell Laneway the real time.
+//!
+//! The simulation leaves out lost and late acknowledgements, reordering, losses in the handshake, the bytes of headers,
+//! pacing, and the shrinking of an idle connection's window.
 
 pub(crate) mod clamps;
 pub(crate) mod flow;
@@ -20,24 +23,24 @@ pub(crate) mod wire;
 
 use std::time::Duration;
 
-/// What a receiver takes in at most that nobody has read: at an RTT of 50 ms enough for 320 MB/s in each direction of each
+/// The most unread bytes that a receiver takes. At a round trip of 50 ms it permits 320 MB/s in each direction of each
 /// connection.
 const RECEIVE_BYTES_MAX: usize = 16 << 20;
-/// A queue whose length nobody has said holds what the bottleneck sends in a round trip, as routers' queues are sized, and at
-/// least this.
+/// The default queue holds the bytes that the bottleneck sends in a round trip, as in routers, and at least these
+/// limits.
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(5);
 const QUEUE_BYTES_MIN: usize = 64 << 10;
 
-/// One direction's path.
+/// The path in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
-    /// Half an RTT.
+    /// Half a round trip.
     delay: Duration,
     /// Bytes per second.
     bandwidth: Option<u64>,
-    /// Bytes that may wait in front of the bottleneck.
+    /// Bytes that may wait before the bottleneck.
     queue: usize,
-    /// How many of all packets are lost by chance, from 0 to 1.
+    /// The share of packets that are lost at random, from 0 to 1.
     loss: f64,
 }
 
@@ -49,7 +52,7 @@ impl Path {
         Path { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, laneway_quantity::LOSS_MAX) }
     }
 
-    /// Whether everything passes at once and whole.
+    /// Returns true if all bytes pass at once, without delay or loss.
     pub(crate) fn is_nothing(&self) -> bool {
         self.delay.is_zero() && self.bandwidth.is_none() && self.loss == 0.0
     }
@@ -67,13 +70,13 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
     const S: Duration = Duration::from_secs(1);
-    /// 25 MB/s, 20 ms, and a queue of a round trip.
+    /// 25 MB/s, a round trip of 20 ms, and a queue of one round trip.
     const PATH: Path =
         Path { delay: Duration::from_millis(10), bandwidth: Some(25_000_000), queue: 500_000, loss: 0.0 };
-    /// What a server writes at a time: a TLS record.
+    /// The bytes that a server writes at a time: a TLS record.
     const WRITE: &[u8] = &[0; 16 << 10];
 
-    /// A connection's sender: when it begins, how much it has to send, and how much it may have out that wasn't taken.
+    /// A connection's sender: its start, the bytes to send, and the most bytes that the receiver hasn't taken yet.
     #[derive(Clone, Copy)]
     struct Sender {
         begins: Duration,
@@ -86,11 +89,12 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct Came {
         bytes: usize,
-        /// When the last byte came.
+        /// The arrival of the last byte.
         last: Duration,
     }
 
-    /// Lets senders use a path until then: what has come of each, and how long a byte waited for the bottleneck at its end.
+    /// Runs senders on a path until `end`. Returns the bytes that arrived from each, and the wait at the bottleneck at
+    /// the end.
     fn run(path: Path, senders: &[Sender], end: Duration) -> (Vec<Came>, Duration) {
         let mut wire = Wire::new(path, 1);
         let mut flows: Vec<_> = senders.iter().map(|_| Flow::new(&path, Duration::ZERO)).collect();
@@ -140,7 +144,8 @@ mod tests {
                 assert!((0.9..=1.0).contains(&share), "{senders} senders, a queue of {queue}: {share}");
                 let longest = Duration::from_secs_f64(queue as f64 / 25e6) + 2 * MS;
                 assert!(wait <= longest, "{senders} senders, a queue of {queue}: {wait:?}");
-                // One holds two products at most, of which a queue holds one.
+                // A single sender has at most two bandwidth-delay products under way, and one of them waits in the
+                // queue.
                 assert!(
                     senders == 1 || wait > longest / 2,
                     "{senders} senders, a queue of {queue}: {wait:?}"
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_stand_behind_bulk_in_the_queue_unless_its_windows_are_small() {
+    fn small_objects_queue_behind_bulk_unless_its_windows_are_small() {
         let small = Sender { begins: 2 * S, bytes: 100_000, most: RECEIVE_BYTES_MAX };
         let took = |bulk: &[Sender]| {
             let senders: Vec<_> = bulk.iter().copied().chain([small]).collect();
@@ -174,7 +179,7 @@ mod tests {
         assert!((50 * MS..75 * MS).contains(&alone), "{alone:?}");
         let behind = took(&[BULK; 8]);
         assert!(behind > alone + 20 * MS, "{behind:?}, alone {alone:?}");
-        // Together a round trip's bytes.
+        // Together they have the bytes of one round trip.
         let clamped = took(&[Sender { most: 62_500, ..BULK }; 8]);
         assert!(clamped < alone + 10 * MS, "{clamped:?}, alone {alone:?}");
     }

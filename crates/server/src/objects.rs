@@ -1,8 +1,7 @@
-//! The one store behind both dialects: buckets, objects and uploads in parts.
+//! The store behind both dialects: buckets, objects and multipart uploads.
 //!
-//! The index (keys and metadata) is always in memory; the bytes are in memory or in files. An object is never
-//! changed: a write makes a new generation and puts it in the old one's place, so whoever reads the old one reads it
-//! to its end.
+//! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
+//! write makes a new generation in its place, so a reader of the old one can read it to the end.
 
 pub(crate) mod asked;
 pub(crate) mod assembly;
@@ -46,14 +45,14 @@ pub use versions::Versioning;
 use versions::{Keys, Step, Which};
 use writer::{Writer, Written};
 
-/// The store of a server. Its public methods let a test look behind the protocols: put, read and damage objects.
+/// The store of a server. Tests use its public methods to put, read and damage objects without a protocol.
 #[derive(Debug)]
 pub struct Objects {
     buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
     disk: Option<Arc<Disk>>,
     last_generation: AtomicU64,
     create_buckets: bool,
-    /// Whether new buckets keep versions from their beginning.
+    /// If true, new buckets keep versions.
     versions: bool,
     pub(crate) uploads: Uploads,
     pub(crate) sessions: KeptSessions,
@@ -63,30 +62,30 @@ pub struct Objects {
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
-    /// What was said of versions, if anything ever was.
+    /// The versioning setting, if it was ever set.
     versioning: RwLock<Option<Versioning>>,
     keys: RwLock<Keys>,
     deletions: Deletions,
 }
 
 impl Bucket {
-    /// Whether versions are kept.
+    /// Returns whether versions are kept.
     pub(crate) fn versioning(&self) -> Versioning {
         self.versioning_said().unwrap_or_default()
     }
 
-    /// The same; `None` where nobody has ever said anything of it.
+    /// Returns the versioning setting, or `None` if it was never set.
     pub(crate) fn versioning_said(&self) -> Option<Versioning> {
         *read(&self.versioning)
     }
 }
 
-/// Why the store did not do what it was asked.
+/// The reason why the store refused a request.
 #[derive(Debug)]
 pub(crate) enum Refused {
     NoBucket,
     NoObject,
-    /// The version that was asked for is a delete marker, or the newest one where none was.
+    /// The requested version is a delete marker, or the newest version is one and none was requested.
     DeleteMarker(Arc<Object>),
     BucketExists,
     BucketNotEmpty,
@@ -94,7 +93,7 @@ pub(crate) enum Refused {
     /// Longer than [`KEY_BYTES_MAX`].
     KeyTooLong,
     Precondition(Failed),
-    /// No more uploads are kept that nobody has completed.
+    /// The limit of unfinished uploads is reached.
     TooManyUploads,
     Io(io::Error),
 }
@@ -105,11 +104,11 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// What a new object is, besides its bytes.
+/// The properties of a new object besides its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct NewObject {
     pub(crate) attributes: Attributes,
-    /// `None`: the MD5 if it is known, else an opaque one.
+    /// `None` means the MD5 if it is known, and otherwise an opaque tag.
     pub(crate) etag: Option<String>,
     pub(crate) checksum: Option<StoredChecksum>,
     pub(crate) components: Option<u32>,
@@ -165,13 +164,13 @@ impl Objects {
         Writer::new(self.disk.as_ref(), wanted, expected)
     }
 
-    /// Goes on with a data file that an earlier run has begun, after its bytes have been read once for their checksums.
+    /// Continues a data file of an earlier run, after reading its bytes once for their checksums.
     pub(crate) fn writer_after(&self, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
         let disk = self.disk.as_ref().ok_or_else(|| io::Error::other("the store has no files"))?;
         Writer::after(disk, wanted, data)
     }
 
-    /// From now on what is dropped leaves its bytes on disk.
+    /// From now on, dropped uploads and sessions leave their bytes on disk.
     pub(crate) fn close(&self) {
         if let Some(disk) = &self.disk {
             disk.close();
@@ -182,7 +181,7 @@ impl Objects {
         self.create_bucket_with(name, None)
     }
 
-    /// Creates a bucket, with what is said of its versions.
+    /// Creates a bucket with a versioning setting.
     pub(crate) fn create_bucket_with(
         &self,
         name: &str,
@@ -223,10 +222,10 @@ impl Objects {
         Ok(())
     }
 
-    /// Says whether a bucket keeps versions from now on.
+    /// Sets whether a bucket keeps versions from now on.
     pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), Refused> {
         let bucket = self.bucket(name)?;
-        // Nothing is written meanwhile, so that every version is of one side of the change.
+        // No write runs meanwhile, so every version is before or after the change.
         let _keys = write(&bucket.keys);
         if let Some(disk) = &self.disk {
             disk.describe_bucket(name, bucket.created_us, Some(versioning))?;
@@ -243,7 +242,7 @@ impl Objects {
         read(&self.buckets).get(name).cloned().ok_or(Refused::NoBucket)
     }
 
-    /// The bucket to write to, created first if the configuration says so.
+    /// Returns the bucket to write to. It is created first if the configuration says so.
     pub(crate) fn bucket_to_write(&self, name: &str) -> Result<Arc<Bucket>, Refused> {
         match self.bucket(name) {
             Err(Refused::NoBucket) if self.create_buckets => {
@@ -261,7 +260,7 @@ impl Objects {
         self.find_version(bucket, key, Which::Live)
     }
 
-    /// One version of an object.
+    /// Returns one version of an object.
     pub(crate) fn find_version(&self, bucket: &str, key: &str, which: Which) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket(bucket)?;
         let keys = read(&bucket.keys);
@@ -281,18 +280,18 @@ impl Objects {
         Ok(listing::page(&read(&bucket.keys).live, query))
     }
 
-    /// A page of all versions.
+    /// Returns a page of all versions.
     pub(crate) fn list_versions(&self, bucket: &str, query: &Query, order: Order) -> Result<Page, Refused> {
         let bucket = self.bucket(bucket)?;
         Ok(listing::page_of_versions(&read(&bucket.keys), query, order))
     }
 
-    /// Whether a key's object was deleted at or after that moment, as far as it is remembered.
+    /// Returns true if a key's object was deleted at or after this time, as far as it is remembered.
     pub(crate) fn deleted_since(&self, bucket: &str, key: &str, since_us: u64) -> bool {
         self.bucket(bucket).is_ok_and(|bucket| bucket.deletions.since(key, since_us))
     }
 
-    /// A new object of existing bytes; nothing is read or copied.
+    /// Returns a new object with existing bytes. Nothing is read or copied.
     pub(crate) fn written_from(object: &Object) -> Written {
         Written { content: object.content.clone(), sums: object.sums() }
     }
@@ -318,12 +317,12 @@ impl Objects {
         upload.ok_or(Refused::TooManyUploads)
     }
 
-    /// An id for uploads and sessions: whoever knows it may go on with it, so it is random.
+    /// Returns an id for uploads and sessions. Anyone who knows it may continue them, so it is random.
     pub(crate) fn unguessable_id(&self) -> String {
         use ring::rand::SecureRandom;
         let mut id = [0; 24];
         if ring::rand::SystemRandom::new().fill(&mut id).is_err() {
-            // Without randomness ids are only unique, which a demo store can live with.
+            // Without randomness, ids are only unique, which is enough for a demo store.
             id[..8].copy_from_slice(&self.next_generation().to_be_bytes());
         }
         hex(&id)
@@ -345,26 +344,26 @@ impl Drop for Objects {
     }
 }
 
-/// Microseconds since 1970.
+/// Returns microseconds since 1970.
 pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as u64)
 }
 
-/// Bytes that a key has at most, in both services.
+/// The most bytes of a key, in both services.
 const KEY_BYTES_MAX: usize = 1024;
 
 fn check_key(key: &str) -> Result<(), Refused> {
     if key.len() > KEY_BYTES_MAX { Err(Refused::KeyTooLong) } else { Ok(()) }
 }
 
-/// The name is also a folder's name, and must not lead out of its place.
+/// The name is also a folder's name, and must not lead outside.
 pub(crate) fn usable_bucket_name(name: &str) -> bool {
     (1..=222).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-// A panic in another request doesn't make the index untrue: it is changed in single steps.
+// A panic in another request doesn't corrupt the index, because it is changed in single steps.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }

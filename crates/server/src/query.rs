@@ -2,12 +2,12 @@
 
 use percent_encoding::percent_decode_str;
 
-/// Names and values in the order in which they came.
+/// Names and values in their original order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads `a=b&c`, with `+` as a space, as form encoders write it.
+    /// Parses `a=b&c`. `+` means a space, as form encoders write it.
     pub(crate) fn parse(query: Option<&str>) -> Query {
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         Query(
@@ -24,7 +24,7 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is that of a V4 signed URL of Google's.
+    /// Returns true for the query of a Google V4 signed URL.
     pub(crate) fn is_signed_by_google(&self) -> bool {
         self.has("X-Goog-Algorithm") || self.has("X-Goog-Signature")
     }
@@ -34,7 +34,7 @@ impl Query {
     }
 }
 
-/// Undoes percent-encoding; what isn't UTF-8 then is replaced, as no key can be that.
+/// Decodes percent-encoding. Bytes that aren't UTF-8 are replaced, since no key contains them.
 pub(crate) fn decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

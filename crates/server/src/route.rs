@@ -1,4 +1,4 @@
-//! Which dialect a request speaks, what it asks for, and of which object.
+//! Determines a request's dialect, verb and object.
 //!
 //! Both dialects are served on one address. The rule:
 //!
@@ -14,14 +14,14 @@ use http::{HeaderMap, Method};
 use crate::query::{Query, decode};
 use crate::verb::Verb;
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) call: Call,
     pub(crate) verb: Verb,
-    /// Empty where the request has none.
+    /// Empty if the request has none.
     pub(crate) bucket: String,
-    /// The key as far as the URL has it; the name inside a GCS multipart upload isn't looked for.
+    /// The key in the URL. The name inside a GCS multipart upload isn't parsed here.
     pub(crate) key: String,
 }
 
@@ -33,14 +33,14 @@ pub(crate) enum Call {
     S3,
 }
 
-/// What a JSON API path names; bucket and object stand in the [`Route`].
+/// The resource of a JSON API path. Bucket and object are in the [`Route`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resource {
     Buckets,
     Bucket,
     /// `/b/{bucket}/storageLayout`.
     StorageLayout,
-    /// `/b/{bucket}/managedFolders`, and one of them by its name.
+    /// `/b/{bucket}/managedFolders`, and one of them by name.
     ManagedFolders {
         name: Option<String>,
     },
@@ -55,7 +55,7 @@ pub(crate) enum Resource {
         bucket: String,
         key: String,
     },
-    /// The same with `copyTo`.
+    /// `/o/{object}/copyTo/b/{bucket}/o/{object}`.
     Copy {
         bucket: String,
         key: String,
@@ -69,7 +69,7 @@ pub(crate) enum Resource {
 }
 
 impl Route {
-    /// Reads the head of a request.
+    /// Parses the head of a request.
     pub(crate) fn of(head: &Parts, query: &Query) -> Route {
         let path = head.uri.path();
         if path == "/batch" || path.starts_with("/batch/") {
@@ -82,7 +82,7 @@ impl Route {
         {
             return json(below, upload.is_some(), head, query);
         }
-        // No bucket of S3's has a name of one letter, but requests that are S3's for certain are left to it.
+        // S3 has no bucket with a name of one letter, but requests that are certainly S3's go to it.
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }
@@ -98,8 +98,8 @@ impl Route {
         Route { call, verb, bucket, key }
     }
 
-    /// The key by which faults choose the request: that of the object to be written, also where the URL names a source before
-    /// it, so that a rule hits the same copies in every dialect; of a listing what its keys begin with.
+    /// Returns the key by which faults select the request. For a copy it is the destination's key, even if the URL
+    /// names a source first, so that a rule selects the same copies in every dialect. For a listing it is the prefix.
     pub(crate) fn fault_key<'a>(&'a self, query: &'a Query) -> &'a str {
         match &self.call {
             Call::Json(
@@ -116,8 +116,8 @@ impl Route {
 }
 
 fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
-    // Keys come as one encoded segment, so a slash separates; clients that don't encode are met half-way by taking
-    // the rest of the path as the key where nothing else fits.
+    // Keys come as one encoded segment, so a slash separates segments. Some clients don't encode slashes. For them, the
+    // rest of the path is the key if nothing else fits.
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let method = &head.method;
     match segments.as_slice() {
@@ -184,7 +184,7 @@ fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Quer
     route
 }
 
-/// XML API and S3 share their grammar.
+/// Returns the verb of an XML API or S3 request, which share their grammar.
 fn object_verb(head: &Parts, query: &Query, bucket: &str, key: &str) -> Verb {
     if key.is_empty() {
         return match head.method {
@@ -213,7 +213,7 @@ fn object_verb(head: &Parts, query: &Query, bucket: &str, key: &str) -> Verb {
     }
 }
 
-/// Whether a request is signed as Amazon's are, or carries their headers.
+/// Returns true if a request has Amazon's signature or headers.
 fn speaks_s3(headers: &HeaderMap, query: &Query) -> bool {
     let signed =
         headers.get(http::header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS"));
@@ -221,7 +221,7 @@ fn speaks_s3(headers: &HeaderMap, query: &Query) -> bool {
 }
 
 fn speaks_gcs_xml(headers: &HeaderMap, authority: Option<&str>) -> bool {
-    // The token may be empty: so `object_store` writes to emulators.
+    // The token may be empty, as `object_store` sends it to emulators.
     let bearer = headers.get(http::header::AUTHORIZATION).is_some_and(|value| {
         let kind = value.as_bytes().split(|byte| *byte == b' ').next();
         kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"bearer"))

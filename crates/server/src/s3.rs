@@ -1,5 +1,5 @@
-//! The dialect of Amazon S3, on the `s3s` crate: it reads requests, verifies signatures and writes XML; the verbs are
-//! carried out here on the store.
+//! The dialect of Amazon S3. The `s3s` crate reads requests, verifies signatures and writes XML. The verbs are
+//! implemented here, on the store.
 
 mod archive;
 mod asked;
@@ -48,7 +48,7 @@ use crate::query::Query;
 use checksums::Announced;
 use completions::Completions;
 
-/// The store as S3 shows it.
+/// The store in the S3 dialect.
 struct Dialect {
     objects: Arc<Objects>,
     config: S3Config,
@@ -57,25 +57,25 @@ struct Dialect {
 }
 
 impl Dialect {
-    /// Whether answers to reads carry checksums.
+    /// Returns true if answers to reads have checksums.
     fn tells_checksums(&self) -> bool {
         self.config.checksums && self.habits.checksums
     }
 
-    /// What a request announces of its body, as far as the service looks at it.
+    /// Returns the checksums that a request announces, as far as the service uses them.
     fn announced(&self, headers: &http::HeaderMap) -> S3Result<Announced> {
         let announced = Announced::in_headers(headers)?;
         Ok(if self.habits.checksums { announced } else { Announced { checksum: None, ..announced } })
     }
 }
 
-/// What all requests of the dialect share.
+/// The state that all requests of the dialect share.
 pub(crate) struct State {
     service: S3Service,
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
-    /// How often requests for each bucket of another region were sent elsewhere for the time being.
+    /// The temporary redirects so far of requests for each bucket in another region.
     redirected: region::Redirected,
     pub(crate) sessions: session::Sessions,
     draws: Arc<Draws>,
@@ -100,7 +100,7 @@ impl State {
     }
 }
 
-/// The service that answers S3 requests.
+/// Returns the service that answers S3 requests.
 fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
     let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
     let dialect = Dialect { objects, config: config_of, habits, completions: Completions::default() };
@@ -109,7 +109,7 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Serv
     builder.set_access(Everyone);
     builder.set_validation(Names);
     if config.clock_ahead_s != 0 {
-        // By this machine's clock, which says nothing of ours.
+        // `s3s` checks by this machine's clock, which differs from the server's simulated one.
         let mut unchecked = s3s::config::S3Config::default();
         unchecked.presigned_url_max_skew_time_secs = u32::MAX;
         builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
@@ -154,7 +154,7 @@ pub(crate) async fn answer(
     let mut answer = match called(state, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => versions::finished(archive::finished(answer)),
-        // Only what can't be written as XML comes here.
+        // Only an answer that can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
     clock::show(&state.config, answer.headers_mut());
@@ -162,7 +162,7 @@ pub(crate) async fn answer(
         unmarked::tell(&mut answer);
     }
     answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
-    // By it clients recognise S3 among servers with ETags.
+    // Clients recognize S3 by this header, among servers with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {
         answer.headers_mut().insert("x-amz-request-id", id);
@@ -170,7 +170,7 @@ pub(crate) async fn answer(
     answer
 }
 
-/// Has a request carried out, unless it is one that can't be.
+/// Carries out a request, unless it can't be.
 async fn called(
     state: &State,
     request: Request<RequestBody>,
@@ -203,17 +203,17 @@ async fn called(
     Ok(answer.map(ResponseBody::s3))
 }
 
-/// Requests answered in this process, for their ids.
+/// The requests answered in this process, for their ids.
 static REQUESTS: AtomicU64 = AtomicU64::new(1);
 
-/// A status that a fault or the configuration demands, as S3 says it.
+/// Returns a status that a fault or the configuration demands, in S3's format.
 pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = status.canonical_reason().unwrap_or("refused");
     error_document(status, code.unwrap_or(usual_code(status.as_u16())), message)
 }
 
-/// The error's code that usually comes with a status.
+/// Returns the usual error code of a status.
 fn usual_code(status: u16) -> &'static str {
     match status {
         401 | 403 => "AccessDenied",
@@ -233,7 +233,7 @@ fn error_document(status: StatusCode, code: &str, message: &str) -> Response<Res
     error_document_with(status, code, message, &[])
 }
 
-/// The same with elements that only this error has.
+/// Returns an error document with additional elements.
 fn error_document_with(
     status: StatusCode,
     code: &str,
@@ -253,7 +253,7 @@ fn error_document_with(
     answer
 }
 
-/// Signatures that are sent are verified, but none is demanded: it is a demo store.
+/// Verifies signatures that are sent, but requires none, because this is a demo store.
 struct Everyone;
 
 #[async_trait::async_trait]
@@ -263,7 +263,7 @@ impl S3Access for Everyone {
     }
 }
 
-/// The store's own rule for bucket names, so that both dialects take the same ones.
+/// The store's own rule for bucket names, so that both dialects accept the same ones.
 struct Names;
 
 impl NameValidation for Names {
@@ -272,7 +272,7 @@ impl NameValidation for Names {
     }
 }
 
-/// What the store refused, as S3 says it.
+/// Returns a refusal of the store in S3's format.
 fn refusal(refused: Refused) -> S3Error {
     match refused {
         Refused::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
@@ -296,7 +296,7 @@ fn refusal(refused: Refused) -> S3Error {
     }
 }
 
-/// The same for a read, which is answered 304 where the object is the one that it must not be.
+/// Returns the refusal of a read. It is 304 if the object is in the state that the reader has.
 fn refusal_to_read(refused: Refused) -> S3Error {
     match refused {
         Refused::Precondition(Failed::NotMatch) => s3_error!(NotModified),
@@ -308,7 +308,7 @@ fn timestamp(us: u64) -> Timestamp {
     Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_micros(us))
 }
 
-/// Each verb is a file; this is their list.
+/// The list of verbs. Each is implemented in its own file.
 #[async_trait::async_trait]
 impl S3 for Dialect {
     async fn list_buckets(

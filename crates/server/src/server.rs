@@ -20,15 +20,15 @@ use crate::objects::{Objects, Refused};
 use crate::service::Shared;
 use crate::{Error, connection, gcs, s3, tls};
 
-/// Connections that wait to be accepted. One that found no place here would lose a second to its client's second SYN.
+/// The connections that wait to be accepted. A connection beyond it waits a second for its client's second SYN.
 const BACKLOG: u32 = 4096;
-/// What a socket holds behind an imitated bottleneck, in bytes (Linux doubles it): what lies there is neither on the path nor at the
-/// other end. Left to themselves, loopback sockets take megabytes.
+/// The buffer of a socket behind a simulated bottleneck, in bytes (Linux doubles it). Bytes in it are neither on the
+/// path nor at the other end. By default loopback sockets buffer megabytes.
 const LINK_SOCKET_BYTES: u32 = 16 << 10;
-/// How long the accepting loop rests when the system has no more descriptors.
+/// The pause of the accepting loop when the system has no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A running server on threads of its own. It stops when it is dropped: connections are closed as they are.
+/// A running server with its own threads. It stops when it is dropped, and closes its connections at once.
 pub struct Server {
     runtime: Option<Runtime>,
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ impl Server {
     /// Opens the store, binds the address and begins to serve. It returns when the address accepts connections.
     ///
     /// # Errors
-    /// What keeps the store from being opened, the certificate from being read or the address from being bound.
+    /// Returns the reason why the store can't be opened, the certificate can't be read, or the address can't be bound.
     pub fn start(config: Config) -> Result<Server, Error> {
         let objects = Objects::open(&config.storage, config.create_buckets, config.versions)
             .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
@@ -102,26 +102,26 @@ impl Server {
         Ok(Server { runtime: Some(runtime), shared, addr, ca_pem })
     }
 
-    /// The address listened on, with the port that was taken.
+    /// Returns the address of the server, with its actual port.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// `http://127.0.0.1:PORT` or `https://...`: an endpoint for either dialect. A server that listens on every
-    /// address is named by loopback.
+    /// Returns `http://127.0.0.1:PORT` or `https://...`, the endpoint for both dialects. For a server that listens on
+    /// all addresses it is loopback.
     pub fn url(&self) -> String {
         self.shared.gcs.url.clone()
     }
 
-    /// The CA made for this run, as PEM; `None` without TLS or with certificates of the caller's.
+    /// Returns the certificate authority of this run as PEM. `None` without TLS, or with the caller's own certificates.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
 
-    /// Creates a bucket; one that exists is left as it is.
+    /// Creates a bucket. An existing one is left unchanged.
     ///
     /// # Errors
-    /// An unusable name, or what the disk answers.
+    /// Refuses an unusable name, or returns the disk's error.
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
         match self.shared.gcs.objects.create_bucket_named(name) {
             Ok(()) | Err(Refused::BucketExists) => Ok(()),
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    /// What the server has done so far.
+    /// Returns the server's counters.
     pub fn counters(&self) -> Counters {
         let lost = self.shared.link.as_ref().map_or(0, |link| link.segments_lost());
         self.shared.tally.snapshot(
@@ -140,32 +140,32 @@ impl Server {
         )
     }
 
-    /// The ids of the uploads to a bucket, of both dialects, that were begun and neither completed nor given up, each with the
-    /// bytes that have come of it. A session that is busy isn't among them.
+    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with its received bytes. A session with
+    /// a write under way is left out.
     pub fn uploads_open(&self, bucket: &str) -> Vec<(String, u64)> {
         let parts = self.shared.gcs.objects.uploads.of(bucket);
         let parts = parts.iter().map(|upload| (upload.id.clone(), upload.size()));
         parts.chain(self.shared.gcs.sessions.open_in(bucket)).collect()
     }
 
-    /// How many sessions of directory buckets were opened.
+    /// Returns the number of opened sessions of directory buckets.
     pub fn directory_sessions(&self) -> usize {
         self.shared.s3.sessions.opened()
     }
 
-    /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection
-    /// that ends; false if they still aren't after `timeout`. Blocks the thread.
+    /// Waits until `is_so` accepts the counters. It is called at each request and at each end of a connection. Returns
+    /// false if it doesn't accept them before `timeout`. Blocks the thread.
     pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
         self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }
 
-    /// Replaces the faults of requests that come from now on. Bodies that a fault holds up are reset.
+    /// Replaces the faults for future requests. Transfers that a fault stalls are reset.
     pub fn set_faults(&self, faults: Faults) {
         self.shared.draws.replace(faults);
     }
 
-    /// Replaces how many connections are served at once, of those that come from now on; `None` is all. Connections that are
-    /// served go on and don't count, and those that wait are served.
+    /// Replaces the limit of connections served at once, for future connections; `None` is no limit. Served connections
+    /// continue and don't count, and waiting ones are served.
     pub fn set_served_connections(&self, most: Option<usize>) {
         let mut held = self.shared.places.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = std::mem::replace(&mut *held, most.map(places)) {
@@ -173,7 +173,7 @@ impl Server {
         }
     }
 
-    /// The store itself, for a look behind the protocols.
+    /// Returns the store itself, for access without a protocol.
     pub fn store(&self) -> &Objects {
         &self.shared.gcs.objects
     }
@@ -186,27 +186,27 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             if tokio::runtime::Handle::try_current().is_ok() {
-                // A thread of some runtime must not block.
+                // A thread of another runtime must not block.
                 runtime.shutdown_background();
             } else {
-                // Tasks end where they wait; none goes long without waiting.
+                // Tasks end at their next await, which comes soon.
                 runtime.shutdown_timeout(Duration::from_secs(1));
             }
         }
     }
 }
 
-/// Opens as many descriptors as a runtime begins with, and closes them. Three of these are for signals, which tokio opens with the first
-/// runtime wherever a program uses that part of it, and panics where it can't.
+/// Opens as many descriptors as a new runtime needs, and closes them. Three of them are for signals. tokio opens these
+/// with the first runtime if a program uses its signal support, and panics if it can't.
 fn can_be_opened() -> std::io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);
     Ok(())
 }
 
-/// A place for each connection that is served at once.
+/// Returns a semaphore with a place for each connection that is served at once.
 fn places(most: usize) -> Arc<Semaphore> {
-    // More than a system has descriptors for.
+    // More places than a system has descriptors are the same as no limit.
     Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }
 
@@ -214,7 +214,7 @@ fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> 
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     if holds_little {
-        // Connections inherit them.
+        // Connections inherit these sizes.
         socket.set_send_buffer_size(LINK_SOCKET_BYTES)?;
         socket.set_recv_buffer_size(LINK_SOCKET_BYTES)?;
     }
@@ -228,7 +228,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok((stream, _)) => {
                 tokio::spawn(connection::serve(shared.clone(), stream));
             }
-            // Out of descriptors, or a client that has gone: both pass.
+            // Either the descriptors are used up, or a client has gone. Both are temporary.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }

@@ -1,4 +1,4 @@
-//! The road of one request: where it goes, which faults hit it, who answers it.
+//! Handles one request: finds its route, applies faults, and passes it to its dialect.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,10 +30,10 @@ use crate::socket::Control;
 use crate::verb::Verb;
 use crate::wrong_answer;
 
-/// A refused body up to this size is read to its end first, so that the connection can be used again.
+/// The largest body of a refused request that is read to its end, so that the connection can be used again.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 pub(crate) struct Shared {
     pub(crate) gcs: gcs::State,
     pub(crate) s3: s3::State,
@@ -44,28 +44,28 @@ pub(crate) struct Shared {
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
     pub(crate) connection_bandwidth: Option<u64>,
-    /// Where only so many connections are served at once, and whether others are reset.
+    /// The places for served connections, if they are limited.
     pub(crate) places: RwLock<Option<Arc<Semaphore>>>,
     pub(crate) reset_surplus: bool,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
-    /// Documents that all connections hold.
+    /// The documents of all connections.
     pub(crate) documents: Held,
 }
 
-/// One connection as its requests see it.
+/// One connection, as its requests see it.
 pub(crate) struct Caller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) control: Arc<Control>,
     pub(crate) streams: Arc<AtomicU64>,
-    /// Documents that it holds.
+    /// The documents of this connection.
     pub(crate) documents: Held,
     pub(crate) h2: bool,
 }
 
 impl Caller {
-    /// Answers one request. An error is a stream or connection that is reset instead.
+    /// Answers one request. An error resets the stream or connection instead.
     pub(crate) async fn answer(
         self: Arc<Caller>,
         request: Request<Incoming>,
@@ -81,11 +81,11 @@ impl Caller {
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
             && (shared.habits.lengths_demanded || !has_ended);
-        // What is read from it is held until the answer is there.
+        // The document counts until the answer is complete.
         let is_document = !has_ended && !route.verb.uploads();
         let document = is_document.then(|| Arc::new(Coming::new(&shared.documents, &self.documents)));
         if effects.fired == 0 {
-            // The usual case: nothing to imitate.
+            // This is the usual case, without any fault.
             let body = RequestBody::incoming(body, None).counted(document.clone());
             if lacks_length {
                 let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
@@ -173,7 +173,7 @@ impl Caller {
     }
 }
 
-/// Replaces the object of a request as another writer would; where there is none, nothing happens.
+/// Replaces the object of a request as another writer would. Without an object, nothing happens.
 fn another_writer(objects: &Objects, route: &Route) {
     if let Ok(mut bytes) = objects.read(&route.bucket, &route.key) {
         for byte in &mut bytes {
@@ -183,12 +183,12 @@ fn another_writer(objects: &Objects, route: &Route) {
     }
 }
 
-/// The answer as it is sent: to a HEAD without its body, of which h2 would send the frames.
+/// Returns the answer as it is sent. The answer to a HEAD loses its body, because h2 would send its frames.
 fn shown(answer: Response<ResponseBody>, is_head: bool) -> Response<ResponseBody> {
     if is_head { answer.map(|_| ResponseBody::empty()) } else { answer }
 }
 
-/// Hands a request to its dialect.
+/// Passes a request to its dialect.
 async fn dispatch(
     shared: &Shared,
     request: Request<RequestBody>,
@@ -214,7 +214,7 @@ fn throttle(call: &Call) -> Refusal {
     Refusal::status(if *call == Call::S3 { 503 } else { 429 })
 }
 
-/// Answers a status in the dialect of the request.
+/// Answers with a status in the dialect of the request.
 async fn refuse(mut body: RequestBody, route: &Route, refusal: Refusal) -> Response<ResponseBody> {
     if body.expected().is_some_and(|expected| expected <= DRAIN_BYTES_MAX) {
         while let Some(Ok(_)) = body.next().await {}

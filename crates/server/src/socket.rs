@@ -1,4 +1,4 @@
-//! A connection's socket, with or without an imitated path, counted, and able to end with a reset.
+//! A connection's socket, with or without a simulated path. It counts bytes, and can end with a reset.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::link::pump::Delayed;
 use crate::link::unsent;
 use crate::token_bucket::TokenBucket;
 
-/// What the requests on a connection can do to it.
+/// The control that requests have over their connection.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     reset: AtomicBool,
@@ -33,17 +33,17 @@ impl Control {
         self.killed.notify_one();
     }
 
-    /// Ends the connection at once, as a process does that ends: TCP is closed, and TLS has said nothing.
+    /// Ends the connection at once, as when a process exits: TCP is closed, and TLS sends no close_notify.
     pub(crate) fn close(&self) {
         self.killed.notify_one();
     }
 
-    /// How often everything written to the connection has been handed to the kernel or to the imitated path.
+    /// Returns how often all written bytes have been passed to the kernel or to the simulated path.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }
 
-    /// Lets the connection take no more requests.
+    /// Makes the connection refuse further requests.
     pub(crate) fn go_away(&self) {
         self.goaway.notify_one();
     }
@@ -64,24 +64,24 @@ pub(crate) struct Socket {
     outbound: Option<Cap>,
     tally: Arc<Tally>,
     control: Arc<Control>,
-    /// Everything has been written, and the client knows that nothing follows.
+    /// True once everything has been written, and the client knows that nothing follows.
     is_shut: bool,
 }
 
-/// Longest time in which a client may read the rest of what was written to a connection that has ended.
+/// The longest time that a client may take to read the rest of an ended connection.
 const LINGER_MAX: Duration = Duration::from_secs(10);
-/// Most bytes that the client may still send meanwhile: twice the window of an h2 connection. A client that has begun an upload before a GOAWAY
-/// reached it sends as much as the window lets it.
+/// The most bytes that the client may still send meanwhile: twice the window of an h2 connection. A client that began
+/// an upload before it got a GOAWAY may send as much as the window permits.
 const LINGER_BYTES_MAX: u64 = 32 << 20;
 
 pub(crate) enum Transport {
     Plain(TcpStream),
     Delayed(Box<Delayed>),
-    /// Handed on while the socket is dropped.
+    /// The state while the socket is dropped, after the transport was passed on.
     Gone,
 }
 
-/// The cap of one direction.
+/// The rate limit of one direction.
 struct Cap {
     bucket: TokenBucket,
     pause: Option<Pin<Box<Sleep>>>,
@@ -92,7 +92,7 @@ impl Cap {
         Cap { bucket: TokenBucket::new(bytes_per_second, Instant::now().into_std()), pause: None }
     }
 
-    /// Waits until bytes may pass, and says how many.
+    /// Waits until bytes may pass, and returns how many.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             if let Some(pause) = &mut self.pause {
@@ -108,7 +108,7 @@ impl Cap {
 }
 
 impl Socket {
-    /// Makes a socket of a transport. Each direction lets `bytes_per_second` pass, where that is set.
+    /// Returns a socket of a transport. `bytes_per_second` limits each direction, if set.
     pub(crate) fn new(
         transport: Transport,
         bytes_per_second: Option<u64>,
@@ -133,7 +133,7 @@ impl Drop for Socket {
         self.tally.connections_open.fetch_sub(1, Relaxed);
         self.tally.tell();
         let is_reset = self.control.reset.load(Relaxed);
-        // Without a runtime the server is stopping, and the connection just closes.
+        // Without a runtime, the server is stopping, and the connection is simply closed.
         let runtime = tokio::runtime::Handle::try_current();
         match (std::mem::replace(&mut self.transport, Transport::Gone), runtime) {
             (Transport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
@@ -144,17 +144,17 @@ impl Drop for Socket {
     }
 }
 
-/// Reads and drops what the client still sends, until it closes its side. A socket closed with bytes unread, be it one
-/// WINDOW_UPDATE, is reset by the kernel, and the client loses the end of the last answer.
+/// Reads and discards bytes until the client closes its side. If a socket is closed with unread bytes, even a
+/// WINDOW_UPDATE, the kernel resets it, and the client loses the end of the last answer.
 async fn linger(stream: TcpStream) {
     let (mut rest, mut nowhere) = (stream.take(LINGER_BYTES_MAX), tokio::io::sink());
-    // A client that keeps its side open, or sends on, is cut off.
+    // A client that keeps its side open, or keeps sending, is disconnected.
     let _ = tokio::time::timeout(LINGER_MAX, tokio::io::copy(&mut rest, &mut nowhere)).await;
 }
 
 async fn reset(stream: TcpStream) {
     unsent::sent(&stream).await;
-    // Failing only makes it an ordinary close.
+    // If this fails, the connection is closed in the ordinary way.
     let _ = stream.set_zero_linger();
 }
 
@@ -256,7 +256,7 @@ mod tests {
     const RATE: u64 = 20_000_000;
     const BYTES: usize = 40_000_000;
 
-    /// A capped socket and its client.
+    /// Returns a rate-limited socket and its client.
     async fn connected() -> (Socket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -278,14 +278,14 @@ mod tests {
         socket.write_all(&vec![1; ANSWER]).await.unwrap();
         socket.shutdown().await.unwrap();
         drop(socket);
-        // An upload that was begun before the end was seen.
+        // An upload that began before the client saw the end.
         client.write_all(&vec![0; 16 << 20]).await.unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
         assert_eq!(answer.len(), ANSWER);
     }
 
-    /// Two seconds of bytes, less the burst. The last of tokio's whole milliseconds may be added.
+    /// Two seconds of bytes, less the burst. tokio's timer may add a millisecond.
     fn assert_at_rate(took: Duration) {
         assert!((1.99..2.02).contains(&took.as_secs_f64()), "{took:?}");
     }

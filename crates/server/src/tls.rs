@@ -1,4 +1,4 @@
-//! The TLS that a server offers: rustls with ring, ALPN `h2` and `http/1.1`.
+//! The server's TLS: rustls with ring, ALPN `h2` and `http/1.1`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::config::Tls;
 use crate::{Error, certificate};
 
-/// A ready acceptor, and the CA to trust if it was made here.
+/// A ready acceptor, and the certificate authority to trust if it was generated here.
 pub(crate) struct Ready {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) ca_pem: Option<String>,
 }
 
-/// Reads or makes the certificate.
+/// Reads or generates the certificate.
 pub(crate) fn prepare(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<Ready, Error> {
     let (chain, key, ca_pem) = match tls {
         Tls::Generated => {

@@ -1,13 +1,14 @@
-//! The rate that one direction of a connection keeps to.
+//! The rate limit of one direction of a connection.
 
 use std::time::{Duration, Instant};
 
-/// Bytes that pass at once after a pause, at least: four TLS records.
+/// The least bytes that pass at once after a pause: four TLS records.
 const BURST_BYTES: f64 = (64 << 10) as f64;
-/// A timer that comes so much late makes nothing slower. tokio's counts whole milliseconds, in which 90 MB/s are 90 KB.
+/// The lateness of a timer that doesn't reduce the rate. tokio's timer has whole milliseconds, in which 90 MB/s are 90
+/// KB.
 const LATE_MAX_S: f64 = 3e-3;
-/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates the tokens of this time are
-/// enough.
+/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates the tokens
+/// of this time are enough.
 const RECORD_BYTES: f64 = (16 << 10) as f64;
 const PAUSE_MAX_S: f64 = 10e-3;
 
@@ -16,7 +17,7 @@ const PAUSE_MAX_S: f64 = 10e-3;
 pub(crate) struct TokenBucket {
     bytes_per_second: f64,
     tokens: f64,
-    /// When the tokens were counted.
+    /// The time when the tokens were counted.
     counted_at: Instant,
 }
 
@@ -28,10 +29,10 @@ impl TokenBucket {
         bucket
     }
 
-    /// Returns how many bytes may pass now.
+    /// Returns the bytes that may pass now.
     ///
     /// # Errors
-    /// The time to wait where none may.
+    /// Returns the time to wait, if none may pass.
     pub(crate) fn room(&mut self, now: Instant) -> Result<usize, Duration> {
         let passed = now.saturating_duration_since(self.counted_at).as_secs_f64();
         self.tokens = (self.tokens + passed * self.bytes_per_second).min(self.capacity());
@@ -44,7 +45,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((wanted - self.tokens) / self.bytes_per_second) + Duration::from_nanos(1))
     }
 
-    /// Takes the tokens of bytes that passed, as many as there was room for at most.
+    /// Takes the tokens of bytes that passed, at most as many as there was room for.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }
@@ -60,8 +61,8 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    /// Lets so many bytes pass, each time as many as may up to `chunk`, with timers that come `late`: how long that took, and the
-    /// longest pause.
+    /// Lets this many bytes pass in chunks of at most `chunk`, with timers that are `late`. Returns the total time and
+    /// the longest pause.
     fn pass(rate: u64, bytes: usize, chunk: usize, late: Duration) -> (Duration, Duration) {
         let begun = Instant::now();
         let (mut now, mut bucket) = (begun, TokenBucket::new(rate, begun));
@@ -91,7 +92,7 @@ mod tests {
                     let (took, longest) = pass(rate, bytes, chunk, late);
                     let case =
                         format!("{rate} bytes/s, chunks of {chunk}, {late:?} late: {took:?}, {longest:?}");
-                    // The burst at first is what passes sooner than the rate says.
+                    // The initial burst may pass sooner than the rate permits.
                     let burst = BURST_BYTES.max(rate as f64 * LATE_MAX_S) / rate as f64;
                     let least = 2.0 - burst - 1e-3;
                     assert!((least..2.0 + 15e-3).contains(&took.as_secs_f64()), "{case}");

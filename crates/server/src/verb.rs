@@ -1,47 +1,47 @@
-//! What requests ask for, in words that rules of faults and counters share.
+//! The verbs of requests, for fault rules and counters.
 
-/// What a request asks for, the same word for both dialects.
+/// The verb of a request, the same for both dialects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// The content of an object, or a range of it.
+    /// Downloads an object or a range of it.
     Get,
-    /// A whole object in one request (GCS `media` and `multipart`, S3 PutObject).
+    /// Uploads a whole object in one request (GCS `media` and `multipart`, S3 PutObject).
     Put,
-    /// One object removed; of those that are removed in one request, each key by itself, as far as a status goes.
+    /// Deletes one object. In a bulk delete, each key counts too, but only a status can be injected.
     Delete,
-    /// Many objects removed in one request (S3 DeleteObjects).
+    /// Deletes many objects in one request (S3 DeleteObjects).
     DeleteMany,
-    /// A page of a listing.
+    /// Lists a page of objects.
     List,
-    /// The metadata of an object.
+    /// Requests the metadata of an object.
     Head,
-    /// A copy inside the store (GCS `rewriteTo` and `copyTo`, S3 CopyObject and UploadPartCopy).
+    /// Copies inside the store (GCS `rewriteTo` and `copyTo`, S3 CopyObject and UploadPartCopy).
     Copy,
-    /// The beginning of a multipart upload or of a resumable session.
+    /// Begins a multipart upload or a resumable session.
     Begin,
-    /// One part of a multipart upload, or one chunk of a resumable session.
+    /// Uploads one part of a multipart upload, or one chunk of a resumable session.
     Part,
-    /// The completion of a multipart upload.
+    /// Completes a multipart upload.
     Complete,
-    /// A multipart upload or resumable session given up.
+    /// Aborts a multipart upload or cancels a resumable session.
     Abort,
-    /// How far a resumable session has come, or which parts and uploads exist.
+    /// Requests the state of a resumable session, or lists parts or uploads.
     Status,
-    /// Objects of the store concatenated (GCS `compose`).
+    /// Concatenates objects of the store (GCS `compose`).
     Compose,
-    /// Changed metadata (GCS `patch` and `update`).
+    /// Changes metadata (GCS `patch` and `update`).
     Patch,
-    /// The batch endpoint of GCS; the calls inside it count as themselves too.
+    /// Uses the batch endpoint of GCS. The calls inside it also count by their own verbs.
     Batch,
-    /// Anything about buckets.
+    /// Any request about buckets.
     Bucket,
-    /// Everything else, unknown requests included.
+    /// Any other request, including unknown ones.
     Other,
 }
 
 impl Verb {
     pub(crate) const COUNT: usize = Verb::ALL.len();
-    /// Every verb, in the order in which the enum declares them.
+    /// Every verb, in the enum's order.
     pub const ALL: [Verb; 17] = [
         Verb::Get,
         Verb::Put,
@@ -62,7 +62,7 @@ impl Verb {
         Verb::Other,
     ];
 
-    /// The word that stands for the verb in rules and counters.
+    /// Returns the verb's name in rules and counters.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Get => "get",
@@ -85,7 +85,7 @@ impl Verb {
         }
     }
 
-    /// Whether the bytes that matter travel in the request: faults `@N` then count those.
+    /// Returns true if the request carries the object's bytes. `@N` in faults then counts those.
     pub(crate) fn uploads(self) -> bool {
         matches!(self, Verb::Put | Verb::Part)
     }

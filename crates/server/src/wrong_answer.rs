@@ -1,4 +1,4 @@
-//! Answers in which something is wrong besides the bytes of their bodies, as faults ask for.
+//! Applies faults to an answer besides its body's bytes.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
@@ -8,11 +8,11 @@ use crate::body::ResponseBody;
 use crate::fault::answer::{AnswerFault, is_checksum, of_other_bytes};
 use crate::fault::select::BodyFault;
 
-/// What a captive portal or a proxy's login answers.
+/// The page of a captive portal or of a proxy's login.
 const WEB_PAGE: &str = "<!doctype html><html><head><title>Welcome</title></head><body>Sign in</body></html>";
 
-/// The answer with what is wrong in it, and how its body ends where that has to be earlier than it says.
-/// `is_content` is whether the body is an object's.
+/// Returns the answer with the fault, and a body fault if its body must end early. `is_content` is true if the body is
+/// an object's content.
 pub(crate) async fn befall(
     fault: AnswerFault,
     answer: Response<ResponseBody>,
@@ -53,7 +53,7 @@ fn is_empty(body: &ResponseBody) -> bool {
     body.size_hint().exact() == Some(0)
 }
 
-/// An answer with another document.
+/// Returns the answer with another document.
 fn with_document(mut head: http::response::Parts, document: Vec<u8>) -> Response<ResponseBody> {
     head.headers.remove(CONTENT_LENGTH);
     if !document.is_empty() {
@@ -62,7 +62,7 @@ fn with_document(mut head: http::response::Parts, document: Vec<u8>) -> Response
     Response::from_parts(head, ResponseBody::whole(document))
 }
 
-/// An answer whose length is told wrong by that many bytes, or not at all.
+/// Returns the answer with an announced length that is wrong by this many bytes, or missing.
 fn mislength(answer: Response<ResponseBody>, by: Option<i64>) -> (Response<ResponseBody>, Option<BodyFault>) {
     let (mut head, body) = answer.into_parts();
     let said = head.headers.remove(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
@@ -70,7 +70,7 @@ fn mislength(answer: Response<ResponseBody>, by: Option<i64>) -> (Response<Respo
     let mut broken = None;
     if let (Some(by), Some(true_len)) = (by, said.or(len)) {
         head.headers.insert(CONTENT_LENGTH, true_len.saturating_add_signed(by).into());
-        // What is short of its length has to leave before its connection ends.
+        // A body shorter than its announced length must be sent before its connection ends.
         broken = len.filter(|len| by > 0 && *len > 0).map(|len| BodyFault::Truncate(Some(len)));
     }
     (Response::from_parts(head, body.untold()), broken)

@@ -2,8 +2,8 @@
 
 use http::HeaderName;
 
-/// Headers that say where a request goes, where it ends or how its connection is kept, which only who sends it can know
-/// (RFC 9110 section 7.6.1, RFC 9112 section 6).
+/// Headers that frame a message, route it or manage its connection. Only the sender of the request can set them (RFC
+/// 9110 section 7.6.1, RFC 9112 section 6).
 const FRAMING: [&str; 15] = [
     "connection",
     "content-length",
@@ -22,7 +22,7 @@ const FRAMING: [&str; 15] = [
     "upgrade",
 ];
 
-/// Whether a header may be added to requests: not one that frames them.
+/// Returns true if a caller may add this header, that is, if it doesn't frame the request.
 pub fn may_be_added(name: &HeaderName) -> bool {
     !FRAMING.contains(&name.as_str())
 }

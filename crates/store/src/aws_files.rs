@@ -1,6 +1,6 @@
 //! AWS's shared files: `~/.aws/config` and `~/.aws/credentials`, read into one set of profiles.
 //!
-//! Where both files have a setting of a profile, the credentials file's counts, as for botocore.
+//! If both files set the same setting of a profile, the credentials file wins, as in botocore.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -19,9 +19,9 @@ pub(crate) struct AwsFiles {
     profiles: BTreeMap<String, Profile>,
     sessions: BTreeMap<String, Section>,
     services: BTreeMap<String, Section>,
-    /// Where profiles were looked for, for errors.
+    /// The files in which we looked for profiles. Errors name them.
     looked_in: Vec<PathBuf>,
-    /// Files that a variable names and that are not there.
+    /// Files that an environment variable names and that don't exist.
     missing: Vec<(&'static str, PathBuf)>,
 }
 
@@ -40,7 +40,7 @@ struct Value {
     file: PathBuf,
 }
 
-/// A file that can't be used, or a profile that is in none.
+/// A file that can't be used, or a profile that neither file has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum FilesError {
     #[error("{path}: {cause}", path = .0.display(), cause = .1)]
@@ -56,16 +56,16 @@ fn places(paths: &[PathBuf]) -> String {
     names.join(" or ")
 }
 
-/// Which profile is in use, and who said so.
+/// The name of the profile in use, and the flag or variable that chose it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Chosen {
     pub(crate) name: String,
-    /// `--profile` or the variable; `None` where it is the default one.
+    /// `--profile` or the variable's name. `None` means the default profile.
     pub(crate) by: Option<&'static str>,
 }
 
 impl Chosen {
-    /// The profile that was asked for, else the environment's.
+    /// Returns the profile that the caller asked for, or else the environment's.
     pub(crate) fn of(asked: Option<&str>, environment: &Environment) -> Self {
         let named = |by: &'static str, name: &str| Self { name: name.to_owned(), by: Some(by) };
         if let Some(name) = asked.filter(|name| !name.is_empty()) {
@@ -81,10 +81,10 @@ impl Chosen {
 }
 
 impl AwsFiles {
-    /// Reads both files. One that isn't there is empty.
+    /// Reads both files. A missing file counts as empty.
     ///
     /// # Errors
-    /// A file that can't be read or is malformed.
+    /// Fails if a file can't be read or is malformed.
     pub(crate) fn load(environment: &Environment) -> Result<Self, FilesError> {
         let mut files = Self::default();
         for (variable, usual) in
@@ -95,8 +95,9 @@ impl AwsFiles {
             files.looked_in.push(path.clone());
             match std::fs::read(&path) {
                 Ok(bytes) => {
-                    let text = String::from_utf8(bytes)
-                        .map_err(|_| FilesError::Unreadable(path.clone(), "it is no UTF-8".to_owned()))?;
+                    let text = String::from_utf8(bytes).map_err(|_| {
+                        FilesError::Unreadable(path.clone(), "it isn't UTF-8 text".to_owned())
+                    })?;
                     files.add(&path, &text, variable == "AWS_CONFIG_FILE")?;
                 }
                 Err(e) if is_absent(&e) && named.is_some() => files.missing.push((variable, path)),
@@ -119,7 +120,7 @@ impl AwsFiles {
                 (Some("services"), name) if is_config => {
                     self.services.insert(name.to_owned(), section);
                 }
-                // Names with spaces stand in the credentials file as they are.
+                // The credentials file may name profiles with spaces, without a `profile` keyword before them.
                 _ if !is_config => self.add_profile(&title, section, path),
                 _ => {}
             }
@@ -138,10 +139,10 @@ impl AwsFiles {
         }
     }
 
-    /// The profile in use; an empty one where nobody named one and there is no default.
+    /// Returns the profile in use. If neither a flag nor a variable names one and no default exists, it is empty.
     ///
     /// # Errors
-    /// A name that somebody gave and that no file has.
+    /// Fails if a flag or variable names a profile that no file has.
     pub(crate) fn chosen(&self, chosen: &Chosen) -> Result<Profile, FilesError> {
         match (self.profiles.get(&chosen.name), chosen.by) {
             (Some(profile), _) => Ok(profile.clone()),
@@ -153,17 +154,17 @@ impl AwsFiles {
         }
     }
 
-    /// A profile that another one refers to.
+    /// Returns a profile that another profile refers to.
     pub(crate) fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.get(name)
     }
 
-    /// The settings of an SSO session.
+    /// Returns the settings of an SSO session.
     pub(crate) fn session(&self, name: &str) -> Option<&BTreeMap<String, String>> {
         self.sessions.get(name).map(|section| &section.values)
     }
 
-    /// A profile and those whose keys its role is assumed with, in turn.
+    /// Returns a profile, then the profiles whose keys assume its role, one after the other (`source_profile`).
     pub(crate) fn with_bases<'a>(&'a self, profile: &'a Profile) -> Vec<&'a Profile> {
         let mut all = vec![profile];
         while let Some(last) = all.last().filter(|last| last.value("role_arn").is_some())
@@ -175,20 +176,21 @@ impl AwsFiles {
         all
     }
 
-    /// Where a service is, as a profile has it, or else those whose keys its role is assumed with: keys go where their
-    /// profile says, and what is had for them too.
+    /// Returns a service's endpoint as this profile sets it, or else as the profiles whose keys assume its role do. So
+    /// a role's temporary keys go to the same endpoint as the keys that obtained them.
     pub(crate) fn endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         self.with_bases(profile).into_iter().find_map(|profile| self.own_endpoint(profile, service))
     }
 
-    /// Where a profile says that a service is: in the `services` section that it names, or for all services.
+    /// Returns the endpoint that a profile itself sets for a service: in the `services` section it names, or for all
+    /// services.
     fn own_endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         let section = profile.value("services").and_then(|name| self.services.get(name));
         let own = section.and_then(|section| section.nested.get(service)?.get("endpoint_url").cloned());
         own.filter(|url| !url.is_empty()).or_else(|| profile.value("endpoint_url").map(str::to_owned))
     }
 
-    /// A file that a variable names and that isn't there, as one line.
+    /// Describes in one line the first file that a variable names and that doesn't exist.
     pub(crate) fn missing(&self) -> Option<String> {
         let (variable, path) = self.missing.first()?;
         Some(format!("{variable} names {}, which isn't there", path.display()))
@@ -201,17 +203,17 @@ impl Profile {
         self.values.get(name).map(|value| value.text.as_str()).filter(|text| !text.is_empty())
     }
 
-    /// A setting's value under another one's name: `addressing_style` under `s3`.
+    /// Returns the value of a nested setting, such as `addressing_style` under `s3`.
     pub(crate) fn nested(&self, above: &str, name: &str) -> Option<&str> {
         self.nested.get(above)?.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Whether a setting says `true`, if it has a value.
+    /// Returns true if a setting is `true`, and `None` if it has no value.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.value(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// The profile as errors name it, with the file in which `setting` stands.
+    /// Returns the profile's name for error messages, with the file that holds `setting`.
     pub(crate) fn named(&self, setting: &str) -> String {
         match self.values.get(setting) {
             Some(value) => format!("profile {:?} in {}", self.name, value.file.display()),
@@ -227,7 +229,7 @@ impl std::fmt::Debug for Profile {
     }
 }
 
-/// Whether endpoints of variables and files don't count.
+/// Returns true if the user's settings say to ignore endpoints from variables and files.
 pub(crate) fn ignores_endpoints(environment: &Environment, profile: &Profile) -> bool {
     let said = environment.switch("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
     said.or_else(|| profile.switch("ignore_configured_endpoint_urls")).unwrap_or(false)
@@ -241,7 +243,7 @@ fn is_absent(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Both files in a folder of their own, and the environment that finds them there.
+    /// Writes both files into a new folder, and returns an environment that finds them there.
     fn files(config: &str, credentials: &str) -> (tempfile::TempDir, Environment) {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(home.path().join(".aws")).expect("a folder");

@@ -2,12 +2,12 @@
 
 use laneway_lanes::Protocol;
 
-/// Properties of one kind of store. They hold for all its endpoints and don't change while a program runs; what is learned
-/// from a server's answers is asked of [`Dialect`](crate::Dialect) instead.
+/// Properties of one kind of store. They hold for all its endpoints and don't change while a program runs.
+/// [`Dialect`](crate::Dialect) has methods for properties that it learns from a server's answers.
 ///
-/// The default is a plain store, which promises nothing: every verb is one request whatever the size, conditions on deletes are not
-/// relied on, and nothing costs money. Only `Capabilities { has_tags: true, ..Capabilities::default() }` stays valid when fields are
-/// added.
+/// The default is a plain store that promises nothing. Every verb is one request at any size, conditions on deletes
+/// aren't relied on, and nothing costs money. Only `Capabilities { has_tags: true, ..Capabilities::default() }` stays
+/// valid when fields are added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Capabilities {
     /// The largest object, in bytes.
@@ -16,25 +16,24 @@ pub struct Capabilities {
     pub versions: VersionNames,
     /// The store copies objects by itself. Otherwise their bytes go through this machine.
     pub copies: bool,
-    /// The largest object, in bytes, that one request copies and whose metadata one request changes; `None` for any size. Larger
+    /// The largest object, in bytes, that one request can copy or change the metadata of; `None` for any size. Larger
     /// objects are copied in parts ([`Store::part_copy`](crate::Store::part_copy)), and changed by an upload onto them
     /// ([`Store::changing`](crate::Store::changing)).
     pub copy_bytes_max: Option<u64>,
     /// The limits of the parts of a multipart upload.
     pub parts: PartRules,
-    /// A multipart upload takes a condition when it is completed. Otherwise uploads with a condition go through a resumable
-    /// session, which takes it when it begins.
+    /// A multipart upload takes a condition when it is completed. Otherwise an upload with a condition uses a resumable
+    /// session, which takes the condition when it begins.
     pub multipart_takes_condition: bool,
     /// One request deletes many objects, each in a state of its own.
     pub delete_many_keeps_conditions: bool,
-    /// Every server keeps a condition on a delete, at no cost. Otherwise an object might have to be asked for before each
-    /// delete.
+    /// Every server enforces a condition on a delete, at no cost. Otherwise a delete may need a HEAD request first.
     pub delete_keeps_condition: bool,
     /// Deleting an object that doesn't exist is an error.
     pub delete_tells_missing: bool,
     /// A listing with [`start_after`](crate::List::start_after) counts that key among the entries of its first page.
     pub lists_start_key: bool,
-    /// The token of a listing's next page is a key, from which another listing may go on.
+    /// The token of a listing's next page is a key, and another listing can start from it.
     pub tokens_are_keys: bool,
     /// The most objects that one request deletes.
     pub delete_many_max: usize,
@@ -48,9 +47,10 @@ pub struct Capabilities {
     pub file_attributes: FileAttributes,
     /// The format of the inventories that the cloud writes of its buckets.
     pub inventories: Option<InventoryFormat>,
-    /// The protocol that the cloud's own servers speak best, assumed of an endpoint until a connection has shown its own.
+    /// The protocol that the cloud's own servers speak best. It is assumed of an endpoint until the first connection
+    /// shows the real one.
     pub protocol: Protocol,
-    /// List prices of the cloud that a kind of store is named after.
+    /// List prices of the cloud that this kind of store is named after.
     pub prices: RequestPrices,
 }
 
@@ -92,8 +92,9 @@ pub struct PartRules {
 }
 
 impl PartRules {
-    /// S3's limits, which the XML API of GCS has too:
-    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>, <https://cloud.google.com/storage/quotas#requests>.
+    /// S3's limits. The XML API of GCS has the same:
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>,
+    /// <https://cloud.google.com/storage/quotas#requests>.
     pub const S3: Self = Self { count_max: 10_000, bytes_min: 5 << 20, bytes_max: 5 << 30 };
 
     /// Returns the size of the largest object that such parts make.
@@ -106,9 +107,9 @@ impl PartRules {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VersionNames {
-    /// A number, the generation, is both.
+    /// The generation, a number, names both the state and the version.
     Generation,
-    /// An entity tag is the state, and a version has an id of its own.
+    /// An entity tag names the state, and a version has an id of its own.
     ETagAndId,
 }
 
@@ -137,9 +138,9 @@ pub enum InventoryFormat {
 /// Only `RequestPrices { reads: 0.0004, ..RequestPrices::FREE }` stays valid when fields are added.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RequestPrices {
-    /// The month that the prices are of, as `2026-01`; empty where nothing is charged.
+    /// The month of these prices, as `2026-01`. It is empty where nothing is charged.
     pub as_of: &'static str,
-    /// The domains of the servers that charge them. Other servers of the same protocol have prices of their own.
+    /// The domains of the servers that charge these prices. Other servers of the same protocol have other prices.
     pub domains: &'static [&'static str],
     /// For [`writes`](crate::Requests::writes).
     pub writes: f64,

@@ -1,4 +1,4 @@
-//! Checksums as stores give and take them.
+//! Checksums in the forms that stores send and accept.
 
 use std::os::unix::fs::FileExt as _;
 use std::thread;
@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-/// How much of a file is read at a time to compute a checksum.
+/// The bytes read from a file at a time to compute a checksum.
 const READ: usize = 256 << 10;
 
 /// Checksums of a whole object; any of them may be missing.
@@ -25,7 +25,7 @@ pub struct Checksums {
     pub crc32: Option<u32>,
     /// MD5.
     pub md5: Option<[u8; 16]>,
-    /// S3's composite of a multipart upload: it says something only to who knows the parts.
+    /// S3's composite checksum of a multipart upload. It can be compared only if the parts' sizes are known.
     pub parts: Option<CompositeCrc32c>,
 }
 
@@ -34,35 +34,35 @@ pub struct Checksums {
 pub struct CompositeCrc32c {
     /// The CRC32C of the parts' CRC32Cs.
     pub value: u32,
-    /// How many parts there were; 0 where the store doesn't say.
+    /// The number of parts, or 0 if the store doesn't tell it.
     pub parts: u32,
 }
 
 impl Checksums {
-    /// Only a CRC32C.
+    /// Returns checksums that hold only a CRC32C.
     pub fn crc32c(value: u32) -> Self {
         Self { crc32c: Some(value), ..Self::default() }
     }
 
-    /// Whether nothing is known.
+    /// Returns true if no checksum is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What comparing two sets of checksums says.
+/// The result of comparing two sets of checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Comparison {
-    /// At least one was known on both sides, and all of those are equal.
+    /// At least one algorithm was known on both sides, and all such values are equal.
     Equal,
-    /// One that was known on both sides differs; its name.
+    /// One algorithm, named here, was known on both sides, and its values differ.
     Different(&'static str),
-    /// None was known on both sides.
+    /// No algorithm was known on both sides.
     Unknown,
 }
 
 impl Checksums {
-    /// Compares what is known on both sides. Composite values are compared only with composite values.
+    /// Compares the algorithms that both sides know. Composite values are compared only with composite values.
     pub(crate) fn compare(&self, other: &Self) -> Comparison {
         fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
             Some(a? == b?)
@@ -86,12 +86,12 @@ impl Checksums {
     }
 }
 
-/// Base64 of the four big-endian bytes, as stores write CRC32Cs and CRC32s.
+/// Writes the four big-endian bytes in base64, as stores write CRC32Cs and CRC32s.
 pub(crate) fn encode_crc32c(value: u32) -> String {
     STANDARD.encode(value.to_be_bytes())
 }
 
-/// Reads what [`encode_crc32c`] writes.
+/// Reads the form that [`encode_crc32c`] writes.
 pub(crate) fn decode_crc32c(text: &str) -> Option<u32> {
     Some(u32::from_be_bytes(decode(text)?))
 }
@@ -101,12 +101,12 @@ pub(crate) fn decode_crc64(text: &str) -> Option<u64> {
     Some(u64::from_be_bytes(decode(text)?))
 }
 
-/// Base64 of an MD5.
+/// Writes an MD5 in base64.
 pub(crate) fn encode_md5(value: [u8; 16]) -> String {
     STANDARD.encode(value)
 }
 
-/// The MD5 of a body; `None` where its file can't be read: sending the body says why.
+/// Returns the MD5 of a body, or `None` if its file can't be read. Sending the body then reports the cause.
 pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     let mut md5 = Md5::new();
     for segment in body.segments() {
@@ -127,8 +127,8 @@ pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     Some(md5.finalize().into())
 }
 
-/// The same away from the threads that wait for answers: a part may have gigabytes. The thread is one of its own, as who
-/// waits may have no runtime.
+/// Computes a part's MD5 on a thread of its own, since a part may have gigabytes and would block the answers of other
+/// requests. The caller may run without a runtime, so no runtime's pool can be used.
 pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
     let (done, md5) = oneshot::channel();
     thread::Builder::new()
@@ -139,12 +139,12 @@ pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
     md5.await.ok().flatten()
 }
 
-/// Reads base64 of an MD5.
+/// Reads an MD5 in base64.
 pub(crate) fn decode_md5(text: &str) -> Option<[u8; 16]> {
     decode(text)
 }
 
-/// Reads S3's composite form: base64, a dash, the number of parts (which some servers leave out).
+/// Reads S3's composite form: base64, a dash and the number of parts. Some servers leave the number out.
 pub(crate) fn decode_composite(text: &str) -> Option<CompositeCrc32c> {
     let (value, parts) = match text.split_once('-') {
         Some((value, parts)) => (value, parts.parse().ok()?),
@@ -153,7 +153,7 @@ pub(crate) fn decode_composite(text: &str) -> Option<CompositeCrc32c> {
     Some(CompositeCrc32c { value: decode_crc32c(value)?, parts })
 }
 
-/// The composite of parts' CRC32Cs in order.
+/// Returns the composite of the parts' CRC32Cs, given in order.
 pub(crate) fn composite(crcs: impl Iterator<Item = u32>) -> CompositeCrc32c {
     let mut bytes = Vec::new();
     let mut parts = 0;
@@ -164,7 +164,7 @@ pub(crate) fn composite(crcs: impl Iterator<Item = u32>) -> CompositeCrc32c {
     CompositeCrc32c { value: crc32c_of(&bytes), parts }
 }
 
-/// CRC32C of bytes in memory.
+/// Returns the CRC32C of bytes in memory.
 pub(crate) fn crc32c_of(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }

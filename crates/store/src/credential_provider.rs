@@ -1,4 +1,4 @@
-//! Credentials that the caller has or gets by means of its own.
+//! Credentials that the calling program obtains by itself.
 
 use std::error::Error;
 use std::fmt;
@@ -6,11 +6,13 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::time::SystemTime;
 
-/// Hands out credentials in place of all that files and variables mean. Each is asked for before the first request that needs
-/// it, once, however many requests wait for the answer. The next one is asked for when a quarter of its life is left (15 minutes
-/// at most) or when a store refuses it. Requests go on with the old one meanwhile, and to its end while asking fails.
+/// Supplies credentials in place of those from files and environment variables.
 ///
-/// A provider need not have both kinds: without one of the methods, requests to the other store fail.
+/// Laneway asks for each kind once, before the first request that needs it, however many requests wait for the answer.
+/// It asks again when a quarter of the credential's life is left (15 minutes at most), or when a store refuses the
+/// credential. Meanwhile requests use the old credential. If asking fails, they use it until it expires.
+///
+/// A provider may implement only one of the two methods. Requests to the other kind of store then fail.
 ///
 /// ```
 /// use laneway_store::{BearerToken, CredentialProvider, Provided};
@@ -28,44 +30,44 @@ use std::time::SystemTime;
 /// }
 /// ```
 pub trait CredentialProvider: Send + Sync {
-    /// What errors call it.
+    /// Returns the provider's name for error messages.
     fn name(&self) -> &str;
 
-    /// A token for GCS. It is shown to Google's hosts and to endpoints of the settings' own, over TLS alone.
+    /// Returns a token for GCS. Laneway sends it only over TLS, to Google's hosts and to endpoints from the settings.
     ///
     /// # Errors
-    /// Why there is none: the request fails as unauthenticated, with the provider's name and this cause.
+    /// Return the cause. The request then fails as unauthenticated, with the provider's name and this cause.
     fn bearer_token(&self) -> Provided<'_, BearerToken> {
-        Box::pin(ready(Err("it hands out no bearer tokens, which GCS wants".into())))
+        Box::pin(ready(Err("it provides no bearer tokens, which GCS needs".into())))
     }
 
-    /// A key for S3.
+    /// Returns a key for S3.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`bearer_token`](Self::bearer_token).
     fn access_key(&self) -> Provided<'_, ExpiringKey> {
-        Box::pin(ready(Err("it hands out no access keys, which S3 wants".into())))
+        Box::pin(ready(Err("it provides no access keys, which S3 needs".into())))
     }
 }
 
-/// What a [`CredentialProvider`] answers with, in its own time. It is awaited on threads of the engine or on one of its own, in
-/// no particular runtime: what needs one brings it along.
+/// The future that a [`CredentialProvider`] returns. Laneway awaits it on the engine's threads or on a thread of its
+/// own, outside any particular runtime. A future that needs a runtime must bring it along.
 pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// An AWS access key. `Debug` leaves the secrets out.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessKey {
-    /// The key's name.
+    /// The access key id.
     pub id: String,
-    /// The key itself.
+    /// The secret access key.
     pub secret: String,
-    /// What temporary keys come with.
+    /// The session token of temporary keys.
     pub session_token: Option<String>,
 }
 
 impl AccessKey {
-    /// A key that comes without a session token.
+    /// Returns a key without a session token.
     pub fn new(id: impl Into<String>, secret: impl Into<String>) -> Self {
         Self { id: id.into(), secret: secret.into(), session_token: None }
     }
@@ -90,12 +92,12 @@ impl fmt::Debug for AccessKey {
 pub struct BearerToken {
     /// The token, without `Bearer`.
     pub token: String,
-    /// When it ends, if it does.
+    /// The time at which the token expires, if it does.
     pub expires_at: Option<SystemTime>,
 }
 
 impl BearerToken {
-    /// A token of which no end is known.
+    /// Returns a token without a known end.
     pub fn new(token: impl Into<String>) -> Self {
         Self { token: token.into(), expires_at: None }
     }
@@ -114,18 +116,18 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// An AWS access key that may end. `Debug` leaves the secrets out.
+/// An AWS access key that may expire. `Debug` leaves the secrets out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExpiringKey {
     /// The key.
     pub key: AccessKey,
-    /// When it ends, if it does.
+    /// The time at which the key expires, if it does.
     pub expires_at: Option<SystemTime>,
 }
 
 impl ExpiringKey {
-    /// A key of which no end is known.
+    /// Returns a key without a known end.
     pub fn new(key: AccessKey) -> Self {
         Self { key, expires_at: None }
     }

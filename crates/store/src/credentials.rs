@@ -1,4 +1,4 @@
-//! Who we are to the stores: found by the chains that people already have, kept while they last.
+//! Finds credentials where the vendors' own tools look for them, and caches them until they expire.
 
 mod ask;
 mod aws;

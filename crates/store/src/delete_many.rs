@@ -1,4 +1,4 @@
-//! Deleting many objects with few requests: what is left of it when the requests themselves are taken away.
+//! Deletes many objects with few requests: the part that doesn't depend on the dialect's requests.
 
 use std::future::Future;
 
@@ -8,21 +8,21 @@ use crate::exchange::{Exchange, HttpDialect, Sent};
 use crate::judge::{self, Failure};
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
-/// What an answer to many deletions says of one of them.
+/// The outcome for one object in the answer to a bulk delete.
 pub(crate) enum Fate {
     Deleted,
     Failed(Failure),
-    /// Nothing that lasts, or nothing at all: it is asked for by itself.
+    /// A passing failure, or no outcome at all. The object is deleted by a request of its own.
     Alone {
-        /// Whether it may have been deleted nonetheless.
+        /// True if the bulk request may have deleted the object nonetheless.
         may_be_gone: bool,
     },
 }
 
-/// One request for several objects failed: each has to say for itself what is wrong with it.
+/// One request for several objects failed as a whole, so each object is tried by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedTogether {
-    /// Whether they may have been deleted nonetheless.
+    /// True if the request may have deleted some objects nonetheless.
     pub(crate) may_be_gone: bool,
 }
 
@@ -34,29 +34,29 @@ impl From<Error> for FailedTogether {
 
 /// A dialect that deletes an object.
 pub(crate) trait Deletes: HttpDialect + Sized {
-    /// Deletes an object in the state that `condition` names and in no other.
+    /// Deletes an object only if it is in the state that `condition` names.
     fn delete(&self, id: &ObjectId, condition: &Condition) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// A dialect that deletes several objects with one request.
 pub(crate) trait DeletesMany: Deletes {
-    /// Objects in one request: the service's limit.
+    /// The most objects in one request, by the service's limit.
     const OBJECTS_MAX: usize;
 
-    /// Single deletes under way at once.
+    /// The most single deletes under way at once.
     const SINGLE_DELETES_MAX: usize;
 
-    /// Whether these can be deleted together at all.
+    /// Returns true if one request can delete these objects.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool;
 
-    /// Sends one request for all of these. What it brought for each of them.
+    /// Sends one request for all of these objects, and returns the outcome of each.
     fn delete_together(
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
     ) -> impl Future<Output = Result<(Vec<Fate>, Sent), FailedTogether>> + Send;
 
-    /// The outcomes stand in the order of the objects.
+    /// Deletes the objects, and returns the outcomes in the objects' order.
     async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         if !self.can_delete_together(objects) {
             return self.delete_singly(bucket, objects).await;
@@ -70,10 +70,10 @@ pub(crate) trait DeletesMany: Deletes {
 
     async fn delete_some(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let [first, _, ..] = objects else {
-            // One delete is a request whichever way it is asked for.
+            // A single object takes one request either way.
             return self.delete_singly(bucket, objects).await;
         };
-        // Keys that are removed together are listed together, and mostly in one folder.
+        // Objects that are removed together were listed together, and are mostly in one folder.
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
         let (fates, sent) = match self.delete_together(&exchange, objects).await {
             Ok(answered) => answered,
@@ -110,7 +110,7 @@ pub(crate) trait DeletesMany: Deletes {
         results
     }
 
-    /// Deletes by a request each, some of them at once.
+    /// Deletes each object by a request of its own, several at once.
     async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let objects = objects.to_vec();
         let deletes = objects.into_iter().map(|object| async move {
@@ -122,7 +122,7 @@ pub(crate) trait DeletesMany: Deletes {
     }
 }
 
-/// An object that may have been deleted before, and isn't there any more, has been.
+/// Turns "not found" into success if an earlier request may have deleted the object.
 fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     result.or_else(|error| match may_be_gone && error.is_not_found() && !error.is_missing_bucket() {
         true => Ok(()),
@@ -130,7 +130,7 @@ fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     })
 }
 
-/// What becomes of an object whose delete failed among others: what passes alone is asked for alone.
+/// Decides about an object whose delete failed among others: a passing failure is repeated by a request of its own.
 pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
     let is_throttled = kind == ErrorKind::Throttled;
     if is_throttled || judge::is_passing(&failure) {

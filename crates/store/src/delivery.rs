@@ -1,4 +1,4 @@
-//! Carries a body into the caller's sink, after comparing the answer's head with what was asked.
+//! Carries a body into the caller's sink, after comparing the answer's head with the request.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use crate::{
     Unless, Version,
 };
 
-/// Reads what an answer's head says about the object: each dialect has its own headers.
+/// Reads an object's metadata from an answer's head. Each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
 
-/// What was asked for, by which an answer's head is judged.
+/// The parts of a request by which the answer's head is judged.
 #[derive(Clone)]
 struct Asked {
     reader: HeadReader,
@@ -23,11 +23,11 @@ struct Asked {
     range: Option<GetRange>,
     version: Option<Version>,
     unless: Option<Unless>,
-    /// The object's size where that is known from elsewhere.
+    /// The object's size, if the caller knows it from elsewhere.
     size: Option<u64>,
 }
 
-/// What was asked, and what of it has arrived; shared by the attempts of one download.
+/// A download's request, and the bytes of it that have arrived. All attempts of the download share it.
 pub(crate) struct Delivery<'a> {
     asked: Asked,
     pub(crate) maker: SinkMaker<'a>,
@@ -38,12 +38,12 @@ pub(crate) struct Delivery<'a> {
 
 /// A hedge of a slow request.
 pub(crate) struct Hedged {
-    /// Which bytes it asks for, where they are others than the first's.
+    /// The byte range to request, if it differs from the first request's.
     pub(crate) range: Option<Range<u64>>,
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
-/// What an answer turned out to be.
+/// The object and range that an answer carries, according to its head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Described {
     /// The whole object's metadata.
@@ -52,13 +52,13 @@ pub(crate) struct Described {
     pub(crate) range: Range<u64>,
 }
 
-/// Why an answer isn't taken.
+/// The reason why an answer is rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refused {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
-    /// Whether it could be taken if the object's size were known.
+    /// True if the answer could be accepted if the object's size were known.
     pub(crate) lacks_size: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Refused {
 struct State {
     /// Bytes that have reached the caller's sink.
     delivered: AtomicU64,
-    /// Whether there were two requests at once.
+    /// True once a second request was sent beside the first.
     hedged: AtomicBool,
     described: Mutex<Option<Described>>,
 }
@@ -84,17 +84,17 @@ impl<'a> Delivery<'a> {
         Self { asked, maker: get.sink, hedge: get.hedge, breaks: get.breaks, state: Arc::default() }
     }
 
-    /// A sink for the next attempt; `None` where the body is collected.
+    /// Returns a sink for the next attempt, or `None` if the body is collected in memory.
     pub(crate) fn sink(&self) -> Option<Box<dyn Sink>> {
         Some(self.adapted(self.asked.clone(), self.maker?()))
     }
 
-    /// Whether two requests may bring it at once.
+    /// Returns true if two requests may fetch this body at once.
     pub(crate) fn may_be_hedged(&self) -> bool {
         self.maker.is_none() || self.hedge.is_some()
     }
 
-    /// What a second request beside a slow first asks for, if there shall be one.
+    /// Returns the second request to send beside a slow first one, if there should be one.
     pub(crate) fn hedge(&self) -> Option<Hedged> {
         if self.maker.is_none() {
             return Some(Hedged { range: None, sink: None });
@@ -111,21 +111,23 @@ impl<'a> Delivery<'a> {
         Box::new(Adapter { asked, left: 0, state: Arc::clone(&self.state), inner })
     }
 
-    /// Whether bytes have reached the caller's sink.
+    /// Returns true if bytes have reached the caller's sink.
     pub(crate) fn delivered(&self) -> bool {
         self.state.delivered.load(Ordering::Acquire) > 0
     }
 
-    /// How the answers of the body that this is a part of have broken off, and how many bytes this one brought.
+    /// Returns the count of breaks so far in the body that this download continues, and the bytes that this one
+    /// brought.
     pub(crate) fn breaks(&self) -> Option<(&Breaks, u64)> {
         Some((self.breaks?, self.state.delivered.load(Ordering::Acquire)))
     }
 
-    /// What the answer was: as its sink saw it, or read from the head of a collected one.
+    /// Returns the object and range of the answer, as the sink recorded them or from the head of a collected body.
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
-            // Of two answers the last that began is remembered. Each was compared with what it had been asked for.
+            // The state keeps only the description of the answer that began last, so this head is read anew. Each answer
+            // was compared with its own request when it began.
             return Asked { range: None, ..self.asked.clone() }.describe(head);
         }
         match seen {
@@ -136,7 +138,7 @@ impl<'a> Delivery<'a> {
 }
 
 impl Asked {
-    /// Compares an answer's head with what was asked for.
+    /// Compares an answer's head with the request.
     fn describe(&self, head: &Head) -> Result<Described, Refused> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
@@ -149,11 +151,12 @@ impl Asked {
         } else if head.status.as_u16() == 206 {
             return refuse(ErrorKind::Server, "the answer to a range names no Content-Range");
         } else if is_no_object(&meta) {
-            return refuse(ErrorKind::Server, "the answer is a document that tells nothing of an object");
+            return refuse(ErrorKind::Server, "the answer is a document without any metadata of an object");
         } else {
-            // GCS sends what is stored as gzip in chunks from some 8 MiB on, and says its length only in a header of its own.
+            // From about 8 MiB on, GCS sends gzip objects in chunks, and tells their length only in a header of its
+            // own.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
-                let message = "the answer tells no length".to_owned();
+                let message = "the answer has no length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
             };
             meta.size = length;
@@ -168,7 +171,7 @@ impl Asked {
             };
             return refuse(ErrorKind::Precondition, message);
         }
-        // A server that doesn't know the condition sends what the reader has.
+        // A server that ignores the condition sends the state that the reader already has.
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
         }
@@ -176,7 +179,7 @@ impl Asked {
             let expected = asked.within(meta.size);
             if range != expected {
                 let message = format!(
-                    "bytes {}-{} were asked for, {}-{} came",
+                    "bytes {}-{} were requested, but the server sent {}-{}",
                     expected.start, expected.end, range.start, range.end
                 );
                 return refuse(ErrorKind::Unsupported, message);
@@ -186,9 +189,9 @@ impl Asked {
     }
 }
 
-/// Whether a whole answer is an error's document, or a proxy's page, under a status of 200: every store says of an object which
-/// state of it this is, when that was written, or its checksum. A page that has an `ETag` or `Last-Modified` of its own, or that is of
-/// another type or tells none, can't be told from an object.
+/// Returns true if a whole answer is an error document or a proxy's page under a status of 200. Every store tells an
+/// object's state, its time of writing or its checksum, and these pages tell none of them. A page with an `ETag` or
+/// `Last-Modified`, of another type, or without a type, can't be told from an object.
 pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
     let says_nothing = meta.version.is_none()
@@ -203,10 +206,10 @@ fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refu
     Err(Refused { kind, message: message.into(), lacks_size: false })
 }
 
-/// The range that an answer is. Some servers say 200 with it: it is believed where a range was asked for and the length
-/// is that of the range.
+/// Returns the range that an answer carries. Some servers answer a range with status 200. This is accepted if a range
+/// was requested and the length matches `Content-Range`.
 fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
-    // MinIO answers 206 with `bytes 0--1/0` where the end of an empty object is asked for, S3 200.
+    // For the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers 200.
     if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
         return Some((0..0, Some(0)));
     }
@@ -215,7 +218,7 @@ fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option
     (head.status.as_u16() == 206 || (asked.is_some() && fits)).then_some((range, total))
 }
 
-/// Reads `bytes 0-9/100`, with the total `*` where it isn't known, as a half-open range.
+/// Reads `bytes 0-9/100` as a half-open range and a total. The total may be `*`, which means unknown.
 pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     let (range, total) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -248,7 +251,7 @@ impl Sink for Adapter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        // A body in chunks may be longer than its head said.
+        // A chunked body may be longer than its head said.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
             let message = "more bytes came than the answer's head had announced".to_owned();
             return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_length_the_stored_one_counts_and_then_what_is_known_from_elsewhere() {
+    fn without_a_length_uses_the_stored_size_then_the_callers() {
         let size = |head: &Head, size| {
             let asked = Asked { size, ..asked_for(crate::gcs::resource::from_head) };
             asked.describe(head).map(|described| described.meta.size)
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!(came(5, &end), Err(ErrorKind::Unsupported));
         let whole = head(206, &[("content-length", "9"), ("content-range", "bytes 0-8/9")]);
         assert_eq!(came(12, &whole), Ok((9, 0..9)));
-        // A server that pays no attention to the range sends the whole.
+        // A server that ignores the range sends the whole object.
         assert_eq!(came(12, &head(200, &[("content-length", "9")])), Ok((9, 0..9)));
         assert_eq!(came(4, &head(200, &[("content-length", "9")])), Err(ErrorKind::Unsupported));
         let nothing = [("content-length", "0"), ("content-range", "bytes 0--1/0")];

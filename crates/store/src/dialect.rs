@@ -15,18 +15,18 @@ use crate::{
     ReadAs, Requests, Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
 };
 
-/// Deletes that the default [`Dialect::delete_many`] keeps under way at once.
+/// The deletes that the default [`Dialect::delete_many`] keeps under way at once.
 const DELETES_AT_ONCE: usize = 16;
 
-/// One kind of store: its requests, answers and errors behind verbs that all kinds share.
+/// One kind of store: its requests, answers and errors, behind the verbs that all kinds share.
 ///
-/// [`Store`](crate::Store) holds a dialect and documents each verb; the errors named there are the ones that an implementation
-/// returns. A dialect makes its own attempts, compares checksums where the store tells them, and reports success only for
-/// what the store holds. Callers decide by [`capabilities`](Self::capabilities) and never by the provider.
+/// [`Store`](crate::Store) holds a dialect and documents each verb and the errors that an implementation returns. A
+/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only for what
+/// the store holds. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
 ///
-/// `head`, `get`, `put`, `delete` and `list` are what a store must have. Without multipart uploads it takes files up to 16 MiB, since
-/// larger ones go up in parts. Every other verb answers
-/// [`Unsupported`](ErrorKind::Unsupported) by default, and every question of knowledge has the answer of a store without peculiarities.
+/// Every store must have `head`, `get`, `put`, `delete` and `list`. Without multipart uploads a store takes files of up
+/// to 16 MiB, since larger files go up in parts. By default every other verb returns
+/// [`Unsupported`](ErrorKind::Unsupported), and every query describes a store without peculiarities.
 #[async_trait]
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The kind of store, by which URLs name it.
@@ -38,7 +38,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// Returns the URL that requests go to, without credentials, and the same for every bucket and region.
     fn endpoint(&self) -> String;
 
-    /// Returns a digest of the settings that change what an upload makes (keys, added headers), from which the settings cannot be recovered.
+    /// Returns a digest of the settings that change the uploaded object (keys, added headers). The settings can't be
+    /// recovered from it.
     fn fingerprint(&self) -> String {
         String::new()
     }
@@ -48,21 +49,21 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Requests::default()
     }
 
-    /// Announces requests for a bucket's objects, so that connections can be opened before they come; 0 cancels the announcement.
+    /// Announces requests for a bucket's objects, so that connections can open in advance. 0 cancels the announcement.
     fn anticipate(&self, _bucket: &str, _requests: usize) {}
 
-    /// Returns what is known of the network path to a bucket's objects.
+    /// Returns the measured properties of the network path to a bucket's objects.
     async fn path(&self, _bucket: &str) -> Path {
         Path::default()
     }
 
-    /// Returns how many more bulk requests for a bucket's objects would each get a connection that pays.
+    /// Returns how many more bulk requests for a bucket's objects would each gain from a connection of their own.
     async fn spare(&self, _bucket: &str) -> Spare {
         Spare::none()
     }
 
-    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can come between. By default it
-    /// enforces none.
+    /// Returns whether the store itself enforces `condition` on this write, so that no other writer can interfere. The
+    /// default enforces no condition.
     fn keeps(&self, _operation: Operation, condition: &Condition) -> bool {
         condition.is_none()
     }
@@ -72,7 +73,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Returns whether multipart uploads can be begun, as far as has been seen.
+    /// Returns whether multipart uploads work here, as far as answers have shown.
     fn supports_multipart(&self) -> bool {
         false
     }
@@ -82,7 +83,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// See [`Store::head_unless`](crate::Store::head_unless). The answer may be of an object that `unless` describes.
+    /// See [`Store::head_unless`](crate::Store::head_unless). An implementation may ignore `unless` and answer with the
+    /// object.
     async fn head(
         &self,
         id: &ObjectId,
@@ -133,7 +135,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _options: &PutOptions,
         _condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::Copy, to, "this store copies nothing by itself"))
+        Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
     /// See [`Store::set_meta`](crate::Store::set_meta).
@@ -278,10 +280,10 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-const NO_CHANGING: &str = "this store changes no object by an upload";
+const NO_CHANGING: &str = "this store can't change an object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
-const FIXED_BUCKETS: &str = "this store makes and removes no buckets";
+const FIXED_BUCKETS: &str = "this store can't create or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)

@@ -1,4 +1,4 @@
-//! Digests as both dialects write them: in hexadecimal digits, by *ring*.
+//! Digests in hexadecimal, as both dialects write them, computed by *ring*.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
     hex_digest(&SHA256, bytes)
 }
 
-/// Returns the SHA-1 of `bytes` in hexadecimal digits, by which AWS's tools name files.
+/// Returns the SHA-1 of `bytes` in hexadecimal digits. AWS's tools name cache files by it.
 pub(crate) fn hex_sha1(bytes: &[u8]) -> String {
     hex_digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }

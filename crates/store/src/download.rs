@@ -1,4 +1,4 @@
-//! What a download is given, and what it hands back.
+//! The arguments and the result of a download.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,49 +9,50 @@ use laneway_lanes::{Breaks, Protocol, Route, SinkError};
 
 use crate::{GetRange, ObjectId, ObjectMeta, Unless, Version};
 
-/// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
+/// Makes the sink of one attempt. Without it, the body is collected into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
 
-/// What is done about a request for an object that is much slower than others; see [`Get::hedge`].
+/// The reaction to a request that is much slower than others; see [`Get::hedge`].
 pub enum GetHedge {
-    /// It is waited for.
+    /// Keep waiting for the request.
     Nothing,
-    /// A second request is sent for these bytes, into this sink; without a range it asks for what the first one asked.
-    /// From then on both sinks are written to, by different threads.
+    /// Send a second request for these bytes, into this sink. Without a range it requests the same bytes as the first.
+    /// From then on different threads write to the two sinks.
     Send(Option<Range<u64>>, Box<dyn GetSink>),
 }
 
-/// Says what is done about a request that is much slower than others.
+/// Decides about a request that is much slower than others.
 pub type HedgeMaker<'a> = Option<&'a (dyn Fn() -> GetHedge + Send + Sync)>;
 
 /// A download of an object or of a range of it.
 #[derive(Clone)]
 pub struct Get<'a> {
-    /// Which object.
+    /// The object to download.
     pub id: &'a ObjectId,
-    /// Which bytes. `None` asks for the whole without a `Range`, which makes S3 send its checksum.
+    /// The bytes to download. `None` requests the whole object without a `Range` header, and S3 then sends its
+    /// checksum.
     pub range: Option<GetRange>,
-    /// The state it must be in: asked for, and compared with the answer.
+    /// The state the object must be in. The request names it, and the answer is compared with it.
     pub version: Option<&'a Version>,
-    /// What the caller has already: the object is downloaded only if it is another by now.
+    /// The state that the caller already has. The object is downloaded only if it has changed since.
     pub unless: Option<&'a Unless>,
-    /// How many bytes the body is expected to have, if that is known: decides between express and freight.
+    /// The expected size of the body in bytes, if known. It decides between express and freight.
     pub expected: Option<u64>,
-    /// How many bytes the whole object has, if that is known: believed where the answer doesn't say.
+    /// The size of the whole object in bytes, if known. It is used if the answer doesn't tell one.
     pub size: Option<u64>,
-    /// Where the body goes.
+    /// The destination of the body.
     pub sink: SinkMaker<'a>,
-    /// What is done about an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
-    /// sink. A body that is collected may always be asked for twice.
+    /// The reaction to an attempt that is slow compared with others. With `None`, a body that goes to a sink is never
+    /// requested twice at once. A body that is collected in memory may always be.
     pub hedge: HedgeMaker<'a>,
-    /// How the answers of one body have broken off so far, where the caller goes on with the rest of it by another download.
-    /// What breaks off then waits before it ends, and ends as no longer
-    /// [interrupted](crate::Error::is_interrupted) once it has done so too often without any progress.
+    /// Counts how often the answers of one body broke off, for a caller that fetches the rest by another download. A
+    /// download that breaks off then waits before it returns. After too many breaks without progress its error is no
+    /// longer [interrupted](crate::Error::is_interrupted).
     pub breaks: Option<&'a Breaks>,
 }
 
 impl<'a> Get<'a> {
-    /// The whole object, collected in memory.
+    /// Downloads the whole object into memory.
     pub fn new(id: &'a ObjectId) -> Self {
         Self {
             id,
@@ -79,54 +80,55 @@ impl fmt::Debug for Get<'_> {
     }
 }
 
-/// Takes the body of a download, on the thread of the lane that reads it.
+/// Receives the body of a download, on the thread of the lane that reads it.
 pub trait GetSink: Send + 'static {
-    /// Called once, before any byte. `meta` is that of the whole object (its size too, also where a range was asked
-    /// for); `range` is what this body will carry.
+    /// Called once, before any byte. `meta` describes the whole object, with its full size even if a range was
+    /// requested. `range` is the range that this body carries.
     ///
     /// # Errors
     /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError>;
 
-    /// The next bytes, never empty. May block only when the route is [`Route::Freight`].
+    /// Receives the next bytes, never empty. It may block only on [`Route::Freight`].
     ///
     /// # Errors
     /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
 }
 
-/// A download that ended well.
+/// A successful download.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// The whole object's metadata, as far as the answer told it. GCS leaves [`metadata`](ObjectMeta::metadata) out, S3
-    /// the checksums where a range was asked for: [`Store::head`](crate::Store::head) tells them all.
+    /// The whole object's metadata, as far as the answer told it. GCS leaves out [`metadata`](ObjectMeta::metadata),
+    /// and S3 leaves out the checksums if a range was requested. [`Store::head`](crate::Store::head) returns them all.
     pub meta: ObjectMeta,
-    /// What the body of the answer that came first carried, or would have carried had it not been [`stopped`](Self::stopped).
+    /// The range that the first answer's body carried, or would have carried if it had not been
+    /// [`stopped`](Self::stopped).
     pub range: Range<u64>,
-    /// The body where no sink took it.
+    /// The body, if there was no sink.
     pub body: Bytes,
-    /// How many bytes the sink took.
+    /// The number of bytes that the sink took.
     pub sunk: u64,
-    /// Whether the sink ended the body before its end.
+    /// True if the sink ended the body early.
     pub stopped: bool,
-    /// How many attempts were made.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Where the time went.
+    /// The time spent in each phase.
     pub timings: Timings,
 }
 
-/// Where the time of a request's last attempt went.
+/// The time that each phase of a request's last attempt took.
 ///
-/// The default is that of an answer that took no time, as a store without a network gives it.
+/// The default is an answer that took no time, as from a store without a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timings {
-    /// Waiting for a lane.
+    /// The wait for a lane.
     pub queued: Duration,
-    /// From sending the request to receiving the answer's head.
+    /// The time from sending the request to receiving the answer's head.
     pub first_byte: Duration,
-    /// From the first attempt's start to the last one's end.
+    /// The time from the first attempt's start to the last one's end.
     pub elapsed: Duration,
-    /// What the connection spoke.
+    /// The connection's protocol.
     pub protocol: Protocol,
 }
 

@@ -1,9 +1,9 @@
-//! Heads that fuzzers draw.
+//! Response heads made from a fuzzer's input.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use laneway_lanes::Head;
 
-/// A head of one header a line, as `name: value`. The first byte draws the status.
+/// Makes a head from lines of the form `name: value`. The first byte selects the status.
 pub(crate) fn drawn_head(input: &[u8]) -> Head {
     let (status, lines) = input.split_first().unwrap_or((&0, &[]));
     let status = [200, 206, 204, 308, 404][usize::from(*status) % 5];

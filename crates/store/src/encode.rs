@@ -1,32 +1,32 @@
-//! Percent-encoding of keys and names, exactly as the two dialects sign and route them.
+//! Percent-encoding of keys and names, as the two dialects sign and route them.
 
 use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Everything but RFC 3986's unreserved characters.
+/// All characters but RFC 3986's unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The same without `/`, which separates segments of an S3 path.
+/// The same without `/`, which separates the segments of an S3 path.
 const RESERVED_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
-/// A key in the path of an S3 or a GCS XML request: slashes stay, dots stay (the stores don't resolve them).
+/// Encodes a key in the path of an S3 or GCS XML request. Slashes and dots stay, since the stores don't resolve `..`.
 pub(crate) fn path(key: &str) -> String {
     utf8_percent_encode(key, RESERVED_IN_PATH).to_string()
 }
 
-/// A key as one segment of a GCS JSON path, or a value in a query.
+/// Encodes a key as one segment of a GCS JSON path, or as a value in a query.
 pub(crate) fn component(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// What S3 writes with `encoding-type=url`: as in forms, a plus is a space.
+/// Decodes a key that S3 listed with `encoding-type=url`. As in HTML forms, a plus means a space.
 pub(crate) fn decode_listed(text: &str) -> Option<String> {
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8().ok().map(|decoded| decoded.into_owned())
 }
 
-/// A query being written: `?a=b&c`.
+/// A query string under construction: `?a=b&c`.
 #[derive(Clone, Default)]
 pub(crate) struct Query(String);
 
@@ -38,7 +38,7 @@ impl Query {
     #[must_use]
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.separate();
-        // S3 canonicalises `uploads` as `uploads=`, and both dialects read the two alike.
+        // S3 canonicalises `uploads` as `uploads=`, and both dialects treat the two alike.
         let _ = write!(self.0, "{name}={}", component(value));
         self
     }
@@ -62,8 +62,8 @@ impl std::fmt::Display for Query {
     }
 }
 
-/// Text inside an XML element. `None` where XML 1.0 can't say it: most control characters can't be written, not even
-/// as references.
+/// Escapes text for an XML element. Returns `None` for characters that XML 1.0 can't express: most control characters
+/// can't be written, not even as references.
 pub(crate) fn xml_text(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -73,7 +73,7 @@ pub(crate) fn xml_text(text: &str) -> Option<String> {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            // Written as themselves they would be normalised away.
+            // A parser would normalise these if they were written literally.
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),

@@ -1,4 +1,4 @@
-//! How a store encrypts what it is given, and the keys that only its owner has.
+//! Server-side encryption, and the keys that customers supply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,35 +9,35 @@ use http::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use ring::digest::{SHA256, digest};
 
-/// How new objects are encrypted, and with which key encrypted ones are read. Empty fields are left to the bucket.
+/// The encryption of new objects, and the keys to read encrypted ones. An empty field leaves the choice to the bucket.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Encryption {
-    /// How S3 encrypts new objects.
+    /// The algorithm by which S3 encrypts new objects.
     pub algorithm: Option<SseAlgorithm>,
-    /// Whether S3 spares requests to the key management service by a key of the bucket.
+    /// S3's bucket key setting. A bucket key saves requests to the key management service.
     pub bucket_key: Option<bool>,
-    /// What S3 binds the encryption with its key management service to.
+    /// The encryption context that S3 passes to its key management service.
     pub context: BTreeMap<String, String>,
-    /// A key that the store doesn't keep: new objects are encrypted with it, and others read.
+    /// A key that the store doesn't keep (SSE-C). It encrypts new objects and reads existing ones.
     pub customer_key: Option<CustomerKey>,
-    /// The key of the objects that are copied from, where it is another than that of the copies.
+    /// The key of the source objects of copies, if it differs from the key of the copies.
     pub source_customer_key: Option<CustomerKey>,
 }
 
-/// S3's ways to encrypt with keys that it manages.
+/// S3's encryption with keys that AWS manages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SseAlgorithm {
-    /// With keys of S3's own: SSE-S3.
+    /// SSE-S3: S3 owns the keys.
     Aes256,
-    /// With keys of the key management service: SSE-KMS.
+    /// SSE-KMS: the key management service holds the keys.
     Kms,
-    /// The same in two layers: DSSE-KMS.
+    /// DSSE-KMS: the same in two layers.
     KmsDsse,
 }
 
 impl SseAlgorithm {
-    /// Its name in the header: `AES256`, `aws:kms`, `aws:kms:dsse`.
+    /// Returns its name in the header: `AES256`, `aws:kms`, `aws:kms:dsse`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aes256 => "AES256",
@@ -46,19 +46,19 @@ impl SseAlgorithm {
         }
     }
 
-    /// The reverse of [`name`](Self::name).
+    /// Returns the algorithm with this [`name`](Self::name).
     pub fn named(name: &str) -> Option<Self> {
         [Self::Aes256, Self::Kms, Self::KmsDsse].into_iter().find(|algorithm| algorithm.name() == name)
     }
 }
 
 impl Encryption {
-    /// Whether nothing is asked for.
+    /// Returns true if every field is empty.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is wrong with it, together with a key of a key management service.
+    /// Returns the contradiction between these settings and the KMS key, if there is one.
     pub(crate) fn contradiction(&self, kms_key: Option<&str>) -> Option<&'static str> {
         let managed = self.algorithm.is_some() || kms_key.is_some();
         if self.customer_key.is_some() && managed {
@@ -70,7 +70,7 @@ impl Encryption {
             return Some("AES256 encrypts with keys of S3's own, so a KMS key can't be named");
         }
         if self.algorithm == Some(SseAlgorithm::KmsDsse) && self.bucket_key == Some(true) {
-            return Some("aws:kms:dsse knows no bucket keys");
+            return Some("aws:kms:dsse doesn't support bucket keys");
         }
         let is_kms =
             kms_key.is_some() || matches!(self.algorithm, Some(SseAlgorithm::Kms | SseAlgorithm::KmsDsse));
@@ -80,7 +80,7 @@ impl Encryption {
         None
     }
 
-    /// The context as its header says it: JSON in base64.
+    /// Returns the encryption context as its header carries it: JSON in base64.
     pub(crate) fn context_header(&self) -> Option<String> {
         if self.context.is_empty() {
             return None;
@@ -89,7 +89,8 @@ impl Encryption {
         serde_json::to_string(&self.context).ok().map(|json| STANDARD.encode(json))
     }
 
-    /// A text that differs where other objects come out, from which no key can be had back once it is hashed.
+    /// Returns a text that differs for settings that produce different objects. Once it is hashed, no key can be
+    /// recovered from it.
     pub(crate) fn trace(&self) -> String {
         let Self { algorithm, bucket_key, context, customer_key, source_customer_key: _ } = self;
         let key = customer_key.as_ref().map(CustomerKey::sha256);
@@ -97,24 +98,24 @@ impl Encryption {
     }
 }
 
-/// A 256-bit AES key of the customer's own. It is sent with each request that needs it and kept nowhere; `Debug` leaves
-/// it out.
+/// A customer's own 256-bit AES key. Laneway sends it with each request that needs it and stores it nowhere. `Debug`
+/// leaves it out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomerKey([u8; Self::LEN]);
 
-/// Bytes that are no key.
+/// Bytes that can't be a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a customer's key is 32 bytes, as they are or in base64")]
+#[error("a customer's key must be 32 bytes, raw or in base64")]
 pub struct NotAKey;
 
 impl CustomerKey {
-    /// How many bytes a key has.
+    /// The length of a key in bytes.
     pub const LEN: usize = 32;
 
-    /// Reads what a file or a variable holds: the 32 bytes themselves, or their base64 with white space around it.
+    /// Reads a key from a file or a variable: the 32 bytes themselves, or their base64 with white space around it.
     ///
     /// # Errors
-    /// When it is neither; what it is instead isn't said.
+    /// Fails for any other content. The error doesn't show the content.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotAKey> {
         if let Ok(key) = bytes.try_into() {
             return Ok(Self(key));
@@ -123,17 +124,17 @@ impl CustomerKey {
         decoded.try_into().map(Self).map_err(|_| NotAKey)
     }
 
-    /// The key in base64.
+    /// Returns the key in base64.
     pub(crate) fn base64(&self) -> String {
         STANDARD.encode(self.0)
     }
 
-    /// Its MD5 in base64, by which S3 sees that it came whole.
+    /// Returns the key's MD5 in base64, by which S3 checks that the key arrived intact.
     pub(crate) fn md5(&self) -> String {
         STANDARD.encode(Md5::digest(self.0))
     }
 
-    /// Its SHA-256 in base64, by which GCS does.
+    /// Returns the key's SHA-256 in base64, by which GCS checks the same.
     pub(crate) fn sha256(&self) -> String {
         STANDARD.encode(digest(&SHA256, &self.0))
     }
@@ -145,11 +146,11 @@ impl fmt::Debug for CustomerKey {
     }
 }
 
-/// The headers of a customer's key: algorithm, key, a digest of the key.
+/// The names of the three headers of a customer's key: algorithm, key and digest.
 pub(crate) type KeyHeaders = [&'static str; 3];
 
 impl Encryption {
-    /// Adds a customer's key, with the digest by which the store sees that it came whole.
+    /// Adds the headers of a customer's key, with the digest by which the store checks it.
     pub(crate) fn insert_key(
         headers: &mut HeaderMap,
         [algorithm, name, digest]: KeyHeaders,
@@ -168,29 +169,29 @@ impl Encryption {
     }
 }
 
-/// Which part an encryption plays in a request; the headers are made where it is signed, so that no request under way
-/// holds a key longer than it must.
+/// The encryption headers that a request needs. They are added when the request is signed, so that a waiting request
+/// holds no key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Keyed {
-    /// None.
+    /// No encryption headers.
     #[default]
     Nothing,
-    /// An object that exists is read, or parts are added to an upload.
+    /// Reads an existing object, or adds parts to an upload.
     Object,
-    /// The source of a copy is read.
+    /// Reads the source of a copy.
     Source,
-    /// A new object is begun.
+    /// Begins a new object.
     New,
-    /// A new object is copied from another.
+    /// Copies an object to a new one.
     Copy,
-    /// A part is copied from another object.
+    /// Copies a part from another object.
     PartCopy,
 }
 
 /// The customer's key that a read sends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ReadAs {
-    /// The key of the store's own objects.
+    /// The key of this store's own objects.
     #[default]
     Object,
     /// [`Encryption::source_customer_key`](crate::Encryption::source_customer_key): the object is the source of a copy.

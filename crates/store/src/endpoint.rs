@@ -1,4 +1,4 @@
-//! Where a dialect's requests go: an origin and the path under it.
+//! The base URL of a dialect's requests: an origin and a path.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use laneway_lanes::{Origin, Scheme};
 
 use crate::{Error, ErrorKind, Operation};
 
-/// A base URL, taken apart.
+/// A parsed base URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) origin: Origin,
-    /// The URL's path without a slash at its end: empty for most.
+    /// The URL's path without a trailing slash. It is mostly empty.
     pub(crate) base: String,
 }
 
 impl Endpoint {
-    /// Reads `https://host:port/base`; what has no scheme is plain HTTP, as Google's clients read
+    /// Parses `https://host:port/base`. A URL without a scheme means plain HTTP, as Google's clients read
     /// `STORAGE_EMULATOR_HOST`.
     ///
     /// # Errors
-    /// `Invalid` for what is no such URL.
+    /// Returns `Invalid` if the text isn't such a URL.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         if begins_like_a_url(url) {
@@ -31,11 +31,11 @@ impl Endpoint {
         Ok(Self { origin, base: uri.path().trim_end_matches('/').to_owned() })
     }
 
-    /// The same of what has to name its scheme, as the AWS SDKs demand: keys are not sent in plain HTTP because a word was left
-    /// out.
+    /// Checks a URL that must name its scheme, as the AWS SDKs demand. Otherwise a forgotten `https://` would send keys
+    /// in plain HTTP.
     ///
     /// # Errors
-    /// What is wrong with it and how it is written.
+    /// Returns the mistake and the correct form.
     pub(crate) fn check_with_scheme(url: &str) -> Result<(), String> {
         if !url.contains("://") && !begins_like_a_url(url) {
             return Err(format!("{url:?} lacks its scheme: write http://{url} or https://{url}"));
@@ -43,18 +43,18 @@ impl Endpoint {
         Self::parse(url).map(|_| ()).map_err(|e| e.message().to_owned())
     }
 
-    /// Whether it is reached over TLS.
+    /// Returns true if the endpoint is reached over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.origin.scheme == Scheme::Https
     }
 }
 
-/// Whether this is meant to have a scheme, and is mistyped: no host is called so.
+/// Returns true for a mistyped scheme, such as `https:/host`. No host has such a name.
 fn begins_like_a_url(text: &str) -> bool {
     !text.contains("://") && ["http:", "https:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Whether nobody listens on the way to an origin: TLS, or this machine itself.
+/// Returns true if nobody can listen on the way to an origin: it uses TLS, or is this machine itself.
 pub(crate) fn is_private(origin: &Origin) -> bool {
     let is_loopback = || match origin.host.parse::<std::net::IpAddr>() {
         Ok(address) => address.is_loopback(),

@@ -1,55 +1,56 @@
-//! The variables that settings and credentials are looked up in.
+//! The environment variables that configure settings and credentials.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where variables are looked up: the process's own, or others that stand for them. With [`Environment::of`] a program
-/// holds several identities side by side, none of which is the process's.
+/// The variables of this process, or a set that replaces them. With [`Environment::of`] a program can use several
+/// identities side by side, independent of the process's own.
 #[derive(Clone, Default)]
 pub struct Environment(Option<Arc<BTreeMap<String, String>>>);
 
 impl Environment {
-    /// The variables of this process.
+    /// Returns the variables of this process.
     pub fn process() -> Self {
         Self(None)
     }
 
-    /// These variables and no others.
+    /// Returns exactly these variables.
     pub fn of<N: Into<String>, V: Into<String>>(variables: impl IntoIterator<Item = (N, V)>) -> Self {
         let pair = |(name, value): (N, V)| (name.into(), value.into());
         Self(Some(Arc::new(variables.into_iter().map(pair).collect())))
     }
 
-    /// A variable's value. An empty one counts as unset, as for the official SDKs.
+    /// Returns a variable's value. An empty one counts as unset, as in the official SDKs.
     pub fn get(&self, name: &str) -> Option<String> {
         let value = match &self.0 {
             Some(variables) => variables.get(name).cloned(),
-            // What is no UTF-8 shall not count as unset: it names a file that won't be found, and that is reported.
+            // A value that isn't UTF-8 must not count as unset. It will name a file that doesn't exist, and the error
+            // reports it.
             None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         value.filter(|value| !value.is_empty())
     }
 
-    /// The first of these variables that is set.
+    /// Returns the first of these variables that is set.
     pub(crate) fn first(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    /// Whether a variable says `true`, if it is set: as the SDKs read it, whatever isn't `true` is false.
+    /// Returns true if a variable is `true`, and `None` if it is unset. As in the SDKs, any other value is false.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// The user's folder.
+    /// Returns the user's home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         let named = self.get("HOME").map(PathBuf::from);
-        // A service without HOME has a folder in the user database all the same.
+        // A service without `HOME` still has a folder in the user database.
         named.or_else(|| if self.0.is_none() { std::env::home_dir() } else { None })
     }
 
-    /// A path in which a leading `~` is the user's folder.
+    /// Returns a path, with a leading `~` replaced by the user's folder.
     pub(crate) fn path(&self, text: &str) -> PathBuf {
         let Some(rest) = text.strip_prefix('~') else { return PathBuf::from(text) };
         match (self.home(), rest.strip_prefix('/')) {

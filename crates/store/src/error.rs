@@ -1,4 +1,4 @@
-//! Why a verb failed: few meanings, opaque inside, a question for each decision a caller makes.
+//! Errors of verbs: few kinds, and a method for each decision that a caller makes.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use laneway_lanes::SinkError;
 
 use crate::{Condition, ObjectId, Provider};
 
-/// What S3 calls it when two conditional writes of one object meet.
+/// S3's code for two conditional writes of one object at the same time.
 pub(crate) const CONFLICT: &str = "ConditionalRequestConflict";
 
-/// A verb that failed. `Display` is one line and never holds a secret, a signature, a token or a query.
+/// A failed verb. `Display` is one line and never holds a secret, a signature, a token or a query.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -31,40 +31,40 @@ struct Inner {
     source: Option<SinkError>,
 }
 
-/// What went wrong, as far as a caller decides by it.
+/// The kind of a failure, as far as a caller decides by it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErrorKind {
-    /// No such object, bucket or upload.
+    /// The object, bucket or upload doesn't exist.
     NotFound,
-    /// The credentials don't allow it.
+    /// The credentials don't permit the operation.
     Permission,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated,
     /// The object isn't in the state that was asked for.
     Precondition,
-    /// The object exists, and was to be written only where there is none.
+    /// The object exists, and the condition was that it must not.
     AlreadyExists,
-    /// The object is still what the reader has: see [`Unless`](crate::Unless).
+    /// The object is still in the state that the reader has: see [`Unless`](crate::Unless).
     NotModified,
-    /// The store asked to slow down until the attempts ran out.
+    /// The store still asked to slow down at the last attempt.
     Throttled,
-    /// Bytes or checksums that differ from what they must be.
+    /// Bytes or checksums differ from the expected ones.
     Integrity,
-    /// The request can't be right whatever the store's state.
+    /// The request is wrong whatever the store's state.
     Invalid,
-    /// The object lies in an archive, from which it has to be restored before it can be read.
+    /// The object is in an archive. It must be restored before it can be read.
     Archived,
     /// The range starts at or beyond the end of the object.
     InvalidRange,
-    /// This store can't do this.
+    /// The store doesn't support this operation.
     Unsupported,
-    /// The store failed: a 5xx that outlived the attempts, or an answer that makes no sense.
+    /// The store failed: a 5xx at the last attempt too, or an answer that makes no sense.
     Server,
-    /// No answer, or not a whole one.
+    /// There was no answer, or only a part of it.
     Transport,
     /// The sink refused the bytes: see [`Error::into_sink_error`].
     Sink,
-    /// The file that was to be sent could not be read.
+    /// The file to be sent could not be read.
     Source,
 }
 
@@ -113,7 +113,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its name in errors.
+    /// Returns the verb's name in error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -163,7 +163,7 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// Makes an error of a verb.
+    /// Returns an error of a verb.
     pub fn new(kind: ErrorKind, operation: Operation, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -210,47 +210,47 @@ impl Error {
         self
     }
 
-    /// Marks whether the same, later, can succeed.
+    /// Sets whether the same request can succeed later.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = retryable;
         self
     }
 
-    /// Marks that a body broke after bytes of it had reached the sink.
+    /// Sets whether a body broke off after some of its bytes had reached the sink.
     #[must_use]
     pub fn interrupted(mut self, interrupted: bool) -> Self {
         self.0.interrupted = interrupted;
         self
     }
 
-    /// Marks that no connection could be had, or that nothing has come for too long.
+    /// Sets whether no connection could be made, or the server stayed silent for too long.
     pub(crate) fn unreachable(mut self, unreachable: bool) -> Self {
         self.0.unreachable = unreachable;
         self
     }
 
-    /// Marks that an attempt may have been carried out although its answer was lost.
+    /// Sets whether the server may have carried out an attempt although its answer was lost.
     #[must_use]
     pub fn uncertain(mut self, uncertain: bool) -> Self {
         self.0.uncertain = uncertain;
         self
     }
 
-    /// The same error, met while doing something else.
+    /// Returns the same error as one of another operation, in which it occurred.
     pub(crate) fn within(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
         self
     }
 
-    /// The same error with another meaning.
+    /// Returns the same error with another kind and message.
     pub(crate) fn but(mut self, kind: ErrorKind, message: impl Into<String>) -> Self {
         self.0.kind = kind;
         self.0.message = message.into();
         self
     }
 
-    /// The same error of a write under `condition`: where that was [`Condition::Absent`] and failed, the object exists.
+    /// Returns the same error of a write under `condition`. If [`Condition::Absent`] failed, the object exists.
     pub fn of_write(mut self, condition: &Condition) -> Self {
         if self.0.kind == ErrorKind::Precondition && *condition == Condition::Absent {
             self.0.kind = ErrorKind::AlreadyExists;
@@ -258,7 +258,7 @@ impl Error {
         self
     }
 
-    /// The same error, which means that what was to be made exists.
+    /// Returns the same error with the kind `AlreadyExists`.
     pub(crate) fn existing(mut self) -> Self {
         self.0.kind = ErrorKind::AlreadyExists;
         self
@@ -269,12 +269,12 @@ impl Error {
         self
     }
 
-    /// Whether the answer could be taken if the object's size were known.
+    /// Returns true if the answer could be used if the object's size were known.
     pub(crate) fn lacks_size(&self) -> bool {
         self.0.lacks_size
     }
 
-    /// Whether an attempt may have been carried out although its answer was lost.
+    /// Returns true if the server may have carried out an attempt although its answer was lost.
     pub fn is_uncertain(&self) -> bool {
         self.0.uncertain
     }
@@ -286,139 +286,140 @@ impl Error {
         self
     }
 
-    /// What went wrong.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The verb that failed.
+    /// Returns the verb that failed.
     pub fn operation(&self) -> Operation {
         self.0.operation
     }
 
-    /// The object, bucket or endpoint, as a URL.
+    /// Returns the object, bucket or endpoint, as a URL.
     pub fn target(&self) -> &str {
         &self.0.target
     }
 
-    /// The store's status, if it answered.
+    /// Returns the HTTP status, if the store answered.
     pub fn status(&self) -> Option<StatusCode> {
         self.0.status
     }
 
-    /// The store's own name for what is wrong (`NoSuchKey`, `rateLimitExceeded`), if it gave one.
+    /// Returns the store's own error code (`NoSuchKey`, `rateLimitExceeded`), if it sent one.
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// What happened, in words.
+    /// Returns the description of what happened.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// How many attempts were made; 0 when nothing was sent.
+    /// Returns the number of attempts; 0 if nothing was sent.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// From the first attempt's start to the last one's end.
+    /// Returns the time from the first attempt's start to the last one's end.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed
     }
 
-    /// No such object, bucket or upload.
+    /// Returns true if the object, bucket or upload doesn't exist.
     pub fn is_not_found(&self) -> bool {
         self.0.kind == ErrorKind::NotFound
     }
 
-    /// The credentials don't allow it.
+    /// Returns true if the credentials don't permit the operation.
     pub fn is_permission(&self) -> bool {
         self.0.kind == ErrorKind::Permission
     }
 
-    /// No credentials, or none that the store accepts.
+    /// Returns true if there are no credentials, or the store doesn't accept them.
     pub fn is_unauthenticated(&self) -> bool {
         self.0.kind == ErrorKind::Unauthenticated
     }
 
-    /// The object isn't in the state that was asked for, or exists and must not.
+    /// Returns true if the object isn't in the requested state, or exists and must not.
     pub fn is_precondition(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Precondition | ErrorKind::AlreadyExists)
     }
 
-    /// The object is still what the reader has.
+    /// Returns true if the object is still in the state that the reader has.
     pub fn is_not_modified(&self) -> bool {
         self.0.kind == ErrorKind::NotModified
     }
 
-    /// The store asked to slow down.
+    /// Returns true if the store asked to slow down.
     pub fn is_throttled(&self) -> bool {
         self.0.kind == ErrorKind::Throttled
     }
 
-    /// Bytes or checksums differ.
+    /// Returns true if bytes or checksums differ.
     pub fn is_integrity(&self) -> bool {
         self.0.kind == ErrorKind::Integrity
     }
 
-    /// The request can't be right, or its range lies outside the object.
+    /// Returns true if the request is wrong, or its range lies outside the object.
     pub fn is_invalid(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Invalid | ErrorKind::InvalidRange)
     }
 
-    /// The object lies in an archive.
+    /// Returns true if the object is in an archive.
     pub fn is_archived(&self) -> bool {
         self.0.kind == ErrorKind::Archived
     }
 
-    /// No answer, or not a whole one.
+    /// Returns true if there was no answer, or only a part of it.
     pub fn is_transport(&self) -> bool {
         self.0.kind == ErrorKind::Transport
     }
 
-    /// This store can't do this.
+    /// Returns true if the store doesn't support this operation.
     pub fn is_unsupported(&self) -> bool {
         self.0.kind == ErrorKind::Unsupported
     }
 
-    /// Another write of the object was under way. A multipart upload has to be begun anew then
+    /// Returns true if another write of the object was under way. A multipart upload must then begin anew
     /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>).
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(CONFLICT)
     }
 
-    /// The upload is gone to which a part was sent, or which was to be completed (`NoSuchUpload`; 404 and 410 of a session). It can be
-    /// begun anew.
+    /// Returns true if a part or a completion failed because the upload no longer exists (`NoSuchUpload`; 404 and 410
+    /// of a session). The caller can begin it anew.
     pub fn is_upload_gone(&self) -> bool {
         let is_of_upload = matches!(self.0.operation, Operation::Part | Operation::Complete);
         self.is_not_found() && is_of_upload && !self.is_missing_bucket()
     }
 
-    /// No connection could be had (the host's name or address, the proxy, the scheme or the certificate is wrong, or nobody is
-    /// there), or nothing at all has come from there for as long as is tried again.
+    /// Returns true if no connection could be made, or if the server stayed silent until the retries ended. The host's
+    /// name or address, the proxy, the scheme or the certificate may be wrong, or the server may be down.
     pub fn is_unreachable(&self) -> bool {
         self.0.unreachable
     }
 
-    /// The bucket itself is missing. Who writes or lists needs nothing else that could be; otherwise the store says it
-    /// (`NoSuchBucket`; in words on GCS).
+    /// Returns true if the bucket itself is missing. For a write or a listing, nothing else can be missing. For other
+    /// verbs the store says it (`NoSuchBucket`; GCS writes a message).
     pub fn is_missing_bucket(&self) -> bool {
         let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
         self.is_not_found()
             && (says_so || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
     }
 
-    /// A body broke after bytes of it had reached the sink: go on where the sink stands.
+    /// Returns true if a body broke off after some of its bytes had reached the sink. Continue from the sink's
+    /// position.
     pub fn is_interrupted(&self) -> bool {
         self.0.interrupted
     }
 
-    /// Whether the same again, later, can succeed.
+    /// Returns true if the same request can succeed later.
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
     }
 
-    /// The error that the caller's sink gave, if that is what ended the download.
+    /// Returns the error of the caller's sink, if the sink ended the download.
     pub fn into_sink_error(self) -> Option<SinkError> {
         if self.0.kind == ErrorKind::Sink { self.0.source } else { None }
     }
@@ -465,7 +466,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// No credentials are set up, or those that are can't be used.
+/// No credentials are set up, or the ones that are can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CredentialError {
@@ -487,19 +488,19 @@ impl CredentialError {
         Self { message: format!("{source}: {cause}"), unusable: Some(source), tried: Vec::new() }
     }
 
-    /// The source that is set up and can't be used, as the message names it: with its variable or file. `None` where
-    /// none is set up.
+    /// Returns the source that is set up and can't be used, with its variable or file as the message names it. `None`
+    /// if no source is set up.
     pub fn unusable_source(&self) -> Option<&str> {
         self.unusable.as_deref()
     }
 
-    /// Where credentials were looked for when none are set up, in order.
+    /// Returns the places where credentials were looked for, in order, if none are set up.
     pub fn tried(&self) -> &[String] {
         &self.tried
     }
 }
 
-/// Servers' messages may hold line breaks, and a terminal obeys control characters.
+/// Joins lines and drops control characters: a server's message may hold both, and a terminal obeys control characters.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).collect()
 }

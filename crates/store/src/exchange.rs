@@ -1,4 +1,4 @@
-//! Ties a verb's request to the attempts that lanes make of it, and the last answer to a type or an error.
+//! Sends a verb's request through the attempts that lanes make, and turns the last answer into a result or an error.
 
 mod http_dialect;
 mod outgoing;
@@ -18,38 +18,38 @@ use crate::judge::{self, Ending, Failure};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
-/// A verb on its way: what errors will say about it.
+/// A verb under way, with the names that its errors mention.
 pub(crate) struct Exchange<'a, D> {
     pub(crate) dialect: &'a D,
     pub(crate) operation: Operation,
     pub(crate) bucket: &'a str,
     pub(crate) key: Option<&'a str>,
     version: Option<&'a str>,
-    /// What the keys begin with that it is about.
+    /// The prefix of the keys that the request is about.
     prefix: &'a str,
 }
 
-/// What is said of a page of HTML in place of an answer.
+/// The detail of a parser's error for a page of HTML.
 pub(crate) const HTML: &str = "it is HTML";
 
-/// Lessons of one exchange after which it asks again at once: a region, a clock and a credential, say. A store that
-/// teaches more of them contradicts itself.
+/// The most corrections from answers (a region, a clock, a credential) after which one exchange asks again at once. A
+/// store that sends more of them contradicts itself.
 const LESSONS_MAX: u32 = 3;
 
-/// What is asked, after an attempt to send bytes that failed, before they are sent again.
+/// The question to ask after a failed attempt to send bytes, before they are sent again.
 pub(crate) struct Question<'a> {
     pub(crate) outgoing: &'a Outgoing,
-    /// Whether the answer says that nothing of them has come.
+    /// Returns true if the answer says that none of the bytes arrived.
     pub(crate) wants_all: &'a (dyn Fn(&Head) -> bool + Send + Sync),
 }
 
-/// An answer that is a success.
+/// A successful answer.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) response: Response,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
-    /// What the store was shown.
+    /// The secrets that the request carried.
     pub(crate) secrets: Secrets,
 }
 
@@ -63,12 +63,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         Self { dialect, operation, bucket, key: None, version: None, prefix: "" }
     }
 
-    /// The same, about keys that begin so.
+    /// Returns the same exchange, about keys with this prefix.
     pub(crate) fn below(self, prefix: &'a str) -> Self {
         Self { prefix, ..self }
     }
 
-    /// An error of this verb on this object.
+    /// Returns an error of this verb on this object.
     pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
         self.named(Error::new(kind, self.operation, message))
     }
@@ -82,12 +82,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         })
     }
 
-    /// A request that can't be made.
+    /// Returns the error for a request that can't be made.
     pub(crate) fn unsendable(&self, error: &Unsendable) -> Error {
         self.error(ErrorKind::Invalid, error.to_string())
     }
 
-    /// An answer that makes no sense.
+    /// Returns the error for an answer that makes no sense.
     pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
         let mut message = message.into();
         if is_html(sent) || message.ends_with(HTML) || message.ends_with("<html>") {
@@ -99,16 +99,16 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             .after(sent.attempts, sent.elapsed)
     }
 
-    /// Carries the request through its attempts.
+    /// Sends the request, in as many attempts as it takes.
     ///
     /// # Errors
-    /// A failure, or the reason why there is no whole answer.
+    /// Returns the last failure, or the reason why there is no whole answer.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
         self.run(outgoing, None, None, None, &Arc::default()).await
     }
 
-    /// The same, with a question between an attempt that failed and the next. Its answer is returned, unless it wants all that
-    /// was sent.
+    /// Sends the request, and asks a question between a failed attempt and the next. Returns the question's answer,
+    /// unless it wants all bytes again.
     pub(crate) async fn send_asking(
         &self,
         outgoing: &Outgoing,
@@ -117,8 +117,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, Some(question), None, None, &Arc::default()).await
     }
 
-    /// The same, with the body of each attempt going to a sink of its own, of which any number may be made. `shown` has what the store is
-    /// shown meanwhile.
+    /// Sends the request, with the body of each attempt going to a sink of its own. There may be any number of sinks.
+    /// `shown` receives the secrets that the store is shown meanwhile.
     pub(crate) async fn arrive(
         &self,
         outgoing: &Outgoing,
@@ -128,7 +128,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, None, Some(sinks), shown).await
     }
 
-    /// The same, with a body that goes to the caller's sink.
+    /// Sends the request, with the body going to the caller's sink.
     pub(crate) async fn carry(
         &self,
         outgoing: &Outgoing,
@@ -137,7 +137,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         self.run(outgoing, None, delivery, None, &Arc::default()).await
     }
 
-    /// What a successful answer delivered.
+    /// Returns the download that a successful answer brought.
     pub(crate) fn got(&self, sent: Sent, delivery: &Delivery<'_>) -> Result<Got, Error> {
         let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
             let lacks_size = refused.lacks_size;
@@ -209,7 +209,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
                 }
                 Some(failure) => {
                     let kind = match self.dialect.kind(&failure) {
-                        // Only whoever reads has something already that may be left as it is.
+                        // A read may already hold the current state. For a write, 304 means a failed precondition.
                         ErrorKind::NotModified if !is_read(&outgoing.method) => ErrorKind::Precondition,
                         kind => kind,
                     };
@@ -244,7 +244,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         Err(error.after(attempts, elapsed).uncertain(uncertain).unreachable(is_unreachable))
     }
 
-    /// What is said of a store that wants to be left alone for longer than it is waited for.
+    /// Describes a server's wish for a longer pause than the caller's limit.
     fn long_pause(&self, failure: &Failure) -> Option<String> {
         let (after, limit) = (failure.after?, self.dialect.lanes().retry_after_max());
         let asked = match after.as_secs() {
@@ -258,13 +258,13 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         })
     }
 
-    /// Whether an answer came from a port that speaks TLS and was asked in plain HTTP.
+    /// Returns true if the answer came from a TLS port that got a plain HTTP request.
     fn wants_tls(&self, outgoing: &Outgoing, response: &Response) -> bool {
         let is_plain = self.dialect.endpoint().starts_with("http://");
         is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
     }
 
-    /// The request with what the caller adds: to those for objects only, and nothing that the verb says itself.
+    /// Adds the caller's headers to a request for an object, except those that the verb sets itself.
     pub(crate) fn with_added_headers<'o>(&self, outgoing: &'o Outgoing) -> Cow<'o, Outgoing> {
         let added = self.dialect.added_headers();
         if added.is_empty() || self.key.is_none() || !takes_added_headers(self.operation) {
@@ -313,23 +313,23 @@ fn is_html(sent: &Sent) -> bool {
     kind.is_some_and(|kind| kind.contains("html")) || begins(b"<html") || begins(b"<!doctype html")
 }
 
-/// Where an answer leads that is no store's: stores that send to another region say so in a code.
+/// Describes a redirect that doesn't come from a store. A store that redirects to another region sends a code.
 fn redirection(failure: &Failure, response: &Response) -> Option<String> {
     let to = response.head.header("location").filter(|_| failure.status.is_redirection())?;
-    // What follows may be a token.
+    // The query and the fragment may hold a token.
     let to = to.split(['?', '#']).next().unwrap_or_default();
     let is_plain = failure.code.is_none() && failure.region.is_none() && !to.contains('@');
     is_plain.then(|| format!("it leads to {to}, and redirects are not followed; is there a captive portal?"))
 }
 
-/// What is slowed down together: a store throttles the part of a bucket that is asked too much, and knows nothing of
-/// other providers, endpoints and buckets.
+/// Returns the key of requests that are slowed down together. A store throttles the busy part of a bucket, independent
+/// of other providers, endpoints and buckets.
 fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) -> String {
-    // None of the first three can hold a space.
+    // None of the first three parts can hold a space.
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())
 }
 
-/// The names of what a refusal slows down: a throttle key, and behind it the object and direction, where there is one.
+/// The names that a refusal slows down: a throttle key, then the object and the direction, if there is an object.
 struct Throttle {
     names: String,
     key_len: usize,
@@ -339,14 +339,14 @@ impl Throttle {
     fn of(mut key: String, object: Option<(&str, bool)>) -> Self {
         let key_len = key.len();
         if let Some((object, is_read)) = object {
-            // No folder's name holds a slash, so no throttle key is equal.
+            // A folder's name holds no slash, so no throttle key equals this.
             key.extend([if is_read { "/read " } else { "/write " }, object]);
         }
         Self { names: key, key_len }
     }
 }
 
-/// The first folder of a key; empty for a key that is in none.
+/// Returns the first folder of a key, or an empty string if the key is in none.
 fn first_folder(key: &str) -> &str {
     key.split_once('/').map_or("", |(folder, _)| folder)
 }
@@ -355,7 +355,7 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether a request is one for an object, and not about an upload as a whole.
+/// Returns true if a request is for an object, and not about an upload as a whole.
 fn takes_added_headers(operation: Operation) -> bool {
     use Operation::{
         Abort, Begin, Complete, Copy, CreateBucket, Delete, DeleteBucket, Get, Head, List, ListParts,
@@ -376,14 +376,14 @@ struct Attempts<'a, D> {
     exchange: &'a Exchange<'a, D>,
     outgoing: &'a Outgoing,
     question: Option<Question<'a>>,
-    /// Whether the next attempt is the question.
+    /// True if the next attempt asks the question.
     asks: AtomicBool,
     delivery: Option<&'a Delivery<'a>>,
     sinks: Option<&'a Sinks<'a>>,
     throttle: Throttle,
     lessons: AtomicU32,
     uncertain: AtomicBool,
-    /// What the latest attempt shows.
+    /// The secrets that the latest attempt sends.
     shown: &'a Arc<Mutex<Secrets>>,
 }
 
@@ -441,7 +441,8 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
         (names.len() > *key_len).then_some(names)
     }
 
-    /// Reads only: what writes would write twice, and what the second one finds is another state.
+    /// Hedges reads only. A second write would store the bytes twice, and a condition could then fail because of the
+    /// first one.
     fn hedged_among(&self) -> Option<Alike> {
         let may_be_hedged = self.delivery.is_none_or(Delivery::may_be_hedged);
         (is_read(&self.outgoing.method) && may_be_hedged).then_some(Alike(self.exchange.operation as u8))
@@ -458,7 +459,7 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
             outgoing.expected = Some(range.end - range.start);
             outgoing.headers.insert("range", GetRange::from(range).header());
         }
-        // Where it can't be made the first may still come.
+        // If the second request can't be made, the first may still succeed.
         let Ok(mut request) = self.made_of(&outgoing).await else { return Hedge::Nothing };
         request.sink = sink;
         Hedge::Send(Box::new(request))
@@ -466,7 +467,8 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
 }
 
 impl<D: HttpDialect> Attempts<'_, D> {
-    /// Has the question asked after an attempt that failed, and the bytes sent again where its answer wants all of them.
+    /// Decides after a failed attempt to ask the question first. If its answer wants all the bytes, they are sent
+    /// again.
     fn after_question(&self, outcome: &Result<Response, laneway_lanes::Error>, verdict: Verdict) -> Verdict {
         let Some(question) = &self.question else { return verdict };
         match (verdict, outcome) {
@@ -505,7 +507,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_throttled_alone_by_direction_and_no_folder_is_named_like_it() {
+    fn throttles_an_object_per_direction_under_a_name_no_folder_has() {
         let folder = throttle_key(Provider::S3, "https://h", "b", "logs");
         let of = |key, is_read| Throttle::of(folder.clone(), Some((key, is_read))).names;
         let names = [of("logs/a", true), of("logs/a", false), of("logs/b", true)];
@@ -530,7 +532,7 @@ mod tests {
             key(Provider::S3, "https://h", "b", "logs"),
         ];
         assert!(!others.contains(&of), "{others:?}");
-        // Objects that are in no folder are slowed down together.
+        // Objects outside any folder are slowed down together.
         assert_eq!(
             key(Provider::S3, "https://h", "b", "logs"),
             key(Provider::S3, "https://h", "b", "other.txt")

@@ -1,4 +1,5 @@
-//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+//! Entry points for the fuzzers of `crates/fuzz`, and built for them only. Each takes any bytes and panics if a
+//! property doesn't hold.
 
 pub use crate::aws_files::fuzzing::ini;
 use crate::delivery::content_range;
@@ -9,12 +10,13 @@ pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
 use crate::timestamp::{iso8601_basic, rfc3339, to_rfc3339};
 use crate::{checksum, judge};
 
-/// JSON with an array of objects, cut while it comes: where the whole is JSON, entries and rest are what `serde_json` has.
+/// Splits a JSON array of objects while it arrives. If the whole input is JSON, the entries and the rest must equal
+/// those of `serde_json`.
 pub fn json_cutter(input: &[u8]) {
     let (entries, rest) = cut(|| Cutter::json("items"), input);
     let Ok(serde_json::Value::Object(mut whole)) = serde_json::from_slice(input) else { return };
     let text = String::from_utf8_lossy(input);
-    // `serde_json` keeps the last of two fields, and reads escapes in their names.
+    // `serde_json` keeps the last of two equal fields, and decodes escapes in their names.
     let is_plain = text.matches("items").count() == 1 && !text.contains('\\');
     let Some(serde_json::Value::Array(items)) = whole.get_mut("items").filter(|_| is_plain) else { return };
     if !items.iter().all(serde_json::Value::is_object) {
@@ -28,7 +30,7 @@ pub fn json_cutter(input: &[u8]) {
     assert_eq!(rest, serde_json::Value::Object(whole));
 }
 
-/// XML with entries, cut while it comes: nothing is lost, nothing is added, and entries are whole.
+/// Splits XML entries while they arrive. The pieces must be whole entries, and no byte may be lost or added.
 pub fn xml_cutter(input: &[u8]) {
     let (entries, rest) = cut(|| Cutter::xml("<E>", "</E>"), input);
     assert!(entries.iter().all(|entry| entry.starts_with(b"<E>") && entry.ends_with(b"</E>")));
@@ -49,7 +51,7 @@ fn cut(cutter: impl Fn() -> Cutter, input: &[u8]) -> (Vec<Vec<u8>>, Vec<u8>) {
     whole
 }
 
-/// A `Content-Range`.
+/// Parses a `Content-Range`.
 pub fn range(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some((range, total)) = content_range(text) {
@@ -57,7 +59,8 @@ pub fn range(input: &[u8]) {
     }
 }
 
-/// Times as documents and headers have them. What is read is written so that it is read again as the same second.
+/// Parses times as documents and headers write them. A time that was parsed, written and parsed again must be the same
+/// second.
 pub fn timestamp(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some(time) = rfc3339(text) {
@@ -70,7 +73,7 @@ pub fn timestamp(input: &[u8]) {
     let _ = judge::retry_after(Some(text), now);
 }
 
-/// Checksums in base64. What is read is written as it stood, but for space around it.
+/// Parses checksums in base64. A checksum that was parsed must be written as it was, apart from surrounding space.
 pub fn checksum(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some(crc32c) = checksum::decode_crc32c(text) {

@@ -45,21 +45,21 @@ pub(crate) struct Gcs {
     tally: Tally,
     endpoint: Endpoint,
     credentials: Arc<Google>,
-    /// What goes with every request.
+    /// The headers of every request.
     headers: HeaderMap,
     added_headers: HeaderMap,
     project: Option<String>,
     kms_key: Option<String>,
     encryption: Encryption,
-    /// Set once the server has shown that it knows no XML multipart upload.
+    /// Set once the server has shown that it doesn't support XML multipart uploads.
     lacks_multipart: AtomicBool,
-    /// Buckets in which the credentials have been seen to allow no multipart uploads.
+    /// Buckets in which the credentials turned out not to permit multipart uploads.
     multipart_refused: Buckets,
-    /// Set once the server has shown that it knows no batches.
+    /// Set once the server has shown that it doesn't support batches.
     lacks_batch: AtomicBool,
 }
 
-/// Buckets of which something has been learned.
+/// A set of buckets that share a learned property.
 #[derive(Debug, Default)]
 struct Buckets(Mutex<BTreeSet<String>>);
 
@@ -86,8 +86,9 @@ impl Gcs {
         check(settings, &endpoint)?;
         let mut headers = HeaderMap::new();
         if let Some(project) = &settings.user_project {
-            let invalid =
-                |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
+            let invalid = |_| {
+                Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} isn't a valid project"))
+            };
             headers.insert("x-goog-user-project", HeaderValue::try_from(project).map_err(invalid)?);
         }
         let credentials = Arc::new(Google::new(settings, &endpoint, &lanes));
@@ -108,7 +109,7 @@ impl Gcs {
     }
 }
 
-/// A JSON call's target that asks for an answer without indentation, which GCS's answers have by default
+/// Adds the parameter that asks a JSON call for an answer without indentation. GCS indents by default
 /// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#query>).
 fn compact(target: &str) -> Cow<'_, str> {
     let is_json = target.starts_with("/storage/v1/") || target.starts_with("/upload/storage/v1/");
@@ -119,13 +120,13 @@ fn compact(target: &str) -> Cow<'_, str> {
     format!("{target}{separator}prettyPrint=false").into()
 }
 
-/// Refuses what GCS can't be asked for, and keys on their way in clear text.
+/// Refuses settings that GCS doesn't support, and customer keys that would travel unencrypted.
 fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
     let Encryption { algorithm, customer_key, source_customer_key, .. } = &settings.encryption;
     let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
     if let Some(algorithm) = algorithm {
         return invalid(format!(
-            "{} is a way of S3's to encrypt; GCS takes a KMS key or a customer's",
+            "{} is an algorithm of S3; GCS supports a KMS key or a customer's key",
             algorithm.name()
         ));
     }
@@ -141,7 +142,7 @@ fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shows the token in use, if any is shown.
+/// Renews the token of a request, if the request has one.
 pub(crate) struct Signer(Option<Arc<Google>>);
 
 impl Sign for Signer {
@@ -186,7 +187,7 @@ impl HttpDialect for Gcs {
         let target = target.parse().map_err(|e| {
             Error::new(ErrorKind::Invalid, Operation::Open, format!("no request target: {e}"))
         })?;
-        // A session's URL is its own credential, and another host must not see ours.
+        // A session's URL is its own credential, and another host must not see our token.
         let ours = origin == self.endpoint.origin;
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();

@@ -1,17 +1,17 @@
-//! Which bytes of an object are asked for.
+//! The range of an object's bytes that a download requests.
 
 use std::ops::{Range, RangeFrom};
 
 use http::HeaderValue;
 
-/// A range of an object's bytes, as its reader knows it: the object's size may be unknown.
+/// A range of bytes of an object whose size may be unknown.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum GetRange {
-    /// Bytes from start to before end. An end beyond the object's is cut there.
+    /// The bytes from `start` up to, not including, `end`. The range is cut at the object's end.
     Bounded(Range<u64>),
-    /// The bytes from this one on.
+    /// The bytes from this offset to the end.
     From(u64),
-    /// So many bytes at the end; all of an object that is no longer than that.
+    /// The last bytes, this many. A shorter object is returned whole.
     Last(u64),
 }
 
@@ -28,8 +28,8 @@ impl From<RangeFrom<u64>> for GetRange {
 }
 
 impl GetRange {
-    /// The bytes that it is of an object of this size, in bytes. It is empty at the object's end where the object has none
-    /// of them.
+    /// Returns the range in bytes for an object of this size. If the object has none of the bytes, the range is empty
+    /// and lies at the object's end.
     pub fn within(&self, size: u64) -> Range<u64> {
         let range = match self {
             Self::Bounded(range) => range.start..range.end.min(size),
@@ -39,7 +39,7 @@ impl GetRange {
         range.start.min(range.end)..range.end
     }
 
-    /// Whether it holds no byte of any object.
+    /// Returns true if the range holds no byte of any object.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Bounded(range) => range.is_empty(),
@@ -48,7 +48,7 @@ impl GetRange {
         }
     }
 
-    /// Whether of an object without bytes it is the whole, as whoever asks for it means it.
+    /// Returns true if the range, applied to an empty object, means the whole object.
     pub(crate) fn is_whole_of_nothing(&self) -> bool {
         match self {
             Self::Bounded(Range { start, .. }) | Self::From(start) => *start == 0,
@@ -56,15 +56,15 @@ impl GetRange {
         }
     }
 
-    /// The `Range` header of one that [isn't empty](Self::is_empty).
+    /// Returns the `Range` header of a range that [isn't empty](Self::is_empty).
     pub(crate) fn header(&self) -> HeaderValue {
         let value = match self {
             Self::Bounded(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
             Self::From(start) => format!("bytes={start}-"),
-            // What is longer than any object can be says as much, and more digits than a server may read.
+            // No object is longer than this maximum, and some servers fail to parse more digits.
             Self::Last(len) => format!("bytes=-{}", len.min(&(i64::MAX as u64))),
         };
-        // Digits, an equals sign and a dash make a header value.
+        // The value holds only ASCII letters, digits, `=` and `-`, so it always makes a header value.
         HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("bytes=0-"))
     }
 }

@@ -1,8 +1,8 @@
-//! The dialects over HTTP, as far as all of them answer a verb alike.
+//! The `Dialect` methods that all dialects over HTTP share.
 
-/// Makes a type with [`HttpDialect`](crate::exchange::HttpDialect) a [`Dialect`](crate::Dialect). The verbs of all such stores go to
-/// methods that have files of their own; the braces hold the verbs that are not shared. A macro, since a trait has one `impl`
-/// for each type.
+/// Makes a type with [`HttpDialect`](crate::exchange::HttpDialect) a [`Dialect`](crate::Dialect). The shared verbs call
+/// methods that have files of their own; the braces hold the other verbs. It is a macro because a trait can have only
+/// one `impl` for a type.
 macro_rules! http_verbs {
     ($dialect:ty, $capabilities:expr, { $($own:tt)* }) => {
         const _: () = {

@@ -1,9 +1,11 @@
-//! When another attempt is made: every rule of it.
+//! All rules that decide about another attempt.
 //!
-//! Reads, whole puts, parts, deletes, listings and copies do the same however often they are done, so all of them are
-//! sent again. Where a precondition makes the second time fail because the first one worked (its answer was lost),
-//! the verb that asked reconciles: it is told by [`Error::is_uncertain`](crate::Error) and reads the object back. Chunks of a
-//! resumable session are sent again once the session has been asked what has come of them.
+//! Reads, whole puts, parts, deletes, listings and copies have the same effect however often they run, so Laneway
+//! repeats all of them.
+//!
+//! After a lost answer, a precondition can make the second attempt fail because the first one worked.
+//! [`Error::is_uncertain`](crate::Error) tells the verb, which then reads the object back. Chunks of a resumable
+//! session are sent again only after asking the session what arrived.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,44 +14,44 @@ use laneway_lanes::{Head, Kind, Verdict};
 
 use crate::ErrorKind;
 
-/// An answer that is no success, as far as the rules go.
+/// An answer that isn't a success, reduced to the fields that the rules use.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Failure {
-    /// The status; for an error in a 200's body the one that its code stands for.
+    /// The status. For an error in the body of a 200, it is the status that the error's code stands for.
     pub(crate) status: StatusCode,
-    /// The store's own name for what is wrong.
+    /// The store's error code.
     pub(crate) code: Option<String>,
-    /// The store's words.
+    /// The store's message.
     pub(crate) message: String,
-    /// `Retry-After`.
+    /// The pause that `Retry-After` asks for.
     pub(crate) after: Option<Duration>,
-    /// Where the bucket is, if the store says so.
+    /// The bucket's region, if the store tells it.
     pub(crate) region: Option<String>,
-    /// What time it is at the store.
+    /// The store's clock, from the `Date` header.
     pub(crate) date: Option<SystemTime>,
-    /// Whether the same request can't succeed any more, although its failure passes.
+    /// True if the same request can't succeed any more, although this kind of failure is usually temporary.
     pub(crate) is_final: bool,
-    /// Whether it can't say what is wrong, because a HEAD's answer has no body.
+    /// True if the answer can't tell the cause, because the answer to a HEAD has no body.
     pub(crate) is_silent: bool,
 }
 
-/// How an attempt ended, as far as the rules go.
+/// The end of an attempt, reduced to the fields that the rules use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending<'a> {
-    /// As it was meant to.
+    /// A success.
     Success,
-    /// With an answer that says no.
+    /// An answer with an error.
     Failure {
         failure: &'a Failure,
         kind: ErrorKind,
-        /// The dialect learned something from it: a region, that its token is stale.
+        /// The dialect learned something from the answer, such as a region or that its token is stale.
         learned: bool,
     },
-    /// Without a whole answer.
+    /// No answer, or only a part of it.
     Broken { kind: Kind, unsent: bool, transient: bool },
 }
 
-/// What an attempt's end means. `delivered` is whether bytes of the answer's body have reached the caller's sink.
+/// Decides after an attempt. `delivered` is true if bytes of the answer's body have reached the caller's sink.
 pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     match ending {
         Ending::Success => Verdict::Done,
@@ -57,7 +59,7 @@ pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
         Ending::Failure { failure, kind: ErrorKind::Throttled, .. } => {
             Verdict::Throttled { after: failure.after }
         }
-        // Who names a time asks to be left alone for it.
+        // A server that sends `Retry-After` asks for a pause.
         Ending::Failure { failure, .. } if failure.after.is_some() && wants_to_be_left_alone(failure) => {
             Verdict::Throttled { after: failure.after }
         }
@@ -74,7 +76,7 @@ pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
     }
 }
 
-/// Whether the request may have been carried out although it ended so.
+/// Returns true if the server may have carried out the request although the attempt ended like this.
 pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     match ending {
         Ending::Success => true,
@@ -83,13 +85,13 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     }
 }
 
-/// Returns whether a `Retry-After` beside this status is a throttle's.
+/// Returns true if a `Retry-After` with this status asks to slow down.
 fn wants_to_be_left_alone(failure: &Failure) -> bool {
     matches!(failure.status.as_u16(), 408 | 500 | 502 | 503 | 504)
 }
 
-/// Failures that pass by themselves without being throttles. S3 says 400 `RequestTimeout` when it waited too long for
-/// the request, and 409 when two conditional writes met.
+/// Returns true for temporary failures that don't ask to slow down. S3 sends 400 `RequestTimeout` if the request
+/// arrived too slowly, and 409 if two conditional writes met.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
     if failure.is_final {
         return false;
@@ -102,17 +104,17 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
     }
 }
 
-/// Whether a message says that bytes differ from their checksum. GCS: `Provided CRC32C "…" doesn't match calculated CRC32C
-/// "…".`; fake-gcs-server: `crc32c checksum mismatch …`.
+/// Returns true if a message says that bytes differ from their checksum. GCS writes `Provided CRC32C "…" doesn't match
+/// calculated CRC32C "…".`, and fake-gcs-server writes `crc32c checksum mismatch …`.
 pub(crate) fn names_a_digest(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let digest = ["crc32c", "md5", "checksum", "digest"].iter().any(|name| message.contains(name));
     digest && ["match", "differ"].iter().any(|word| message.contains(word))
 }
 
-/// Whether an answer says that its port speaks TLS and was asked in plain HTTP, in the words of Go's `net/http` (MinIO), nginx
-/// or Apache. No store says so of a request that has come to it. They can't say it to a HEAD; but a store's answer to that has
-/// headers of the store's own, or announces the XML that it would say to a GET.
+/// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
+/// `net/http` (MinIO), nginx or Apache. A store never answers so. An answer to a HEAD has no body to say it, but a
+/// store's answer has the store's own headers, or announces XML.
 pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",
@@ -132,7 +134,7 @@ pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
         }
 }
 
-/// What a status means where the store's code doesn't say it better.
+/// Returns the kind that a status means, if the store's code doesn't tell more.
 pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 => ErrorKind::Unauthenticated,
@@ -149,7 +151,7 @@ pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
     }
 }
 
-/// `Retry-After`: seconds, or a date. What lies in the past asks for no pause.
+/// Reads `Retry-After`: seconds, or a date. A date in the past asks for no pause.
 pub(crate) fn retry_after(value: Option<&str>, now: SystemTime) -> Option<Duration> {
     let value = value?.trim();
     if let Ok(seconds) = value.parse::<u64>() {
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn the_table_of_broken_attempts() {
         let (retry, done) = (Verdict::Retry, Verdict::Done);
-        // Kind, unsent, then: without and with bytes delivered.
+        // Kind and `unsent`, then the verdict without and with delivered bytes.
         let table = [
             (Kind::Resolve, true, retry, retry),
             (Kind::Connect, true, retry, retry),
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lost_answer_or_a_server_error_leaves_it_open_whether_the_request_acted() {
+    fn only_a_lost_answer_or_a_server_error_makes_the_outcome_uncertain() {
         assert!(may_have_acted(broken(Kind::Interrupted, false)));
         assert!(!may_have_acted(broken(Kind::Interrupted, true)));
         let (no, maybe) = (failure(412, None), failure(503, None));

@@ -1,16 +1,16 @@
-//! What GCS and S3 call things: requests, answers, errors, credentials.
+//! The protocols of GCS and S3: requests, answers, errors and credentials.
 //!
-//! [`Store`] is the plain face of a [`Dialect`]: `head get put delete delete_many list copy`, multipart
-//! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of verbs; each
-//! verb is a pure function from arguments to a request, a pure function from an answer to a type, and a few lines that send the
-//! one and read the other over [`laneway_lanes::Lanes`]. Callers may bring a dialect of their own, and decide by
-//! [`Capabilities`].
+//! [`Store`] is the caller's interface to a [`Dialect`]: `head get put delete delete_many list copy`, multipart uploads
+//! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of
+//! verbs. Each verb has a pure function that makes a request from arguments, and one that makes a result from an
+//! answer. A few lines send the request and read the answer over [`laneway_lanes::Lanes`]. Callers may supply a dialect
+//! of their own, and they decide by [`Capabilities`].
 //!
-//! The invariant: keys are bytes of the store, kept exactly, and what a verb reports as done was compared with what
-//! the store says it holds wherever the store says anything.
+//! The invariant: keys are the store's bytes, kept exactly. Before a verb reports success, it compares the result with
+//! every size and checksum that the store tells.
 //!
-//! What this crate deliberately does not do: it plans nothing (which ranges, how many parts is the caller's choice),
-//! touches no files, and doesn't go on in the middle of a body.
+//! This crate deliberately plans nothing (the caller chooses ranges and parts), touches no files, and doesn't resume in
+//! the middle of a body.
 
 mod added_headers;
 mod aws_files;

@@ -1,4 +1,4 @@
-//! What a listing asks and answers.
+//! The arguments and the result of a listing.
 
 pub(crate) mod arriving;
 pub(crate) mod cutter;
@@ -9,50 +9,52 @@ use std::collections::HashSet;
 
 use crate::ObjectMeta;
 
-/// Most entries of a page. Stores send 1000, some a few thousand where they are set up so; a page with more ends the listing, since each
-/// takes twenty times the memory that its 50 bytes did on their way.
+/// The most entries of a page. Stores send 1000, and some can be configured for a few thousand. A page with more ends
+/// the listing: in memory each entry takes twenty times the 50 bytes that it takes on the network.
 pub(crate) const ENTRIES_MAX: usize = 50_000;
 
-/// What is wrong with a page that has more.
+/// The error for a page with more entries.
 pub(crate) const TOO_MANY: &str = "it has more than 50000 entries";
 
-/// One page of a listing.
+/// A request for one page of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct List {
     /// The bucket.
     pub bucket: String,
-    /// Only keys that start so.
+    /// Lists only keys with this prefix.
     pub prefix: String,
-    /// Keys that hold this after the prefix are rolled up into [`Page::prefixes`].
+    /// Keys with this delimiter after the prefix are rolled up into [`Page::prefixes`].
     pub delimiter: Option<String>,
-    /// Only keys that sort after this one; the key itself is left out.
+    /// Lists only keys that sort after this one. The key itself is left out.
     pub start_after: Option<String>,
-    /// Only keys that sort before this one. GCS stops there by itself, of S3's pages the rest is cut off.
+    /// Lists only keys that sort before this one. GCS stops there by itself; the rest of an S3 page is cut off.
     pub end_before: Option<String>,
-    /// [`Page::next`] of the page before.
+    /// [`Page::next`] of the previous page.
     pub token: Option<String>,
-    /// At most so many entries; stores give at most 1000.
+    /// The most entries of the page. Stores send at most 1000.
     pub max: Option<u32>,
-    /// All versions that the bucket keeps, of each key together: GCS's oldest first, S3's newest first with its delete markers.
+    /// Lists all versions that the bucket keeps, those of one key together. GCS sends the oldest first. S3 sends the
+    /// newest first, with its delete markers.
     pub versions: bool,
 }
 
 impl List {
-    /// Everything under a prefix.
+    /// Lists all objects with a prefix.
     pub fn new(bucket: impl Into<String>, prefix: impl Into<String>) -> Self {
         Self { bucket: bucket.into(), prefix: prefix.into(), ..Self::default() }
     }
 }
 
-/// The tokens by which an answer of several pages goes on.
+/// The page tokens of a listing so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(HashSet<String>);
 
 impl Tokens {
-    /// The token of the next page, or none after the last. A token that has come before would bring the same pages for ever.
+    /// Returns the token of the next page, or `None` after the last page. A repeated token would bring the same pages
+    /// for ever.
     ///
     /// # Errors
-    /// What is wrong then.
+    /// Fails if the token has come before.
     pub(crate) fn next(&mut self, token: Option<String>) -> Result<Option<String>, &'static str> {
         match token.filter(|token| !token.is_empty()) {
             Some(token) if !self.0.insert(token.clone()) => {
@@ -63,14 +65,15 @@ impl Tokens {
     }
 }
 
-/// What a page of a listing holds.
+/// A page of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Page {
-    /// Objects in the order of their keys' bytes; of a listing of versions each with its [version](crate::ObjectId::version).
+    /// The objects in the order of their keys' bytes. In a listing of versions, each has its
+    /// [version](crate::ObjectId::version).
     pub objects: Vec<ObjectMeta>,
-    /// Common prefixes, up to and including the delimiter.
+    /// The common prefixes, up to and including the delimiter.
     pub prefixes: Vec<String>,
-    /// What to ask the next page with; `None` after the last one.
+    /// The token for the next page, or `None` after the last one.
     pub next: Option<String>,
 }
 

@@ -1,20 +1,20 @@
-//! What listings of a store cost.
+//! The cost of a store's listings.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What listings of objects have taken so far, all of them together.
+/// The totals of all listings of objects so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Listings {
-    /// Pages that came, those too whose keys lay beyond what was asked for.
+    /// The pages received, including pages with keys outside the requested range.
     pub pages: u64,
-    /// Most pages that were asked for at once, in as many places of the keyspace or for as many listings.
+    /// The most pages requested at once, for one listing or for several.
     pub at_once: u64,
-    /// Keys and common prefixes that the pages held, as far as they were asked for.
+    /// The requested keys and common prefixes that the pages held.
     pub keys: u64,
 }
 
-/// [`Listings`] as they are counted.
+/// The counters behind [`Listings`].
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pages: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     keys: AtomicU64,
 }
 
-/// A page that is asked for, until it is dropped.
+/// A page request under way, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Asked<'a>(&'a Tally);
 
@@ -44,7 +44,7 @@ impl Tally {
 }
 
 impl Asked<'_> {
-    /// Counts keys that have come.
+    /// Counts received keys.
     pub(crate) fn came(&self, keys: usize) {
         self.0.keys.fetch_add(keys as u64, Relaxed);
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_count_when_they_have_come_and_side_by_side_while_they_are_asked_for() {
+    fn counts_pages_on_arrival_and_concurrent_ones_while_requested() {
         let tally = Tally::default();
         let (one, two) = (tally.ask(), tally.ask());
         one.came(3);

@@ -1,16 +1,16 @@
-//! What keeps an object from being changed or removed before its time.
+//! Retention: the settings that protect an object from changes and removal.
 
 use std::time::SystemTime;
 
 use crate::timestamp::rfc3339;
 
-/// Until when, and how strictly, an object is kept.
+/// The protection of an object until a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Retention {
-    /// How strictly.
+    /// The strictness.
     pub mode: RetentionMode,
-    /// Until when.
+    /// The end of the retention.
     pub until: SystemTime,
 }
 
@@ -20,25 +20,25 @@ impl Retention {
         Self { mode, until }
     }
 
-    /// Reads a time (`2027-01-31T12:00:00Z`) or a day, which begins at midnight UTC.
+    /// Reads a time (`2027-01-31T12:00:00Z`), or a day, which means midnight UTC.
     pub fn time(text: &str) -> Option<SystemTime> {
         let is_day = text.len() == "2027-01-31".len();
         if is_day { rfc3339(&format!("{text}T00:00:00Z")) } else { rfc3339(text) }
     }
 }
 
-/// How strictly an object is kept.
+/// The strictness of a retention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RetentionMode {
-    /// Who has a permission of its own may shorten it: S3's `GOVERNANCE`, GCS's `Unlocked`.
+    /// A user with a special permission may shorten the retention: S3's `GOVERNANCE`, GCS's `Unlocked`.
     Governance,
-    /// Nobody may: S3's `COMPLIANCE`, GCS's `Locked`.
+    /// No user may shorten the retention: S3's `COMPLIANCE`, GCS's `Locked`.
     Compliance,
 }
 
 impl RetentionMode {
-    /// Its name on S3: `GOVERNANCE` or `COMPLIANCE`.
+    /// Returns its name on S3: `GOVERNANCE` or `COMPLIANCE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Governance => "GOVERNANCE",
@@ -46,7 +46,7 @@ impl RetentionMode {
         }
     }
 
-    /// The reverse of [`name`](Self::name), also of GCS's names, whatever their case.
+    /// Returns the mode with this [`name`](Self::name) or GCS name, in any case.
     pub fn named(name: &str) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         match () {
@@ -56,7 +56,7 @@ impl RetentionMode {
         }
     }
 
-    /// Its name on GCS: `Unlocked` or `Locked`.
+    /// Returns its name on GCS: `Unlocked` or `Locked`.
     pub(crate) fn gcs_name(self) -> &'static str {
         match self {
             Self::Governance => "Unlocked",

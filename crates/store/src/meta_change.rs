@@ -1,4 +1,4 @@
-//! What is changed of an object that stays where it is.
+//! Changes to the metadata of an object that stays in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 
-/// What of an object's description changes. What is `None` or empty stays as it is; a text that is empty takes the field away.
+/// A change of an object's metadata. A field that is `None` or empty is kept. A text that is empty clears the field.
 ///
 /// ```
 /// use laneway_store::MetaChange;
@@ -19,7 +19,7 @@ use crate::{Condition, ObjectId, ObjectMeta, PutOptions, Version};
 pub struct MetaChange {
     /// `Content-Type`.
     pub content_type: Option<String>,
-    /// `Content-Encoding`: says what the bytes are, encodes nothing.
+    /// `Content-Encoding`. It describes the bytes; Laneway doesn't encode them.
     pub content_encoding: Option<String>,
     /// `Cache-Control`.
     pub cache_control: Option<String>,
@@ -27,13 +27,13 @@ pub struct MetaChange {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
-    /// Storage class in the store's own words.
+    /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
-    /// The user's own metadata that is added, or gets another value.
+    /// The user metadata to add or replace.
     pub metadata: BTreeMap<String, String>,
-    /// Names of metadata that go.
+    /// The names of user metadata to remove.
     pub removed: BTreeSet<String>,
-    /// Whether all metadata goes that isn't in [`metadata`](Self::metadata).
+    /// If true, all user metadata that isn't in [`metadata`](Self::metadata) is removed.
     pub clears_metadata: bool,
 }
 
@@ -101,17 +101,17 @@ impl MetaChange {
         self
     }
 
-    /// Whether nothing changes.
+    /// Returns true if the change is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether anything but the storage class changes.
+    /// Returns true if the change affects more than the storage class.
     pub(crate) fn describes(&self) -> bool {
         !Self { storage_class: None, ..self.clone() }.is_empty()
     }
 
-    /// The same with the names of metadata as S3 has them: headers have no capitals.
+    /// Returns the change with metadata names in lower case, since S3 keeps them as header names.
     pub(crate) fn in_lower_case(&self) -> Self {
         let lower = |name: &String| name.to_lowercase();
         Self {
@@ -121,7 +121,7 @@ impl MetaChange {
         }
     }
 
-    /// Returns the whole description that an object has after the change.
+    /// Returns the full metadata that an object has after the change.
     pub fn applied(&self, meta: &ObjectMeta) -> PutOptions {
         let of = |new: &Option<String>, old: &Option<String>| match new {
             None => old.clone(),
@@ -149,40 +149,41 @@ impl MetaChange {
     }
 }
 
-/// An object whose change takes several requests: as it was found, and as it is to be described.
+/// An object whose change takes several requests: its state when found, and its new metadata.
 #[derive(Clone, Debug)]
 pub struct Changing {
     pub(crate) id: ObjectId,
     pub(crate) meta: ObjectMeta,
-    /// The headers of the answer that described it, for what no description has a place for.
+    /// The headers of the answer that described the object, for fields that [`ObjectMeta`] doesn't hold.
     pub(crate) headers: HeaderMap,
     pub(crate) options: PutOptions,
 }
 
 impl Changing {
-    /// An object as it was found, and the description that it is to have: see [`MetaChange::applied`].
+    /// Returns a change of an object as it was found. The options are its new metadata: see [`MetaChange::applied`].
     pub fn new(found: ObjectMeta, options: PutOptions) -> Self {
         Self { id: found.id.clone(), meta: found, headers: HeaderMap::new(), options }
     }
 
-    /// The object as it was found.
+    /// Returns the object as it was found.
     pub fn found(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    /// The description that the object is to have.
+    /// Returns the new metadata of the object.
     pub fn options(&self) -> &PutOptions {
         &self.options
     }
 
-    /// Sets the tags that the changed object is to have. An upload has none by itself.
+    /// Sets the tags of the changed object. An upload doesn't keep the old tags.
     #[must_use]
     pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
         self.options.tags = tags;
         self
     }
 
-    /// The state that is changed, and no other. A weak tag can't be a condition.
+    /// Returns the condition that the object is still in the state that was found. A weak entity tag can't be a
+    /// condition.
     pub fn condition(&self) -> Condition {
         match &self.meta.version {
             Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,

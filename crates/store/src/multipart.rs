@@ -1,5 +1,5 @@
-//! Uploads in parts as S3 speaks them, and after it GCS's XML API
-//! (<https://cloud.google.com/storage/docs/multipart-uploads>): one protocol whose headers have two families of names.
+//! Multipart uploads, in the protocol that S3 defines and GCS's XML API copies
+//! (<https://cloud.google.com/storage/docs/multipart-uploads>). Only the names of the headers differ.
 
 use std::time::Duration;
 
@@ -14,34 +14,34 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, HttpDialect, Outgoing, Sent, Unsendable};
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
 
-/// Completing an upload of many parts can take minutes in which nothing is sent.
+/// A store may take minutes to complete an upload of many parts, and sends nothing meanwhile.
 const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
-/// Parts in one answer, which is also what both stores have by default.
+/// The parts on one page. It is also the default of both stores.
 const PAGE: &str = "1000";
 /// More pages than 10,000 parts fill.
 const PAGES_MAX: u32 = 100;
 
-/// What the dialects say differently.
+/// The differences between the dialects' multipart protocols.
 pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
-    /// What stands in the root element of the document that completes an upload.
+    /// The attributes of the root element in the document that completes an upload.
     const NAMESPACE: &str;
 
-    /// Whether that document repeats the parts' checksums, where the upload has any.
+    /// True if that document repeats the parts' checksums, for uploads with checksums.
     const REPEATS_CHECKSUMS: bool;
 
-    /// A request about an upload of an object.
+    /// Returns a request about one upload of an object.
     fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing;
 
-    /// A question about a bucket's uploads.
+    /// Returns a request about all uploads of a bucket.
     fn about_all(bucket: &str, query: &Query) -> Outgoing;
 
-    /// What uploads have of checksums of which a listing tells nothing.
+    /// The checksums of uploads whose listing doesn't tell any.
     const CHECKSUMS_UNTOLD: PartChecksums;
 
-    /// Adds the checksum of the body.
+    /// Adds the body's checksum to the request.
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
 
-    /// The CRC32C of what has arrived, where the answer says it.
+    /// Returns the CRC32C of the received bytes, if the answer tells it.
     fn crc32c_of(answer: &Head) -> Option<u32>;
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
@@ -52,7 +52,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
         part_of(&exchange, &exchange.send(&outgoing).await?, number, size, crc32c)
     }
 
-    /// The parts that the store has, by their numbers.
+    /// Returns the parts that the store holds, by number.
     async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         let exchange = Exchange::object(self, Operation::ListParts, &upload.id);
         let mut parts: Vec<StoredPart> = Vec::new();
@@ -88,22 +88,22 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     }
 }
 
-/// The query of a request that brings a part.
+/// Returns the query of a request that uploads a part.
 pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
     Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
 }
 
-/// How often the beginning of an upload is asked for whose answer is a success and names none: a single one may be a proxy's page, or have been
-/// damaged on its way. As where it was lost, an upload may be left that nobody can name.
+/// The attempts to begin an upload whose answer is a success without an upload id. A single such answer may come from a
+/// proxy, or be damaged. As after a lost answer, an upload without a known id may remain at the store.
 pub(crate) const BEGINNINGS_MAX: u32 = 3;
 
-/// The name that an answer gives to the upload that it has begun.
+/// Returns the upload id from the answer that began an upload.
 pub(crate) fn upload_id(answer: &[u8]) -> Result<String, String> {
     let Initiated { upload_id } = xml::answer(answer, &["InitiateMultipartUploadResult"])?;
     if upload_id.is_empty() { Err("its name is empty".to_owned()) } else { Ok(upload_id) }
 }
 
-/// Sends a part with its checksum, if the upload has any.
+/// Returns the request that sends a part, with its checksum if the upload has checksums.
 pub(crate) fn part_request<D: SpeaksMultipart>(
     upload: &Multipart,
     number: u32,
@@ -115,10 +115,10 @@ pub(crate) fn part_request<D: SpeaksMultipart>(
     if upload.checksums == PartChecksums::None { Ok(outgoing) } else { D::checked(outgoing, crc32c) }
 }
 
-/// The part that an answer is about, compared with what was sent.
+/// Returns the part that an answer describes, after comparing it with the bytes that were sent.
 ///
 /// # Errors
-/// `Integrity` where its checksum differs.
+/// Returns `Integrity` if its checksum differs.
 pub(crate) fn part_of<D: SpeaksMultipart>(
     exchange: &Exchange<'_, D>,
     sent: &Sent,
@@ -134,7 +134,7 @@ pub(crate) fn part_of<D: SpeaksMultipart>(
     Ok(Part { number, etag, size, crc32c: Some(crc32c), md5: None })
 }
 
-/// What is said of a part of which the store has other bytes.
+/// Returns the error for a part whose bytes differ at the store.
 pub(crate) fn damaged<D: HttpDialect>(
     exchange: &Exchange<'_, D>,
     sent: &Sent,
@@ -146,17 +146,17 @@ pub(crate) fn damaged<D: HttpDialect>(
     exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
 }
 
-/// Has the object made of its parts.
+/// Returns the request that completes an upload from its parts.
 ///
 /// # Errors
-/// A tag that no XML can hold.
+/// Fails if an entity tag can't be written in XML.
 pub(crate) fn complete_request<D: SpeaksMultipart>(
     upload: &Multipart,
     parts: &[Part],
 ) -> Result<Outgoing, String> {
     let document = document::<D>(upload, parts).ok_or("a part's ETag holds control characters")?;
     let query = Query::new().and("uploadId", &upload.upload_id);
-    // An object that was begun with a customer's key is completed with it too.
+    // S3 also needs the customer's key for completing an object that was begun with it.
     let mut outgoing = D::about(Method::POST, &upload.id, &query).keyed(Keyed::Object);
     outgoing.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     outgoing.body = Body::from(Bytes::from(document));
@@ -165,7 +165,7 @@ pub(crate) fn complete_request<D: SpeaksMultipart>(
     Ok(outgoing)
 }
 
-/// The parts in the order of their numbers.
+/// Returns the parts in the order of their numbers.
 pub(crate) fn in_order(parts: &[Part]) -> Vec<&Part> {
     let mut parts: Vec<&Part> = parts.iter().collect();
     parts.sort_by_key(|part| part.number);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_completed_in_the_order_of_their_numbers_and_with_what_the_dialect_says_of_them() {
+    fn completes_parts_in_order_with_the_checksums_that_the_dialect_repeats() {
         let whole = upload(PartChecksums::FullObject);
         let parts = [part(2, 1), part(1, 0xe306_9283)];
         assert_eq!(
@@ -264,7 +264,7 @@ mod tests {
         let (first, second) = (named.find("<PartNumber>1<"), named.find("<PartNumber>2<"));
         assert!(first.is_some() && first < second, "{named}");
         assert!(named.contains("<ETag>&quot;e1&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C>"));
-        // One in 4 billion parts has a CRC32C of 0, which is none the less its checksum.
+        // One in 4 billion parts has a CRC32C of 0, which is a valid checksum.
         let zero = of(PartChecksums::Composite, &[part(1, 0)]);
         assert!(zero.contains("<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>"), "{zero}");
         let unknown = of(PartChecksums::Composite, &[Part { crc32c: None, ..part(1, 0) }]);

@@ -1,11 +1,11 @@
-//! What a bucket is made as.
+//! The settings of a new bucket.
 
-/// How a bucket is made.
+/// The settings of a new bucket.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct NewBucket {
-    /// Where its objects lie: on GCS a location (`EU`, `us-central1`), on S3 the region that requests go to. What the store or
-    /// its endpoint has by itself otherwise.
+    /// The location of its objects: on GCS a location (`EU`, `us-central1`), on S3 the region of the requests. The
+    /// default is that of the store or the endpoint.
     pub location: Option<String>,
-    /// GCS: which storage class its objects have unless they say otherwise.
+    /// GCS: the default storage class of its objects.
     pub storage_class: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What an object is: its name, its state, what the store says about it.
+//! An object's name, state and metadata.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Checksums, Retention};
 
-/// The kind of a store. It decides how URLs are read and which settings apply, and nothing else: see
+/// The kind of a store. It only decides which URLs and settings apply to it. For all else see
 /// [`Capabilities`](crate::Capabilities).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Provider {
     /// Google Cloud Storage: the JSON API, and the XML API for parallel multipart uploads.
     Gcs,
-    /// Amazon S3 and what speaks its protocol.
+    /// Amazon S3 and stores with its protocol.
     S3,
-    /// A store that speaks a [`Dialect`](crate::Dialect) of the caller's, under the scheme of its URLs: see [`Provider::other`].
+    /// A store with a [`Dialect`](crate::Dialect) of the caller, under the scheme of its URLs: see [`Provider::other`].
     Other(ReservedScheme),
 }
 
@@ -27,11 +27,11 @@ impl Provider {
     /// The clouds whose dialects come with this crate.
     pub const CLOUDS: [Self; 2] = [Self::Gcs, Self::S3];
 
-    /// Reserves a scheme for a dialect of the caller's, so that URLs of that scheme are read as objects of such a store. A scheme
-    /// stays reserved until the process ends.
+    /// Reserves a scheme for a caller's dialect, so that URLs of that scheme are read as objects of such a store. A
+    /// scheme stays reserved until the process ends.
     ///
     /// # Errors
-    /// [`NotAScheme`] for what is no scheme in lower case, or means something else.
+    /// [`NotAScheme`] if the text isn't a scheme in lower case, or already means something else.
     pub fn other(scheme: &str) -> Result<Self, NotAScheme> {
         let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
             && scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b));
@@ -60,7 +60,7 @@ impl Provider {
             .map(|known| Self::Other(ReservedScheme(known)))
     }
 
-    /// The scheme of its URLs: `gs`, `s3`, or the one that was reserved.
+    /// Returns the scheme of its URLs: `gs`, `s3`, or the reserved one.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Gcs => "gs",
@@ -70,20 +70,20 @@ impl Provider {
     }
 }
 
-/// The scheme of a dialect of the caller's. [`Provider::other`] alone makes one.
+/// The scheme of a caller's dialect. Only [`Provider::other`] makes one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReservedScheme(&'static str);
 
-/// Schemes that mean a cloud or a path, or will.
+/// Schemes that mean a cloud or a path, or will in the future.
 const TAKEN: [&str; 10] = ["gs", "s3", "gcs", "file", "http", "https", "az", "azure", "abfs", "abfss"];
 
-/// Schemes of dialects of the caller's. One costs its few bytes until the process ends.
+/// The reserved schemes of callers' dialects. Each takes a few bytes until the process ends.
 static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// A text that can't be the scheme of a dialect: it isn't one in lower case, or means something else already.
+/// A text that can't be a dialect's scheme: it isn't a scheme in lower case, or already means something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a dialect's scheme is a letter and then letters, digits, +, - and . in lower case, and none that Laneway uses itself"
+    "a dialect's scheme must be a letter followed by letters, digits, +, - and ., all in lower case, and not one of Laneway's own"
 )]
 pub struct NotAScheme;
 
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Provider {
     }
 }
 
-/// The name of an object. The key is what the store holds, never normalised; `Display` doesn't escape it.
+/// The name of an object. The key is exactly the store's, never normalised; `Display` doesn't escape it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ObjectId {
@@ -112,19 +112,20 @@ pub struct ObjectId {
     pub bucket: String,
     /// The key, at most 1024 bytes of UTF-8.
     pub key: String,
-    /// One of the versions that a bucket keeps of the key, by the store's own name for it: a GCS generation in digits, an S3 version
-    /// id. `None` is the live object. What is read by it is that version; what is deleted by it is gone for good.
+    /// One of the versions that a bucket keeps of the key, by the store's id: a GCS generation in digits, or an S3
+    /// version id. `None` is the live object. A read with it returns that version, and a delete with it removes that
+    /// version for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
 }
 
 impl ObjectId {
-    /// The object `key` in `bucket`.
+    /// Returns the object `key` in `bucket`.
     pub fn new(bucket: impl Into<String>, key: impl Into<String>) -> Self {
         Self { bucket: bucket.into(), key: key.into(), version: None }
     }
 
-    /// One version of it.
+    /// Returns one version of the object.
     #[must_use]
     pub fn at_version(mut self, version: impl Into<Box<str>>) -> Self {
         self.version = Some(version.into());
@@ -139,7 +140,7 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// Which state of an object is meant: what changes with every write to its key.
+/// The state of an object, which changes with every write to its key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -159,7 +160,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a store says about an object. What it leaves out is `None` or empty.
+/// An object's metadata as the store tells it. A field that the store leaves out is `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ObjectMeta {
@@ -169,11 +170,11 @@ pub struct ObjectMeta {
     pub size: u64,
     /// Its state.
     pub version: Option<Version>,
-    /// S3: which of the versions that its bucket keeps it is, by the store's own name.
+    /// S3: the id of this version in its bucket.
     pub version_id: Option<String>,
-    /// In a listing of versions: whether it is what its key alone names.
+    /// In a listing of versions: true if this is the live version.
     pub is_latest: Option<bool>,
-    /// In a listing of versions: whether it is no object, but S3's note that its key was deleted.
+    /// In a listing of versions: true if this is S3's marker that the key was deleted, rather than an object.
     pub delete_marker: bool,
     /// Checksums of the whole object, as stored.
     pub checksums: Checksums,
@@ -181,50 +182,52 @@ pub struct ObjectMeta {
     pub content_type: Option<String>,
     /// `Content-Encoding` as stored.
     pub content_encoding: Option<String>,
-    /// `Cache-Control`; also `None` where the answer doesn't tell, as [`metadata`](Self::metadata) shows.
+    /// `Cache-Control`. It is also `None` if the answer doesn't tell it, as [`metadata`](Self::metadata) shows.
     pub cache_control: Option<String>,
     /// `Content-Disposition`.
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated: Option<SystemTime>,
-    /// When it was created, where the store tells that besides: GCS does so to a `head`. To S3 whatever changes is another object.
+    /// The time of creation, if the store tells it separately, as GCS does in a `head`. On S3 every change makes a new
+    /// object.
     pub created: Option<SystemTime>,
-    /// Storage class in the store's own words.
+    /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
-    /// The user's own metadata; names in lower case on S3. `None` where the answer isn't about it: then [`cache_control`](Self::cache_control)
-    /// isn't told either. So it is with GCS's answers to reads and S3's listings; a `head` always tells both.
+    /// The user metadata, with names in lower case on S3. It is `None` if the answer doesn't include it, and then
+    /// [`cache_control`](Self::cache_control) isn't included either. That is so for GCS's answers to reads and for S3's
+    /// listings. A `head` always includes both.
     pub metadata: Option<BTreeMap<String, String>>,
-    /// GCS: counts changes to the metadata of this generation.
+    /// GCS: the number of metadata changes of this generation.
     pub metageneration: Option<u64>,
-    /// The entity tag as the store gives it, without quotes; on S3 the same as [`version`](Self::version).
+    /// The entity tag without quotes. On S3 it equals [`version`](Self::version).
     pub etag: Option<String>,
-    /// Customer-managed key that encrypts the object, in the store's own words.
+    /// The customer-managed key that encrypts the object, by the store's name for it.
     pub kms_key: Option<String>,
-    /// How the object is encrypted, in the store's own words: `AES256`, `aws:kms`, `aws:kms:dsse`; with a customer's own
-    /// key `customer AES256`.
+    /// The encryption, by the store's name for it: `AES256`, `aws:kms` or `aws:kms:dsse`. With a customer's own key it
+    /// is `customer AES256`.
     pub encryption: Option<String>,
-    /// The customer's own key that encrypts the object, by the hash that the store keeps of it.
+    /// The hash of the customer's own key that encrypts the object, as the store keeps it.
     pub customer_key: Option<String>,
-    /// Whether a key of the bucket stands between object and KMS key.
+    /// True if S3 uses a bucket key between the object and the KMS key.
     pub bucket_key: bool,
-    /// How many tags the object has, where the store says.
+    /// The number of tags, if the store tells it.
     pub tags: Option<u32>,
-    /// Until when it can't be removed.
+    /// The retention that protects the object from removal.
     pub retention: Option<Retention>,
-    /// Whether it can't be removed until its hold is lifted.
+    /// True if a legal hold protects the object until it is lifted.
     pub legal_hold: bool,
-    /// Whether it is known to lie in an archive, from which it has to be restored before it can be read.
+    /// True if the object is known to be in an archive and must be restored before it can be read.
     pub archived: bool,
-    /// The archive of an intelligently tiered object, in the store's own words.
+    /// The archive tier of an intelligently tiered object, by the store's name for it.
     pub archive_status: Option<String>,
-    /// How far its restoring is, or until when it stays restored, in the store's own words.
+    /// The progress of its restoration, or the time until which it stays restored, in the store's own words.
     pub restore: Option<String>,
 }
 
 impl ObjectMeta {
-    /// An object about which only name and size are known.
+    /// Returns an object of which only name and size are known.
     pub fn new(id: ObjectId, size: u64) -> Self {
         Self {
             id,

@@ -1,18 +1,18 @@
 //! Amazon's partitions: groups of regions with a domain of their own. From the SDKs' `partitions.json`
 //! (<https://github.com/boto/botocore/blob/develop/botocore/data/partitions.json>).
 
-/// A group of regions.
+/// A group of regions with one domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Partition {
-    /// As ARNs call it.
+    /// The partition's name in ARNs.
     pub(crate) name: &'static str,
     /// The domain of its services.
     pub(crate) suffix: &'static str,
-    /// What its regions' names begin with; the commercial partition is whatever is left.
+    /// The prefixes of its regions' names. The commercial partition has all other regions.
     prefixes: &'static [&'static str],
 }
 
-/// Where every region belongs that no other partition claims, also one that didn't exist when this was written.
+/// The partition of every region that no other partition claims, including future regions.
 const COMMERCIAL: Partition = Partition { name: "aws", suffix: "amazonaws.com", prefixes: &[] };
 
 const OTHERS: [Partition; 7] = [
@@ -26,13 +26,13 @@ const OTHERS: [Partition; 7] = [
 ];
 
 impl Partition {
-    /// The partition of a region.
+    /// Returns the partition of a region.
     pub(crate) fn of(region: &str) -> Self {
         let claims = |partition: &&Self| partition.prefixes.iter().any(|prefix| region.starts_with(prefix));
         OTHERS.iter().find(claims).copied().unwrap_or(COMMERCIAL)
     }
 
-    /// Whether a host, in lower case, is one of Amazon's own.
+    /// Returns true if a host, in lower case, is one of Amazon's own.
     pub(super) fn claims_host(host: &str) -> bool {
         let ends = |suffix: &str| host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));
         ends("api.aws") || ends(COMMERCIAL.suffix) || OTHERS.iter().any(|partition| ends(partition.suffix))

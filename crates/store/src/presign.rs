@@ -1,4 +1,4 @@
-//! URLs that carry their own authorization: whoever holds one may make one request until it ends
+//! URLs that carry their own authorization. Whoever holds one may make one kind of request until it expires
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>,
 //! <https://cloud.google.com/storage/docs/authentication/canonical-requests>).
 
@@ -10,30 +10,30 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::may_be_added;
 
-/// The longest that either service lets a signed URL last.
+/// The longest life of a signed URL on either service.
 pub(crate) const EXPIRES_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// What a signed URL may be asked with.
+/// The request method that a signed URL permits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[non_exhaustive]
 pub enum Method {
     /// Reads the object.
     #[default]
     Get,
-    /// Asks what is known of it.
+    /// Reads the object's metadata.
     Head,
-    /// Writes it.
+    /// Writes the object.
     Put,
     /// Begins an upload in parts (S3, with the query `uploads`) or a resumable one (GCS, with the header `x-goog-resumable: start`).
     Post,
-    /// Removes it.
+    /// Deletes the object.
     Delete,
 }
 
 impl Method {
     const ALL: [Self; 5] = [Self::Get, Self::Head, Self::Put, Self::Post, Self::Delete];
 
-    /// Its name on the wire: `GET`.
+    /// Returns its HTTP name: `GET`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -51,9 +51,9 @@ impl fmt::Display for Method {
     }
 }
 
-/// A text that names no method that URLs are signed for.
+/// A text that isn't a method that URLs can be signed for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("URLs are signed for GET, HEAD, PUT, POST and DELETE")]
+#[error("the method of a signed URL must be GET, HEAD, PUT, POST or DELETE")]
 pub struct NoMethod;
 
 impl FromStr for Method {
@@ -64,35 +64,36 @@ impl FromStr for Method {
     }
 }
 
-/// What a URL is signed for.
+/// The options of a signed URL.
 #[derive(Clone, Default)]
 pub struct SignOptions {
-    /// The one method that it allows.
+    /// The method that the URL permits.
     pub method: Method,
-    /// For how long, in whole seconds (the rest is cut off); 1 s to 7 days.
+    /// The life of the URL in whole seconds, from 1 s to 7 days. A fraction is cut off.
     pub expires: Duration,
-    /// Headers that whoever uses the URL has to send exactly so.
+    /// Headers that the URL's user must send exactly like this.
     pub headers: Vec<(String, String)>,
-    /// What the query holds besides: `versionId`, `generation`, `response-content-disposition`.
+    /// Additional query parameters: `versionId`, `generation`, `response-content-disposition`.
     pub query: Vec<(String, String)>,
 }
 
-/// A URL that may be used by whoever holds it. It is a secret: `Debug` leaves its query out, and there is no `Display`.
+/// A URL that authorizes its holder. It is a secret: `Debug` leaves its query out, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignedUrl {
     /// The URL.
     pub url: String,
-    /// When it ends at the latest; sooner than was asked for where [`Self::ends_early`] says why.
+    /// The time at which the URL expires at the latest. If it is earlier than requested, [`Self::ends_early`] tells
+    /// why.
     pub expires_at: SystemTime,
-    /// Why it may end before the time that was asked for.
+    /// The reason why the URL may expire before the requested time.
     pub ends_early: Option<&'static str>,
-    /// Names and values of the headers that have to come with it, `Host` aside.
+    /// Names and values of the headers that its user must send, without `Host`.
     pub headers: Vec<(String, String)>,
 }
 
 impl SignedUrl {
-    /// A URL that ends at `expires_at` and needs no header of its own.
+    /// Returns a URL that expires at `expires_at` and needs no headers.
     pub fn new(url: impl Into<String>, expires_at: SystemTime) -> Self {
         Self { url: url.into(), expires_at, ends_early: None, headers: Vec::new() }
     }
@@ -122,10 +123,10 @@ impl fmt::Debug for SignOptions {
 }
 
 impl SignOptions {
-    /// For how many seconds.
+    /// Returns the life in seconds.
     ///
     /// # Errors
-    /// For less than one, and more than either service allows.
+    /// Fails for less than a second, or more than either service permits.
     pub(crate) fn expires_s(&self) -> Result<u64, String> {
         match self.expires.as_secs() {
             0 => Err("a signed URL lasts a second at least".to_owned()),
@@ -134,14 +135,14 @@ impl SignOptions {
         }
     }
 
-    /// The headers that are signed, beside those that every request has.
+    /// Returns the headers to sign, beside those of every request.
     ///
     /// # Errors
-    /// The name of one that can't be sent, or isn't the sender's to choose.
+    /// Returns the name of a header that can't be sent, or that the URL's user can't choose.
     pub(crate) fn signed_headers(&self, always: &HeaderMap) -> Result<HeaderMap, String> {
         let mut signed = always.clone();
         for (name, value) in &self.headers {
-            let header = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+            let header = HeaderName::try_from(name).map_err(|_| format!("{name:?} isn't a header name"))?;
             let value = HeaderValue::from_str(value)
                 .map_err(|_| format!("the value of {name} holds characters that no header can carry"))?;
             signed.append(header, value);
@@ -152,10 +153,10 @@ impl SignOptions {
         }
     }
 
-    /// The query before the signature's own names join it.
+    /// Returns the caller's query parameters, before the signature's own parameters are added.
     ///
     /// # Errors
-    /// One of these that stands there already.
+    /// Fails if the caller's query already has one of the signature's parameters.
     pub(crate) fn own_query(&self, signature: &str) -> Result<&[(String, String)], String> {
         const NAMES: [&str; 8] = [
             "Algorithm",
@@ -180,19 +181,19 @@ impl SignOptions {
     }
 }
 
-/// Signed headers as whoever uses the URL has to send them.
+/// Returns signed headers as text, as the URL's user has to send them.
 ///
 /// # Errors
-/// For a value that is no text.
+/// Fails for a value that isn't text.
 pub(crate) fn as_text(headers: &HeaderMap) -> Result<Vec<(String, String)>, String> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| {
-        let value = value.to_str().map_err(|_| format!("the value of {name} is no text"))?;
+        let value = value.to_str().map_err(|_| format!("the value of {name} isn't ASCII text"))?;
         Ok((name.as_str().to_owned(), value.to_owned()))
     };
     headers.iter().map(text).collect()
 }
 
-/// When a URL ends, and why sooner than `expires_s` after `now` if it may.
+/// Returns the time at which a URL expires, and the reason if that may be less than `expires_s` after `now`.
 pub(crate) fn ending(
     now: SystemTime,
     expires_s: u64,

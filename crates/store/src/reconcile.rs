@@ -1,4 +1,4 @@
-//! What a write is compared with before it is reported: the store's answer, or what the store holds.
+//! Compares a write with the store's answer, or with the object that the store holds, before it is reported.
 
 use std::future::Future;
 
@@ -6,10 +6,10 @@ use crate::checksum::Comparison;
 use crate::exchange::{Exchange, HttpDialect};
 use crate::{Checksums, Error, ErrorKind, ObjectMeta};
 
-/// Compares what the store says it stored with what was sent.
+/// Compares the store's description of the new object with the bytes that were sent.
 ///
 /// # Errors
-/// `Integrity` where size or a checksum differs.
+/// Returns `Integrity` if the size or a checksum differs.
 pub(crate) fn compared<D: HttpDialect>(
     exchange: &Exchange<'_, D>,
     meta: ObjectMeta,
@@ -29,9 +29,11 @@ pub(crate) fn compared<D: HttpDialect>(
     }
 }
 
-/// A write whose answer was lost, and whose second attempt was refused because the first had worked: the store holds
-/// what was sent. Anything else stays the error that it was. `head` is rare and large, so callers box it: a small put's future
-/// would be half of it else, and thousands of those are held at once.
+/// Checks a write whose answer was lost, and whose second attempt was refused. If the store holds the bytes that were
+/// sent, the first attempt worked. Otherwise the error stands.
+///
+/// Callers box `head`, which is rare and large. Otherwise it would be half of a small put's future, and thousands of
+/// those exist at once.
 pub(crate) async fn landed(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -44,9 +46,9 @@ pub(crate) async fn landed(
     unread(error, head, size, sums).await
 }
 
-/// A delete whose answer was lost, and whose second attempt found the object gone, or in no state that its condition allows:
-/// where there is nothing any more it has been done. Where there is something, another writer may have come before it as well as
-/// after, so that the error stands.
+/// Checks a delete whose answer was lost, and whose second attempt found no object in the required state. If no object
+/// exists now, the delete worked. If one exists, another writer may have come before or after the delete, so the error
+/// stands.
 pub(crate) async fn removed(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -61,7 +63,7 @@ pub(crate) async fn removed(
     }
 }
 
-/// A delete that was answered as done by what is no answer to one: nothing is there any more, or the error stands.
+/// Checks a delete whose answer has a success status but isn't a valid answer. It succeeded if no object exists now.
 pub(crate) async fn gone(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -72,7 +74,8 @@ pub(crate) async fn gone(
     }
 }
 
-/// A write that was answered as done by what can't be read: the store holds what was sent, or the error stands.
+/// Checks a write whose answer has a success status but can't be read. It succeeded if the store holds the bytes that
+/// were sent.
 pub(crate) async fn unread(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,
@@ -85,7 +88,7 @@ pub(crate) async fn unread(
     }
 }
 
-/// Whether an object is what was sent: only equal checksums say so.
+/// Returns true if an object holds the bytes that were sent. Only equal checksums prove it.
 fn is_ours(meta: &ObjectMeta, size: u64, sums: &Checksums) -> bool {
     meta.size == size && meta.checksums.compare(sums) == Comparison::Equal
 }

@@ -1,4 +1,4 @@
-//! How many requests were sent, in the classes that stores' price lists know.
+//! Counts the sent requests, in the classes of the stores' price lists.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,20 +7,21 @@ use http::Method;
 
 use crate::Operation;
 
-/// Requests sent to a store, every attempt counted that went onto a connection. Where a class has a price, S3 and GCS draw the same lines:
-/// <https://aws.amazon.com/s3/pricing/>, <https://cloud.google.com/storage/pricing#operations-by-class>.
+/// Requests sent to a store. Every attempt that reached a connection counts. For the classes with a price, S3 and GCS
+/// draw the same lines: <https://aws.amazon.com/s3/pricing/>,
+/// <https://cloud.google.com/storage/pricing#operations-by-class>.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Requests {
-    /// What writes, copies or lists: S3's "PUT, COPY, POST, LIST", GCS's class A.
+    /// Writes, copies and listings: S3's "PUT, COPY, POST, LIST", GCS's class A.
     pub writes: u64,
-    /// What reads an object or asks for its metadata: S3's "GET and all other", GCS's class B.
+    /// Reads of objects and of their metadata: S3's "GET and all other", GCS's class B.
     pub reads: u64,
-    /// Deletions, and uploads given up.
+    /// Deletes, and aborted uploads.
     pub deletes: u64,
 }
 
-/// [`Requests`] as they are counted.
+/// The counters behind [`Requests`].
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     writes: Arc<AtomicU64>,
@@ -29,13 +30,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Where a request is counted once it is sent.
+    /// Returns the counter for a request.
     pub(crate) fn class(&self, operation: Operation, method: &Method) -> Arc<AtomicU64> {
         let class = match (operation, method) {
             (Operation::List | Operation::ListParts | Operation::ListUploads, _) => &self.writes,
-            // Many at once are a POST on both, and as free as one.
+            // A bulk delete is a POST on both stores, and as free as a single delete.
             (Operation::Delete | Operation::Abort, _) | (_, &Method::DELETE) => &self.deletes,
-            // Also what a write reads back to be sure of itself.
+            // This includes the reads by which a write checks its result.
             (_, &Method::GET | &Method::HEAD) => &self.reads,
             _ => &self.writes,
         };

@@ -1,4 +1,4 @@
-//! Amazon S3 and what speaks its protocol.
+//! The dialect of Amazon S3 and of compatible stores.
 
 mod address;
 mod buckets;
@@ -66,7 +66,7 @@ pub(crate) struct S3 {
     tally: Tally,
     address: Address,
     credentials: Arc<Aws>,
-    /// What goes with every request.
+    /// Headers of every request.
     headers: HeaderMap,
     added_headers: HeaderMap,
     clock: Arc<Clock>,
@@ -74,11 +74,11 @@ pub(crate) struct S3 {
     encryption: Encryption,
     regions: Regions,
     sessions: Sessions,
-    /// What the endpoint makes of conditions on writes, as far as it is known.
+    /// The endpoint's treatment of conditional writes, as far as it is known.
     conditions: WriteConditions,
-    /// What the endpoint makes of checksums in requests, once it has shown it.
+    /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
-    /// Whether listings may be asked what is restored from archives.
+    /// Remembers whether listings may request the restore status of archived objects.
     restores: restore_status::Asking,
 }
 
@@ -116,7 +116,7 @@ impl S3 {
         }))
     }
 
-    /// Where a bucket's objects are, once that is known.
+    /// Returns the origin of a bucket's objects, if it is known.
     fn origin(&self, bucket: &str) -> Option<Origin> {
         if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
             return None;
@@ -124,10 +124,10 @@ impl S3 {
         Some(self.address.locate(bucket, &self.regions.of(bucket), "/").ok()?.origin)
     }
 
-    /// A customer's key crosses no network in clear text.
+    /// Refuses to send a customer's key over a network in clear text.
     ///
     /// # Errors
-    /// `Invalid` where it would.
+    /// `Invalid` if the key would be sent unencrypted.
     fn bears_secrets(&self, origin: &Origin) -> Result<(), Error> {
         let has_key = self.encryption.customer_key.is_some() || self.encryption.source_customer_key.is_some();
         if has_key && !is_private(origin) {
@@ -137,7 +137,7 @@ impl S3 {
         Ok(())
     }
 
-    /// A request as it goes to a region, signed by a directory bucket's session or by the caller's own credentials.
+    /// Builds a request for a region and signs it, by a directory bucket's session or by the caller's own credentials.
     async fn signed(
         &self,
         bucket: &str,
@@ -160,13 +160,14 @@ impl S3 {
             encryption::apply(&mut parts.headers, outgoing.keyed, &self.encryption);
         }
         if outgoing.body.is_empty() {
-            // Buckets may refuse unsigned payloads by policy; signing nothing costs nothing. What has a body is
-            // protected by a checksum in a signed header instead, over TLS or not: a hash of it would be a second
-            // pass over all bytes, against someone who could read and replay them anyway.
+            // Buckets may refuse unsigned payloads by policy, and the hash of an empty body costs nothing. A body is
+            // protected by a checksum in a signed header instead, even without TLS. A hash of the body would be a
+            // second pass over all bytes. It would only help against an attacker who can read and replay requests
+            // anyway.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(SHA256_OF_NOTHING));
         }
         if is_directory(bucket) {
-            // Such buckets know no MD5.
+            // Directory buckets don't support MD5.
             parts.headers.remove("content-md5");
         }
         if session.is_some() {
@@ -175,9 +176,10 @@ impl S3 {
         let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
         let signer = Signer { credentials, clock, service, region, session };
         let credential = signer.sign(&mut parts).await?;
-        // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
+        // Lanes sets the same authority, in the form of the connection's protocol.
         parts.headers.remove(HOST);
-        // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
+        // Parses the signed text again instead of taking it from the absolute URI, so that exactly the signed bytes are
+        // sent.
         let target = target.parse().map_err(|e| invalid(format!("no request target: {e}")))?;
         let mut request = Request::new(origin, parts.method, target);
         request.headers = parts.headers;
@@ -188,7 +190,7 @@ impl S3 {
         Ok((request, signer))
     }
 
-    /// Whether a failure is about the time of the signature, by which the clock is set then.
+    /// Returns whether a failure is about the signature's time, and corrects the clock in that case.
     fn corrects_clock(&self, failure: &Failure) -> bool {
         let corrects = |date| self.clock.correct(date, SystemTime::now(), failure.is_silent);
         failure::may_be_skewed(failure) && failure.date.is_some_and(corrects)
@@ -222,7 +224,8 @@ impl HttpDialect for S3 {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
-            // Boxed, as is a question about the region: few requests need them, and all would hold the room.
+            // Boxes this rare future, like a lookup of the region. Otherwise every request's future would have room for
+            // it.
             true => Some(Box::pin(self.session(bucket)).await?),
             false => None,
         };
@@ -250,7 +253,8 @@ impl HttpDialect for S3 {
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
-            // Another request of the same burst may have taught it a moment ago: that is no reason to give this one up.
+            // A concurrent request may have learned the region a moment ago. This request then still deserves another
+            // attempt.
             let is_known = match &failure.region {
                 Some(region) => self.regions.found(bucket, region) || is_certain,
                 None => is_certain && self.regions.lost(bucket),
@@ -273,8 +277,8 @@ impl HttpDialect for S3 {
     }
 }
 
-/// Whether a request to a directory bucket is signed by its session: copies and questions about the bucket itself take
-/// the caller's own credentials.
+/// Returns whether a request to a directory bucket is signed by its session. Copies and requests about the bucket
+/// itself use the caller's own credentials.
 fn is_of_session(outgoing: &Outgoing) -> bool {
     let is_about_bucket = outgoing.method == Method::HEAD && !outgoing.target.starts_with('/');
     !is_about_bucket && !outgoing.headers.contains_key("x-amz-copy-source")
@@ -326,7 +330,8 @@ mod tests {
         }
     }
 
-    /// A server that hands out two credentials, `k1` and `k2`. It refuses HEADs of one that has expired, without a word.
+    /// Starts a server that hands out two credentials, `k1` and `k2`. It refuses HEADs signed by an expired one,
+    /// without a reason.
     fn handing_out(expired: Arc<AtomicU32>) -> Scripted {
         let handed_out = AtomicU32::new(0);
         Scripted::serve(move |asked: &Asked| {
@@ -348,14 +353,14 @@ mod tests {
         })
     }
 
-    /// The number of the credential that signed.
+    /// Returns the number of the credential that signed a request.
     fn signer(asked: &Asked) -> Option<u32> {
         let signed = asked.header("authorization")?.split_once("Credential=k")?.1;
         signed.split('/').next()?.parse().ok()
     }
 
     #[tokio::test]
-    async fn all_heads_that_are_refused_without_a_word_are_signed_by_other_credentials() {
+    async fn signs_all_heads_refused_without_a_reason_by_other_credentials() {
         let expired = Arc::new(AtomicU32::new(0));
         let server = handing_out(Arc::clone(&expired));
         let url = format!("{}/credentials", server.url());
@@ -377,10 +382,10 @@ mod tests {
         let asked = server.asked();
         let heads_by = |number| asked.iter().filter(move |asked| signer(asked) == Some(number));
         assert!(heads_by(1).count() >= 2 && heads_by(2).count() >= 4);
-        // It is the credentials that were refused, and not the header that asks for a checksum.
+        // The server refused the credentials, not the header that requests a checksum.
         assert!(heads_by(2).all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
         assert_eq!(asked.iter().filter(|asked| asked.target == "/credentials").count(), 2);
-        // When there are no others, the error is their source's.
+        // If there are no other credentials, the error is that of their source.
         store.credentials.age(Duration::from_secs(60));
         expired.store(2, Ordering::Relaxed);
         for head in heads().await {
@@ -405,7 +410,7 @@ mod tests {
         let outgoing = Outgoing::new(Method::GET, "?list-type=2");
         let asked = async |has_waited: bool| {
             let (mut request, signer) = store.request(Endpoint::BUCKET, &outgoing).await.expect("a request");
-            // What the engine adds.
+            // A header that the engine adds.
             request.headers.insert("user-agent", HeaderValue::from_static("laneway/1"));
             let date = request.headers["x-amz-date"].clone();
             if has_waited {

@@ -1,4 +1,4 @@
-//! The secrets that went with a request, and whether a text of the peer's repeats one of them.
+//! The secrets that a request carried, and the check that a server's message doesn't repeat them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -6,16 +6,16 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-/// What stands in place of a text that repeats a secret.
+/// The replacement for a message that repeats a secret.
 pub(crate) const LEFT_OUT: &str = "(its words repeat a secret and are left out)";
 
-/// So many letters and digits of a secret, from its beginning, are not met by chance.
+/// The number of letters and digits, from a secret's beginning, that don't match by chance.
 const REPEATED: usize = 8;
-/// A shorter secret is looked for as a whole. Fewer letters and digits than these are in any text.
+/// A shorter secret is searched for as a whole. Any text may contain fewer letters and digits than these by chance.
 const REPEATED_MIN: usize = 4;
 
-/// What is secret of the headers that the clouds name. Whatever else a caller adds of such names is their vocabulary, which their
-/// messages are made of.
+/// The secret ones among the headers with the clouds' prefixes. Other such headers that a caller adds hold the clouds'
+/// own terms, which the clouds' messages repeat.
 const OF_CLOUDS: [&str; 6] = [
     "x-amz-copy-source-server-side-encryption-customer-key",
     "x-amz-s3session-token",
@@ -30,14 +30,14 @@ const OF_CLOUDS: [&str; 6] = [
 pub(crate) struct Secrets(Vec<HeaderValue>);
 
 impl Secrets {
-    /// Those in its headers. Signatures are none.
+    /// Returns the secrets in these headers. Signatures don't count.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let found = headers.iter().filter(|(name, value)| is_secret(name, value));
         Self(found.map(|(_, value)| value.clone()).collect())
     }
 
-    /// Whether a text holds one of them, or of these others, whole or in part, however it escapes them. What the others have but
-    /// letters and digits is passed over.
+    /// Returns true if a text holds one of these secrets or of `others`, whole or in part, however it escapes them.
+    /// Only letters and digits are compared.
     pub(crate) fn are_repeated(&self, others: Vec<String>, text: &str) -> bool {
         if self.0.is_empty() && others.is_empty() {
             return false;
@@ -50,12 +50,12 @@ impl Secrets {
         long_enough.any(|beginning| text.iter().any(|text| text.contains(&beginning)))
     }
 
-    /// The peer's words, unless these repeat a secret.
+    /// Returns the server's message, or [`LEFT_OUT`] if it repeats a secret.
     pub(crate) fn cleared(&self, words: String) -> String {
         if self.are_repeated(Vec::new(), &words) { LEFT_OUT.to_owned() } else { words }
     }
 
-    /// The peer's name for what is wrong, unless that repeats a secret.
+    /// Returns the server's error code, unless it repeats a secret.
     pub(crate) fn cleared_code(&self, code: Option<String>) -> Option<String> {
         code.filter(|code| !self.are_repeated(Vec::new(), code))
     }
@@ -67,7 +67,8 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// A short value of a header that a caller adds may be any word: with `x-env: prod` errors that name the bucket `prod-data` would be left out.
+/// A short value of a caller's header may be any word. With `x-env: prod`, errors that name the bucket `prod-data`
+/// would be left out.
 fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
     let name = name.as_str();
     if name.starts_with("x-amz-") || name.starts_with("x-goog-") {
@@ -79,8 +80,8 @@ fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
         && (name == AUTHORIZATION.as_str() || is_long())
 }
 
-/// The letters and digits of what is secret in a header, which a server may repeat without the scheme: of a client's name and
-/// password the encoded pair, and the password.
+/// Returns the letters and digits of a header's secrets, which a server may repeat without the scheme. For basic
+/// authentication they are the encoded pair, and the password.
 fn authorized_by(value: &str) -> Vec<String> {
     let (scheme, secret) = value.split_once(' ').unwrap_or(("", value));
     if scheme.eq_ignore_ascii_case("basic") {
@@ -93,7 +94,7 @@ fn authorized_by(value: &str) -> Vec<String> {
     vec![plain(if is_token { secret } else { value })]
 }
 
-/// The letters and digits of a text, which no escaping changes.
+/// Returns the letters and digits of a text, which stay the same in every escaping.
 fn plain(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).collect()
 }

@@ -1,4 +1,4 @@
-//! What is set from outside: flags and variables.
+//! The settings of a store, from flags and variables.
 
 mod configured;
 
@@ -15,82 +15,81 @@ use crate::{
     AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
 };
 
-/// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
-/// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
-/// is: keys that belong to another endpoint are not shown to AWS. [`Settings::from_env`] adds the other variables.
+/// All settings of a [`Store`](crate::Store) besides its provider. [`Settings::default`] is the public service with the
+/// environment's credentials. If the environment or AWS's shared files name another S3 endpoint, it is that one, so
+/// that AWS never sees the keys of another service. [`Settings::from_env`] adds the other variables.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// Send no credentials and look for none.
+    /// Send no credentials, and look for none.
     pub anonymous: bool,
     /// Base URL of the GCS dialect instead of `https://storage.googleapis.com`.
     pub gcs_endpoint: Option<String>,
-    /// Base URL of the S3 dialect, whatever variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the profile
-    /// (`services`, `endpoint_url`) say; where nobody says anything it is AWS.
+    /// Base URL of the S3 dialect, in place of the variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the
+    /// profile (`services`, `endpoint_url`). If none of them is set, it is AWS.
     pub s3_endpoint: Option<String>,
-    /// AWS profile whose credentials are used and no others. `AWS_PROFILE` needs no mention here: it only names the
-    /// profile that the default chain looks at.
+    /// The only AWS profile whose credentials are used. `AWS_PROFILE` doesn't need to be set here: it only names the
+    /// profile that the default chain reads.
     pub profile: Option<String>,
-    /// AWS keys, instead of looking for some.
+    /// AWS keys. No other keys are looked for.
     pub access_key: Option<AccessKey>,
-    /// Hands out tokens for GCS and keys for S3, instead of looking for some. [`Self::access_key`] goes before it.
+    /// Supplies tokens for GCS and keys for S3, instead of looking for them. [`Self::access_key`] has precedence.
     pub credential_provider: Option<Arc<dyn CredentialProvider>>,
-    /// The key of a service account of Google's, as its file holds it, instead of looking for credentials of GCS.
-    /// [`Self::credential_provider`] goes before it.
+    /// The key of a Google service account, in its file's format, instead of looking for GCS credentials.
+    /// [`Self::credential_provider`] has precedence.
     pub service_account_key: Option<String>,
-    /// AWS region, instead of the variables' or the profile's.
+    /// AWS region, in place of the variables and the profile.
     pub region: Option<String>,
-    /// Project that GCS bills (`x-goog-user-project`, which both of its APIs take).
+    /// Project that GCS bills, by `x-goog-user-project` in both of its APIs.
     pub user_project: Option<String>,
     /// Project whose GCS buckets are listed.
     pub project: Option<String>,
-    /// Whether the requester pays, on S3.
+    /// If true, the requester pays on S3.
     pub request_payer: bool,
-    /// Customer-managed key that new objects are encrypted with.
+    /// Customer-managed key that encrypts new objects.
     pub kms_key: Option<String>,
-    /// How new objects are encrypted, and with which key of the customer's own objects are read.
+    /// The encryption of new objects, and the customer's own key for reading objects.
     pub encryption: Encryption,
-    /// Headers added to each request for an object before it is signed (not to listings, or to what completes or gives up
-    /// an upload). None that [frames](crate::may_be_added) a request.
+    /// Headers added to each request for an object before it is signed, but not to listings, completions and aborts.
+    /// Headers that [frame](crate::may_be_added) a request are refused.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether S3 buckets stand in the path instead of in the host name; `None` leaves it to the profile
-    /// (`s3.addressing_style`) and then to the endpoint.
+    /// If true, S3 buckets are named in the path instead of the host. `None` leaves it to the profile
+    /// (`s3.addressing_style`), then to the endpoint.
     pub s3_path_style: Option<bool>,
-    /// Whether Amazon's endpoints are those that have IPv6 addresses too; `None` leaves it to
+    /// If true, Amazon's endpoints are the ones with IPv6 addresses too. `None` leaves it to
     /// `AWS_USE_DUALSTACK_ENDPOINT` and the profile (`use_dualstack_endpoint`).
     pub s3_dualstack: Option<bool>,
-    /// Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140; `None` leaves it to
+    /// If true, Amazon's endpoints are the ones with cryptography validated by FIPS 140. `None` leaves it to
     /// `AWS_USE_FIPS_ENDPOINT` and the profile (`use_fips_endpoint`).
     pub s3_fips: Option<bool>,
-    /// Whether Amazon's endpoints are those of Transfer Acceleration; `None` leaves it to the profile
+    /// If true, Amazon's endpoints are those of Transfer Acceleration. `None` leaves it to the profile
     /// (`s3.use_accelerate_endpoint`).
     pub s3_accelerate: Option<bool>,
-    /// When S3 requests carry checksums; `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
+    /// The requests that carry checksums on S3. `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
     /// (`request_checksum_calculation`).
     pub request_checksums: Option<RequestChecksums>,
-    /// Where variables are looked up.
+    /// The environment variables.
     pub environment: Environment,
-    /// Asks somebody for the code of the MFA device that is named; without it, profiles with an `mfa_serial` can't be
-    /// used.
+    /// Asks the user for the code of the named MFA device. Without it, profiles with an `mfa_serial` can't be used.
     pub mfa_prompt: Option<MfaPrompt>,
 }
 
 /// Asks for an MFA code. It may block.
 pub type MfaPrompt = Arc<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
 
-/// When requests carry checksums for S3 to check, as the AWS SDKs name it
+/// The requests that carry checksums for S3 to check, as the AWS SDKs name them
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-dataintegrity.html>).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum RequestChecksums {
-    /// With whatever can carry one.
+    /// Every request that can carry one.
     #[default]
     WhenSupported,
-    /// Only with what S3 doesn't accept without.
+    /// Only requests that S3 rejects without one.
     WhenRequired,
 }
 
 impl RequestChecksums {
-    /// Reads `when_supported` or `when_required`, in whichever case.
+    /// Reads `when_supported` or `when_required`, in any case.
     pub(crate) fn read(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "when_supported" => Some(Self::WhenSupported),
@@ -101,13 +100,14 @@ impl RequestChecksums {
 }
 
 impl Settings {
-    /// The settings that the process's variables hold: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
-    /// `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset. What variables say of S3 counts with or without it.
+    /// Returns the settings from the process's variables: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain
+    /// HTTP) and `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset. S3's variables apply with or without this
+    /// method.
     pub fn from_env() -> Self {
         Self::from_environment(Environment::process())
     }
 
-    /// The settings that these variables hold.
+    /// Returns the settings from these variables.
     pub fn from_environment(environment: Environment) -> Self {
         Self {
             gcs_endpoint: environment.get("STORAGE_EMULATOR_HOST"),
@@ -117,24 +117,24 @@ impl Settings {
         }
     }
 
-    /// A PEM file whose certificates the AWS profile in use trusts beside the platform's (`ca_bundle`), where
-    /// `AWS_CA_BUNDLE` names none. For [`Trust`](laneway_lanes::Trust).
+    /// Returns the PEM file of certificates that the AWS profile in use trusts beside the platform's (`ca_bundle`), if
+    /// `AWS_CA_BUNDLE` isn't set. It is for [`Trust`](laneway_lanes::Trust).
     pub fn profile_ca_bundle(&self) -> Option<PathBuf> {
         configured::ca_bundle(self)
     }
 }
 
 impl Settings {
-    /// The headers that the caller adds.
+    /// Returns the caller's headers.
     ///
     /// # Errors
-    /// `Invalid` for one that frames a request.
+    /// `Invalid` if a header frames a request.
     pub(crate) fn added_headers(&self) -> Result<HeaderMap, Error> {
         if let Some((name, _)) = self.headers.iter().find(|(name, _)| !may_be_added(name)) {
             let message = format!("the header {name} can't be added: it belongs to the request's framing");
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
         }
-        // One by one: two values of one name are two lines.
+        // Append one by one, so that two values of one name become two lines.
         let mut added = HeaderMap::new();
         for (name, value) in &self.headers {
             let mut value = value.clone();
@@ -160,8 +160,8 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// What a store adds to each upload, as a SHA-256: a header's value may be a secret, and a weaker sum could be undone.
-/// Who asks is no part of it, so that a fresh token makes no other upload.
+/// Returns a SHA-256 of the settings that a store adds to each upload. A header's value may be a secret, and a weaker
+/// hash could be reversed. The credentials aren't part of it, so a new token doesn't change it.
 pub(crate) fn fingerprint<'a>(
     headers: impl IntoIterator<Item = &'a HeaderMap>,
     kms_key: Option<&str>,

@@ -1,4 +1,4 @@
-//! The verbs of a store, a file for each group of them.
+//! The verbs of a store, with a file for each group of verbs.
 
 mod buckets;
 mod changing;
@@ -19,20 +19,20 @@ use crate::{
     Settings, listings,
 };
 
-/// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
+/// One provider with its endpoint and credentials. Buckets are arguments. Clones share everything.
 ///
-/// Every verb makes as many attempts as help (see the crate's `judge` rules for which errors do), and every error
-/// names the verb, the object, the attempts and the time they took.
+/// Every verb makes as many attempts as help; the crate's `judge` module has the rules. Every error names the verb, the
+/// object, the attempts and the time they took.
 #[derive(Clone, Debug)]
 pub struct Store {
     dialect: Arc<dyn Dialect>,
     lanes: Lanes,
-    /// The customer's key that its reads send.
+    /// The customer's key that reads send.
     read: ReadAs,
     listings: Arc<listings::Tally>,
 }
 
-/// Returns what the stores of a cloud can do; `None` for the dialects of callers, whose stores have to be asked.
+/// Returns the capabilities of a cloud's stores. `None` for callers' dialects, whose stores tell them.
 pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
     match provider {
         Provider::Gcs => Some(&crate::gcs::CAPABILITIES),
@@ -42,10 +42,10 @@ pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
 }
 
 impl Store {
-    /// A store whose requests go over `lanes`. Nothing is sent and no credentials are looked for yet.
+    /// Returns a store whose requests use `lanes`. It sends nothing yet, and looks for no credentials yet.
     ///
     /// # Errors
-    /// `Invalid` for an endpoint that is no URL.
+    /// `Invalid` if the endpoint isn't a URL.
     pub fn new(provider: Provider, settings: &Settings, lanes: Lanes) -> Result<Self, Error> {
         let dialect: Arc<dyn Dialect> = match provider {
             Provider::Gcs => Gcs::new(settings, lanes.clone())?,
@@ -58,76 +58,81 @@ impl Store {
         Ok(Self::of(dialect, lanes))
     }
 
-    /// Returns a store that speaks a dialect of the caller's, beside others whose requests go over `lanes`.
+    /// Returns a store with a dialect of the caller. `lanes` are those of the other stores beside it.
     pub fn of(dialect: Arc<dyn Dialect>, lanes: Lanes) -> Self {
         Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default() }
     }
 
-    /// The same store as the source of copies: its reads take [`Encryption::source_customer_key`](crate::Encryption).
+    /// Returns the same store as the source of copies: its reads send
+    /// [`Encryption::source_customer_key`](crate::Encryption).
     #[must_use]
     pub fn as_source(&self) -> Self {
         Self { read: ReadAs::CopySource, ..self.clone() }
     }
 
-    /// Whose protocol it speaks.
+    /// Returns the kind of store.
     pub fn provider(&self) -> Provider {
         self.dialect.provider()
     }
 
-    /// Returns what stores of its kind can do.
+    /// Returns the capabilities of this kind of store.
     pub fn capabilities(&self) -> &Capabilities {
         self.dialect.capabilities()
     }
 
-    /// The scheme of its URLs: `gs`, `s3`, or that of a dialect of the caller's.
+    /// Returns the scheme of its URLs: `gs`, `s3`, or that of the caller's dialect.
     pub fn scheme(&self) -> &'static str {
         self.provider().scheme()
     }
 
-    /// Where its requests go, as an URL without credentials: the same text for the same store, whatever bucket or region.
+    /// Returns the URL of the requests, without credentials. The same store always has the same URL, whatever the
+    /// bucket or region.
     pub fn endpoint(&self) -> String {
         self.dialect.endpoint()
     }
 
-    /// A digest of what it adds to each upload by itself ([`Settings::kms_key`], [`Settings::headers`], who pays), from
-    /// which none of that can be had back: an upload that was begun under another makes another object.
+    /// Returns a digest of the settings that a store adds to each upload ([`Settings::kms_key`], [`Settings::headers`],
+    /// who pays). The settings can't be recovered from it. An upload that was begun under another digest makes a
+    /// different object.
     pub fn fingerprint(&self) -> String {
         self.dialect.fingerprint()
     }
 
-    /// The lanes of its caller, with their memory and counters.
+    /// Returns the lanes of its caller, with their memory and counters.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// Says how many requests for the bucket's objects are about to come while it is still being found out what they are,
-    /// so that connections for them are opened meanwhile; 0 takes back what has not come.
+    /// Announces how many requests for the bucket's objects will follow, while the caller still finds out what they
+    /// are. Connections for them open meanwhile; 0 cancels the announcement.
     pub fn anticipate(&self, bucket: &str, requests: usize) {
         self.dialect.anticipate(bucket, requests)
     }
 
-    /// Returns what is known so far of the network path to the bucket's objects.
+    /// Returns the measurements so far of the network path to the bucket's objects.
     pub async fn path(&self, bucket: &str) -> Path {
         self.dialect.path(bucket).await
     }
 
-    /// Returns how many more requests for bulk of the bucket's objects would each get a lane that pays, at any time.
+    /// Returns how many more bulk requests for the bucket's objects would each gain from a lane of their own. The
+    /// answer may change at any time.
     pub async fn spare(&self, bucket: &str) -> Spare {
         self.dialect.spare(bucket).await
     }
 
-    /// Returns whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come
-    /// between. Some S3 endpoints don't, as far as is known or seen: there the object is compared before and after.
+    /// Returns whether the store itself enforces the condition of a write (put, complete, copy, delete), so that no
+    /// other writer can interfere. Some S3 endpoints are known, or turned out, not to enforce it. There Laneway
+    /// compares the object before and after the write.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)
     }
 
-    /// Returns what listings of it have taken so far.
+    /// Returns the totals of its listings so far.
     pub fn listings(&self) -> Listings {
         self.listings.snapshot()
     }
 
-    /// Returns the requests sent to it so far, in the classes of its price list.
+    /// Returns the requests sent so far, in the classes of its price list.
     pub fn requests(&self) -> Requests {
         self.dialect.requests()
     }

@@ -1,40 +1,41 @@
-//! Times as both dialects and their token servers write them.
+//! Times in the formats of both dialects and their token servers.
 
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 
-/// The longest that something which says how long it lasts is believed to. Sums with it don't overflow.
+/// The longest life that a server's answer can claim. It keeps sums with it from overflowing.
 const LASTS_MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Reads `2026-11-21T09:04:05.123Z` or the same with an offset. A time without one is UTC's, as is one with `UTC` in place of
-/// `Z`, which older command lines wrote. `None` for what is no time, or none between 1970 and the year 9999.
+/// Reads `2026-11-21T09:04:05.123Z`, or the same with an offset. A time without an offset is UTC, and so is one with
+/// `UTC` in place of `Z`, as older command lines wrote it. Returns `None` for any other text, and for a time before
+/// 1970 or after the year 9999.
 pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     let text = text.strip_suffix("UTC").unwrap_or(text);
     let time = match text.parse::<jiff::Timestamp>() {
         Ok(time) => time,
         Err(_) => {
             let civil: jiff::civil::DateTime = text.parse().ok()?;
-            // A date alone is a civil time too, and isn't meant.
+            // The parser also accepts a date alone, which isn't a time here.
             text.contains([':']).then(|| TimeZone::UTC.to_timestamp(civil).ok())??
         }
     };
     (time >= jiff::Timestamp::UNIX_EPOCH).then(|| SystemTime::from(time))
 }
 
-/// Writes `2026-11-21T09:04:05Z`; what lies before 1970 becomes 1970, and what lies behind the year 9999 its end.
+/// Writes `2026-11-21T09:04:05Z`. A time before 1970 becomes 1970, and one after the year 9999 becomes its end.
 pub(crate) fn to_rfc3339(time: SystemTime) -> String {
     let time = time.max(SystemTime::UNIX_EPOCH);
     let time = jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::MAX);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Writes `20261121T090405Z`, as signatures do, and the date alone. `None` for a time that no calendar holds.
+/// Writes `20261121T090405Z`, as signatures do, and the date alone. Returns `None` for a time outside the calendar.
 pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     let time = jiff::Timestamp::try_from(time.max(SystemTime::UNIX_EPOCH)).ok()?;
     let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -42,7 +43,7 @@ pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     Some((time, date))
 }
 
-/// Returns when something ends that lasts so many seconds from now on, a year at most.
+/// Returns the end of a life of so many seconds from now, a year at most.
 pub(crate) fn end_in(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(seconds).min(LASTS_MAX)
 }
@@ -84,7 +85,7 @@ mod tests {
         }
     }
 
-    /// A server may write anything.
+    /// A server may send any value.
     #[test]
     fn times_and_lengths_beyond_every_calendar_are_bounded() {
         for none in ["99999-01-01T00:00:00Z", "+999999999-01-01T00:00:00Z", "-9999-01-01T00:00:00Z"] {

@@ -1,4 +1,4 @@
-//! The uploads in parts of a bucket that were begun, and neither completed nor given up.
+//! The unfinished multipart uploads of a bucket: begun, but neither completed nor aborted.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html>,
 //! <https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads>
 
@@ -11,13 +11,13 @@ use crate::exchange::Exchange;
 use crate::multipart::SpeaksMultipart;
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, PartChecksums, xml};
 
-/// More pages of a thousand than anybody cleans up at a time: a store that never ends them doesn't hold a caller for ever.
+/// The most pages, of a thousand uploads each. It stops the listing of a store whose pages never end.
 const PAGES_MAX: u32 = 1000;
 
-/// All of them whose keys begin with a prefix, by key.
+/// Returns all unfinished uploads of keys with a prefix, by key.
 ///
 /// # Errors
-/// What the store says; a listing that doesn't go on.
+/// Returns the store's error, or an error for pages that repeat or never end.
 pub(crate) async fn list<D: SpeaksMultipart>(
     dialect: &D,
     bucket: &str,
@@ -52,25 +52,25 @@ pub(crate) async fn list<D: SpeaksMultipart>(
 fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> Query {
     Query::new()
         .and("uploads", "")
-        // XML can't hold every key; percent-encoded ones it can.
+        // XML can't represent every key, so keys are requested percent-encoded.
         .and("encoding-type", "url")
         .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("key-marker", key.as_deref())
         .and_some("upload-id-marker", id.as_deref())
 }
 
-/// A key as it was listed.
+/// Decodes a listed key.
 ///
 /// # Errors
-/// For what decodes to no text.
+/// Fails if the decoded bytes aren't UTF-8.
 fn key(listed: String, is_encoded: bool) -> Result<String, String> {
     match is_encoded {
-        true => decode_listed(&listed).ok_or_else(|| format!("the key {listed:?} is no text")),
+        true => decode_listed(&listed).ok_or_else(|| format!("the key {listed:?} isn't UTF-8 text")),
         false => Ok(listed),
     }
 }
 
-/// What a listing tells of an upload's checksums; `None` where it tells nothing.
+/// Returns the checksums that a listing tells of an upload, or `None` if it tells nothing.
 fn granted(algorithm: Option<&str>, kind: Option<&str>) -> Option<PartChecksums> {
     let is = |found: Option<&str>, value: &str| found.is_some_and(|found| found.eq_ignore_ascii_case(value));
     match (algorithm, is(kind, "FULL_OBJECT")) {
@@ -94,7 +94,7 @@ fn read(body: &[u8]) -> Result<Page, String> {
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let next = some(answer.next_key_marker).filter(|_| answer.is_truncated);
     if answer.is_truncated && next.is_none() {
-        return Err("a page of uploads says that more follow, and not from where on".to_owned());
+        return Err("a page of uploads says that more follow, but not where they begin".to_owned());
     }
     Ok(Page {
         uploads: answer.uploads,
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_tells_keys_names_and_checksums_of_uploads_and_where_the_next_begins() {
+    fn reads_a_page_of_uploads_and_the_start_of_the_next_page() {
         let page = read(
             br#"<?xml version="1.0"?><ListMultipartUploadsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
             <Bucket>b</Bucket><EncodingType>url</EncodingType><NextKeyMarker>a%20b</NextKeyMarker>

@@ -1,24 +1,24 @@
-//! What a reader has already, so that only something newer is sent.
+//! The state that a reader already has, so that the store sends the object only if it is newer.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{ObjectMeta, Version};
 
-/// The state of an object that a reader has: the answer is [`ErrorKind::NotModified`](crate::ErrorKind::NotModified) as
-/// long as that is still the object's state.
+/// The state of an object that a reader has. While the object is still in that state, the answer is
+/// [`ErrorKind::NotModified`](crate::ErrorKind::NotModified).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unless {
-    /// The object is in this state, as `If-None-Match` says it. GCS takes a generation and the entity tag of
-    /// [`ObjectMeta::etag`], S3 an entity tag.
+    /// The object is in this state, as in `If-None-Match`. GCS accepts a generation, or the entity tag of
+    /// [`ObjectMeta::etag`]. S3 accepts an entity tag.
     Version(Version),
-    /// The object hasn't changed after this time, as `If-Modified-Since` says it: in whole seconds. GCS's JSON API knows no such header
-    /// (<https://cloud.google.com/storage/docs/request-preconditions>), so there a description of the object is asked for
-    /// first, which costs a request; bytes that come then are of that state or of a newer one.
+    /// The object hasn't changed after this time, in whole seconds, as in `If-Modified-Since`. GCS's JSON API has no
+    /// such header (<https://cloud.google.com/storage/docs/request-preconditions>). There Laneway first requests the
+    /// object's metadata, which costs a request. Bytes that follow are of that state or of a newer one.
     ModifiedSince(SystemTime),
 }
 
 impl Unless {
-    /// Returns whether an object that is described so is the one that the reader has.
+    /// Returns true if this metadata describes the state that the reader has.
     pub fn is_met(&self, meta: &ObjectMeta) -> bool {
         match self {
             Self::Version(Version::ETag(etag)) => {
@@ -36,16 +36,16 @@ impl Unless {
     }
 }
 
-/// Said of an object that the reader has, by whoever compares it here.
+/// The message if Laneway itself finds that the object is still in the reader's state.
 pub(crate) const NOT_MODIFIED: &str = "the object is what the reader has";
 
-/// Whether two entity tags are the same or one is the weak form of the other (RFC 9110, 13.1.2).
+/// Returns true if two entity tags are equal, or one is the weak form of the other (RFC 9110, 13.1.2).
 fn is_alike(one: &str, other: &str) -> bool {
     let strong = |etag| str::strip_prefix(etag, "W/").unwrap_or(etag);
     strong(one) == strong(other)
 }
 
-/// A time as headers say it, who know the years from 1970 to 9999.
+/// Returns a time as headers write it, limited to the years from 1970 to 9999.
 pub(crate) fn http_date(time: SystemTime) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds(time).min(LAST_SECOND)))
 }
@@ -53,7 +53,7 @@ pub(crate) fn http_date(time: SystemTime) -> String {
 /// The end of the year 9999, in seconds since 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Whole seconds since 1970: dates in headers have no others. A time before is 0.
+/// Returns the whole seconds since 1970, the resolution of dates in headers. A time before 1970 is 0.
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs)
 }

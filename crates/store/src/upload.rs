@@ -1,4 +1,4 @@
-//! What an upload is given, and what it hands back.
+//! The arguments and the results of an upload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ObjectId, ObjectMeta, Retention, Version};
 
-/// What a new object is to be besides its bytes. Empty fields are left to the store.
+/// The metadata of a new object. An empty field leaves the choice to the store.
 ///
 /// ```
 /// use laneway_store::PutOptions;
@@ -20,7 +20,7 @@ use crate::{ObjectId, ObjectMeta, Retention, Version};
 pub struct PutOptions {
     /// `Content-Type`.
     pub content_type: Option<String>,
-    /// `Content-Encoding`: says what the bytes are, encodes nothing.
+    /// `Content-Encoding`. It describes the bytes; Laneway doesn't encode them.
     pub content_encoding: Option<String>,
     /// `Cache-Control`.
     pub cache_control: Option<String>,
@@ -28,21 +28,22 @@ pub struct PutOptions {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
-    /// Storage class in the store's own words.
+    /// Storage class, by the store's name for it.
     pub storage_class: Option<String>,
     /// The user's own metadata.
     pub metadata: BTreeMap<String, String>,
-    /// What must be true of the destination.
+    /// The condition on the destination.
     pub condition: Condition,
     /// Customer-managed key to encrypt with, instead of [`Settings::kms_key`](crate::Settings::kms_key).
     pub kms_key: Option<String>,
-    /// A predefined access control list in the store's own words: `private`, `bucket-owner-full-control`, `public-read`.
+    /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`,
+    /// `public-read`.
     pub acl: Option<String>,
-    /// Tags, on S3; a copy that is given none has its source's.
+    /// Tags, on S3. A copy without tags keeps those of its source.
     pub tags: BTreeMap<String, String>,
-    /// Until when the object can't be removed.
+    /// The retention that protects the object from removal.
     pub retention: Option<Retention>,
-    /// Whether the object can't be removed until this is lifted.
+    /// If true, a legal hold protects the object until it is lifted.
     pub legal_hold: bool,
 }
 
@@ -164,7 +165,7 @@ impl PutOptions {
 }
 
 impl PutOptions {
-    /// Whether it says anything that belongs to an object's description.
+    /// Returns true if a field of the object's metadata is set.
     pub(crate) fn describes(&self) -> bool {
         self.content_type.is_some()
             || self.content_encoding.is_some()
@@ -174,13 +175,13 @@ impl PutOptions {
             || !self.metadata.is_empty()
     }
 
-    /// Whether it says how long the object is to be kept.
+    /// Returns true if a retention or a hold is set.
     pub(crate) fn is_protected(&self) -> bool {
         self.retention.is_some() || self.legal_hold
     }
 
-    /// Returns these options, with empty fields of the description taken from an object: a store that is given a part of a copy's
-    /// description drops the rest.
+    /// Returns these options, with empty metadata fields taken from an object. A store that gets some fields for a copy
+    /// drops the source's other fields.
     #[must_use]
     pub fn described_like(&self, source: &ObjectMeta) -> Self {
         let mut merged = self.clone();
@@ -201,14 +202,14 @@ impl PutOptions {
     }
 }
 
-/// What must be true of an object for a write to it to happen.
+/// The condition of a write.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     None,
-    /// There is no such object.
+    /// The object doesn't exist.
     Absent,
     /// The object is in this state.
     Matches(Version),
@@ -219,68 +220,68 @@ pub enum Condition {
 pub struct Deletion {
     /// Its key.
     pub key: String,
-    /// The only state in which it is deleted; `None` is any.
+    /// The only state in which it is deleted; `None` means any state.
     pub version: Option<Version>,
-    /// The version that is deleted for good, as [`ObjectId::version`] names it; `None` is the live object.
+    /// The version to delete for good, as [`ObjectId::version`] names it; `None` means the live object.
     pub id: Option<Box<str>>,
 }
 
 impl Deletion {
-    /// The object in whichever state.
+    /// Deletes the object in any state.
     pub fn any(key: impl Into<String>) -> Self {
         Self { key: key.into(), version: None, id: None }
     }
 }
 
 impl Deletion {
-    /// What the object is in its bucket.
+    /// Returns the object's id in a bucket.
     pub(crate) fn object_id(&self, bucket: &str) -> ObjectId {
         ObjectId { version: self.id.clone(), ..ObjectId::new(bucket, &self.key) }
     }
 }
 
 impl Condition {
-    /// Whether nothing is asked.
+    /// Returns true if there is no condition.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 }
 
-/// A multipart upload under way. It may be kept (it holds no secret) and gone on with by another process.
+/// A multipart upload under way. It holds no secret, so it may be saved, and another process may continue it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Multipart {
-    /// The object that will exist.
+    /// The future object.
     pub id: ObjectId,
-    /// The store's name for the upload.
+    /// The store's id of the upload.
     pub upload_id: String,
-    /// What the store keeps of the parts' checksums.
+    /// The checksums that the store keeps of the parts.
     pub checksums: PartChecksums,
 }
 
-/// What a store makes of the CRC32Cs that come with parts.
+/// A store's use of the CRC32Cs that come with parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartChecksums {
-    /// It keeps one CRC32C of the whole object.
+    /// The store keeps one CRC32C of the whole object.
     FullObject,
-    /// It keeps the CRC32C of the parts' CRC32Cs.
+    /// The store keeps the CRC32C of the parts' CRC32Cs.
     Composite,
-    /// It knows no CRC32C of parts.
+    /// The store keeps no CRC32C of parts.
     None,
 }
 
 /// A part that the store has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// From 1 to 10000.
+    /// The part number, from 1 to 10000.
     pub number: u32,
     /// The store's entity tag for it, as the store wrote it.
     pub etag: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// CRC32C of its bytes; `None` for a copied part where the store didn't say it.
+    /// CRC32C of its bytes; `None` for a copied part if the store didn't tell it.
     pub crc32c: Option<u32>,
-    /// MD5 of its bytes, where the store says no other checksum and its entity tag was compared with it.
+    /// MD5 of its bytes, if the store tells no other checksum and its entity tag was compared with the MD5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<[u8; 16]>,
 }
@@ -288,18 +289,19 @@ pub struct Part {
 /// A part as the store lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredPart {
-    /// From 1 to 10000.
+    /// The part number, from 1 to 10000.
     pub number: u32,
     /// The store's entity tag for it, as the store wrote it.
     pub etag: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// CRC32C of its bytes, where the store tells it.
+    /// CRC32C of its bytes, if the store tells it.
     pub crc32c: Option<u32>,
 }
 
 impl StoredPart {
-    /// Whether it is the part that an earlier answer was about. Quotes around entity tags come and go.
+    /// Returns true if it is the part of an earlier answer. Servers don't always quote entity tags, so quotes are
+    /// ignored.
     pub fn is_same(&self, part: &Part) -> bool {
         self.number == part.number
             && self.size == part.size
@@ -308,14 +310,14 @@ impl StoredPart {
     }
 }
 
-/// A GCS resumable session. Who knows its URL may write to it, so `Debug` leaves it out.
+/// A GCS resumable session. Anyone with its URL may write to it, so `Debug` leaves the URL out.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumable {
-    /// The object that will exist.
+    /// The future object.
     pub id: ObjectId,
     /// The session's URL: a secret.
     pub url: String,
-    /// The size of the whole, if it was known when the session began.
+    /// The size of the whole object in bytes, if it was known when the session began.
     pub len: Option<u64>,
 }
 
@@ -325,17 +327,17 @@ impl fmt::Debug for Resumable {
     }
 }
 
-/// Where a resumable session stands.
+/// The state of a resumable session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Appended {
-    /// The store has the bytes below this offset; go on there.
+    /// The store has the bytes below this offset. Continue there.
     Continue {
-        /// First byte that the store doesn't have.
+        /// The first byte that the store doesn't have.
         next_offset: u64,
     },
     /// The object exists.
     Finished(Box<ObjectMeta>),
-    /// The session is over, and doesn't say (any more) what came of it: the object does.
+    /// The session is over and doesn't tell its result any more. Look at the object instead.
     Ended,
 }
 

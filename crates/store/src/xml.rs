@@ -5,7 +5,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, Event};
 use serde::Deserialize;
 
-/// Characters of an unexpected root's name that an error repeats.
+/// The most characters of an unexpected root element's name that an error repeats.
 const ROOT_SHOWN_MAX: usize = 40;
 
 /// An `<Error>` document.
@@ -15,17 +15,17 @@ pub(crate) struct ErrorDocument {
     pub(crate) code: String,
     #[serde(default)]
     pub(crate) message: String,
-    /// GCS: what exactly.
+    /// GCS: the details of the error.
     pub(crate) details: Option<String>,
-    /// S3: where the bucket is.
+    /// S3: the bucket's region.
     pub(crate) region: Option<String>,
-    /// S3: in which class an archived object is.
+    /// S3: the storage class of an archived object.
     pub(crate) storage_class: Option<String>,
-    /// S3: in which archive an intelligently tiered object is.
+    /// S3: the archive tier of an intelligently tiered object.
     pub(crate) access_tier: Option<String>,
 }
 
-/// The body as an `<Error>` document, if that is what it is.
+/// Returns the `<Error>` document in the body, if it is one.
 pub(crate) fn error(body: &[u8]) -> Option<ErrorDocument> {
     let text = std::str::from_utf8(body).ok()?.trim_start();
     if root(text)? != "Error" {
@@ -34,11 +34,12 @@ pub(crate) fn error(body: &[u8]) -> Option<ErrorDocument> {
     quick_xml::de::from_str(text).ok()
 }
 
-/// Reads an answer whose root element has one of these names. Of another document nothing is read: most of what answers hold may
-/// be absent, so that an error or a web page that comes with a 200 would pass for an empty listing, or for all keys deleted.
+/// Reads an answer whose root element has one of these names, and rejects any other document. Most elements of an
+/// answer are optional. So an error or a web page with a status of 200 would otherwise be read as an empty listing, or
+/// as all keys deleted.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason why the document can't be read.
 pub(crate) fn answer<T: for<'de> Deserialize<'de>>(body: &[u8], roots: &[&str]) -> Result<T, String> {
     let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
     match root(text) {
@@ -50,20 +51,20 @@ pub(crate) fn answer<T: for<'de> Deserialize<'de>>(body: &[u8], roots: &[&str]) 
     }
 }
 
-/// Reads what stands in an element, whatever that is called.
+/// Reads the content of an element, whatever its name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason why it can't be read.
 pub(crate) fn read<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, String> {
     let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
     quick_xml::de::from_str(text.trim_start()).map_err(|e| e.to_string())
 }
 
-/// Hands over each element inside of this one that holds text alone: how deep it stands, from 1 on, its name and its text. It costs half
-/// of what [`read`] does, which counts where there are a million of them.
+/// Calls `leaf` for each element inside this one that holds only text, with its depth from 1 on, its name and its text.
+/// It costs half of [`read`], which matters for a million elements.
 ///
 /// # Errors
-/// What is wrong with it, or what `leaf` says.
+/// Returns the reason why it can't be read, or the error of `leaf`.
 pub(crate) fn leaves(
     element: &[u8],
     mut leaf: impl FnMut(usize, &str, String) -> Result<(), String>,
@@ -111,7 +112,7 @@ fn push(content: &mut String, reference: &BytesRef<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of the root element.
+/// Returns the name of the root element.
 fn root(text: &str) -> Option<&str> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     while rest.starts_with("<?") || rest.starts_with("<!") {

@@ -1,17 +1,16 @@
 //! One suite of behaviours for every dialect, transport and server.
 //!
-//! A behaviour is an async function that gets a [`World`](world::World): a store, a bucket and what the server can. It
-//! stands once in the table below and runs as a test of its own in each place: the embedded server in both dialects
-//! over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with HTTP/2, the same with the habits of each service that it knows,
-//! and, when asked for, a server that somebody else wrote:
+//! A behaviour is an async function that gets a [`World`](world::World): a store, a bucket and the server's
+//! capabilities. It appears once in the table below, and runs as a separate test in each place. The places are the
+//! embedded server in both dialects over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with HTTP/2, the same with the
+//! habits of each known service, and optionally an external server:
 //!
 //! ```text
 //! LANEWAY_CONFORMANCE_S3=https://127.0.0.1:9000 LANEWAY_CONFORMANCE_S3_SERVER=minio LANEWAY_CONFORMANCE_BUCKET=b \
 //!     SSL_CERT_FILE=ca.pem AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... cargo test --test conformance -- --ignored external_s3
 //! ```
 //!
-//! What a known server lacks is said in one place, [`capabilities`]; a behaviour names what it needs in the table and
-//! nowhere else.
+//! Only [`capabilities`] tells what a known server lacks. Only the table tells what a behaviour needs.
 
 #[path = "conformance/capabilities.rs"]
 mod capabilities;
@@ -46,7 +45,7 @@ macro_rules! places {
     ($($place:ident $(#[$ignore:meta])? = $value:expr;)*) => { with_behaviours!(place_tests { $($place [$(#[$ignore])?] $value;)* }); };
 }
 
-/// The table: a behaviour, and after the colon what it needs of a server.
+/// The table: a behaviour, and after the colon the capability that it needs.
 macro_rules! with_behaviours {
     ($then:ident $places:tt) => {
         $then! { $places [

@@ -1,4 +1,4 @@
-//! Keys of the caller's own provider, against the embedded server, which checks signatures.
+//! Keys from the caller's own provider, against the embedded server, which checks signatures.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ impl CredentialProvider for Broker {
     }
 }
 
-/// Puts twenty objects at once with what the broker hands out, and gives back how the last went and how often it was asked.
+/// Puts twenty objects at once with the broker's keys. Returns the result of the last put and the number of requests to
+/// the broker.
 fn put(secret: Result<&str, &str>) -> (Result<(), laneway_store::Error>, u32) {
     let endpoint = Endpoint::start(Wire::TlsH2);
     let secret = secret.map(str::to_owned).map_err(str::to_owned);

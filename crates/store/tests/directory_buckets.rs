@@ -1,4 +1,4 @@
-//! Directory buckets: sessions, copies by the caller's own credentials, listings without order.
+//! Directory buckets: sessions, copies with the caller's own credentials, listings without order.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn store(endpoint: &Endpoint, settings: &Settings) -> Store {
     Store::new(Provider::S3, settings, lanes.expect("lanes")).expect("a store")
 }
 
-/// A server with a directory bucket.
+/// Returns a server with a directory bucket.
 fn endpoint(wire: Wire) -> Endpoint {
     let endpoint = Endpoint::start(wire);
     endpoint.server().create_bucket(BUCKET).expect("a directory bucket");
@@ -60,7 +60,7 @@ async fn put(store: &Store, key: &str) -> Result<ObjectMeta, Error> {
 }
 
 #[test]
-fn every_verb_goes_by_one_session_and_copies_by_the_callers_own_credentials() {
+fn verbs_share_one_session_and_copies_use_the_callers_credentials() {
     for wire in Wire::ALL {
         let endpoint = endpoint(wire);
         let store = store(&endpoint, &settings(&endpoint));

@@ -1,4 +1,4 @@
-//! What the store does when servers and networks misbehave, against the embedded server's faults.
+//! Tests of the store with failing servers and networks, by the embedded server's faults.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ fn store(endpoint: &Endpoint, provider: Provider, settings: &Settings) -> Store 
     Store::new(provider, settings, lanes.expect("lanes")).expect("a store")
 }
 
-/// Runs a scenario in both dialects, each against a server of its own.
+/// Runs a scenario in both dialects, each against its own server.
 fn in_both_dialects<F: Future<Output = ()>>(rules: &[&str], scenario: impl Fn(Store, ObjectId) -> F) {
     for provider in BOTH {
         let endpoint = Endpoint::start_with(Wire::Plain, faulty(rules));
@@ -96,7 +96,7 @@ fn a_throttle_is_waited_for() {
     });
 }
 
-/// Those that wait for the only connection when the bucket throttles are made again, and were never sent.
+/// Requests that wait for the only connection when the bucket throttles are built again. They had never been sent.
 #[test]
 fn only_what_was_sent_is_counted() {
     for provider in BOTH {
@@ -190,7 +190,7 @@ fn a_conditional_delete_whose_answer_was_lost_has_happened() {
 }
 
 #[test]
-fn a_conditional_delete_after_which_there_is_something_is_not_taken_for_done() {
+fn a_conditional_delete_that_leaves_an_object_is_no_success() {
     in_both_dialects(&["delete:1 status 500"], async |store, id| {
         let old = put(&store, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
         put(&store, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
@@ -214,7 +214,7 @@ fn a_completed_upload_whose_answer_was_lost_is_read_back() {
 }
 
 #[test]
-fn a_completion_that_is_answered_and_leaves_no_object_is_a_failure_of_the_store() {
+fn a_completion_that_succeeds_but_leaves_no_object_is_a_store_failure() {
     in_both_dialects(&["complete error-in-200"], async |store, id| {
         let upload = store.begin(&id, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"));
         let whole = sums(b"bytes");
@@ -244,14 +244,15 @@ fn a_chunk_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
     assert_eq!(in_two_chunks(&["part:1-2 lose-answer"]), (2, 2));
 }
 
-/// After each failure the session is asked what it has, also where the question fails.
+/// After each failure the store requests the session's state, even if that request fails as well.
 #[test]
 fn a_chunk_that_a_server_fails_to_take_is_sent_again() {
     let rules = ["part:1 status 408", "status-query:1 status 503", "part:2 status 500", "part:4 status 408"];
     assert_eq!(in_two_chunks(&rules), (5, 4));
 }
 
-/// Sends an object through a session in two chunks, and returns how many requests brought bytes and how many asked.
+/// Sends an object through a session in two chunks. Returns the number of requests with bytes, and of requests for the
+/// state.
 fn in_two_chunks(rules: &[&str]) -> (u64, u64) {
     let endpoint = Endpoint::start_with(Wire::Plain, faulty(rules));
     let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));

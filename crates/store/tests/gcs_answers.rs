@@ -1,4 +1,4 @@
-//! What the GCS dialect makes of answers that are allowed, and seldom seen.
+//! Tests of the GCS dialect with answers that are valid but rare.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -56,9 +56,9 @@ async fn what_goes_on_without_end_is_ended() {
     assert_eq!(server.asked().len(), 2 + 4);
 }
 
-/// GCS answers 412 to a conditional delete of what is gone.
+/// GCS returns 412 to a conditional delete of an object that no longer exists.
 #[tokio::test]
-async fn a_conditional_delete_that_is_told_412_by_its_second_attempt_is_looked_into() {
+async fn checks_a_conditional_delete_whose_second_attempt_gets_412() {
     for (is_there, is_done) in [(false, true), (true, false)] {
         let asked_before = AtomicBool::new(false);
         let server = Scripted::serve(move |asked: &Asked| match asked.method.as_str() {
@@ -90,7 +90,7 @@ async fn an_upload_that_may_not_be_looked_at_is_completed() {
 }
 
 #[tokio::test]
-async fn an_answer_in_chunks_without_any_size_is_measured_by_the_objects_description() {
+async fn a_chunked_answer_without_a_size_takes_it_from_the_metadata() {
     let server = Scripted::serve(|asked: &Asked| {
         match asked.target.contains("alt=media") {
         true => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nx-goog-generation: 7\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n".to_vec(),
@@ -120,7 +120,7 @@ async fn where_multipart_uploads_are_forbidden_that_is_asked_once_a_bucket() {
     assert_eq!(server.asked().len(), 2);
 }
 
-/// The last chunk's answer is cut off, and so may be the session's own; the object says what came of it.
+/// The last chunk's answer is cut off, and perhaps the session's own state too. The object shows the result.
 #[tokio::test]
 async fn the_unreadable_end_of_a_session_is_asked_for_again() {
     const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
@@ -143,7 +143,7 @@ async fn the_unreadable_end_of_a_session_is_asked_for_again() {
     }
 }
 
-/// Whoever sends them decides how often.
+/// The caller decides how often the bytes are sent.
 #[tokio::test]
 async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     let server = Scripted::serve(|asked: &Asked| match asked.header("content-range") {
@@ -157,7 +157,7 @@ async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     assert_eq!(server.asked().len(), 2, "and asked what it has");
 }
 
-/// A write that was answered 200 by half a document has been done, as the object shows.
+/// A write whose answer is a 200 with half a document is done, as the object shows.
 #[tokio::test]
 async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
     const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
@@ -200,7 +200,7 @@ async fn another_storage_class_keeps_the_key_and_the_custom_time() {
     assert!(rewrite.target.contains("ifGenerationMatch=7"), "{rewrite:?}");
 }
 
-/// What a proxy answers once, or what was damaged on its way, says nothing of the server.
+/// A single answer from a proxy, or a damaged one, tells nothing about the server.
 #[tokio::test]
 async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
     const BEGUN: &str =
@@ -226,7 +226,7 @@ async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again()
         let asked = readable_after + usize::from(is_begun);
         assert_eq!(server.asked().len(), asked, "{unreadable:?}");
         assert!(begun.is_ok_and(|upload| upload.upload_id == "u") || !is_begun);
-        // What is known by now is not asked for.
+        // The store doesn't ask again for what it has learned.
         let again = store.begin(&id(), &PutOptions::default()).await;
         assert_eq!((again.is_ok(), server.asked().len()), (is_begun, asked + usize::from(is_begun)));
         assert!(again.is_ok() || again.is_err_and(|error| error.is_unsupported()));

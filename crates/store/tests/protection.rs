@@ -92,7 +92,7 @@ fn an_object_of_a_customers_key_is_read_with_that_key_only() {
     }
 }
 
-/// An object that has another key than a store's is not read: GCS calls the key wrong, S3 denies access.
+/// An object with a different key than the store's can't be read. GCS says that the key is wrong, and S3 denies access.
 async fn is_closed_to(store: &Store, key: &str) -> bool {
     let error = store.get(Get::new(&id(key))).await.expect_err("it has another key");
     match store.provider() {
@@ -185,7 +185,7 @@ fn managed_encryption_is_asked_for_and_shown_and_its_tag_is_no_md5() {
 }
 
 #[test]
-fn keys_that_contradict_each_other_make_no_store_and_no_key_crosses_a_network_in_clear_text() {
+fn refuses_contradicting_keys_and_sends_no_key_over_plain_http() {
     let endpoint = Endpoint::start(Wire::Plain);
     for provider in BOTH {
         let both = Settings { kms_key: Some("k".into()), ..settings(&endpoint, keyed(1)) };
@@ -234,7 +234,7 @@ fn locks_and_holds_are_asked_for_and_shown() {
             assert_eq!((meta.retention, meta.legal_hold), (Some(retention), true), "{provider:?}");
             let begun = store.begin(&id("large"), &options).await;
             match provider {
-                // The session that is begun instead knows them.
+                // The resumable session that replaces the upload supports them.
                 Provider::Gcs => assert!(begun.is_err_and(|e| e.is_unsupported())),
                 _ => assert!(begun.is_ok()),
             }

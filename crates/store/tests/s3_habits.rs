@@ -1,4 +1,4 @@
-//! What is S3's own: its clock, its silent HEADs, its 503s, its regions.
+//! S3's own behaviour: its clock, its HEADs without bodies, its 503s, its regions.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -31,7 +31,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
     }
 }
 
-/// Runs a scenario against a server of this configuration.
+/// Runs a scenario against a server with this configuration.
 fn against<F: Future<Output = ()>>(config: Config, scenario: impl FnOnce(Store, ObjectId) -> F) {
     let endpoint = Endpoint::start_with(Wire::Plain, config);
     let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
@@ -75,7 +75,7 @@ fn a_wrong_clock_is_corrected_once_by_what_the_store_says() {
 }
 
 #[test]
-fn a_head_that_is_refused_without_a_word_for_its_time_corrects_the_clock_too() {
+fn corrects_the_clock_after_a_head_refused_without_a_reason() {
     let s3 = S3Config { clock_ahead_s: 7200, ..S3Config::default() };
     against(Config { s3, ..Config::default() }, async |store, id| {
         let absent = store.head(&id, None).await.expect_err("there is none");
@@ -95,7 +95,7 @@ fn a_silent_400_to_a_head_is_credentials_that_have_expired() {
     });
 }
 
-/// A bucket of a region that has to be opted in to: the error doesn't name it.
+/// A bucket in an opt-in region: the error doesn't name the region.
 #[test]
 fn a_bucket_in_an_opt_in_region_is_asked_for_once_and_remembered() {
     let mut s3 = S3Config::default();
@@ -106,14 +106,14 @@ fn a_bucket_in_an_opt_in_region_is_asked_for_once_and_remembered() {
         let (one, two) = futures_util::future::join(put(&store, &id), put(&store, &other)).await;
         one.and(two).unwrap_or_else(|e| panic!("{e}"));
         let requests = store.lanes().counters().requests;
-        // Each was refused once at most, and one asked where the bucket is.
+        // Each request was refused at most once, and one asked for the bucket's region.
         assert!((4..=5).contains(&requests), "{requests}");
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(store.lanes().counters().requests, requests + 1);
     });
 }
 
-/// A proxy that leads every host to `server`.
+/// A proxy that connects every host name to `server`.
 fn tunnel_to(server: SocketAddr) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -205,7 +205,8 @@ async fn content(store: &Store, id: &ObjectId) -> Vec<u8> {
     store.get(Get::new(id)).await.unwrap_or_else(|e| panic!("{e}")).body.to_vec()
 }
 
-/// A server with the habits of a service, and one store for what is there already and a fresh one for what comes.
+/// Runs a scenario against a server with the habits of each service. It gets a store for the existing objects, and a
+/// new one for the writes under test.
 fn with_habits(scenario: impl AsyncFn(&str, Store, Store)) {
     for name in Habits::NAMES {
         let habits = Habits::named(name).expect("a service");
@@ -236,7 +237,7 @@ fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
             assert!(error.is_precondition(), "{name}, {key}: {error}");
             assert_eq!(content(&there, &id(key)).await, b"theirs", "{name}, {key}");
         }
-        // What isn't there is written, by the same ways.
+        // The same writes succeed if the object doesn't exist.
         write(&store, &id("new"), b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{name}: {e}"));
         in_parts(&store, &id("new parts"), b"ours", Condition::Absent)
             .await
@@ -246,7 +247,7 @@ fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
     });
 }
 
-/// A copy that is refused for its source says nothing of what the store makes of the condition on its destination.
+/// A copy that is refused because of its source doesn't show if the store enforces the condition on the destination.
 #[test]
 fn a_source_that_was_replaced_does_not_show_that_destinations_are_kept() {
     with_habits(async |name, there, store| {
@@ -267,9 +268,9 @@ fn a_source_that_was_replaced_does_not_show_that_destinations_are_kept() {
     });
 }
 
-/// Under R2's own name, which says where the embedded server is.
+/// R2's own host name, which resolves to the embedded server.
 #[test]
-fn a_copy_at_r2_is_bound_to_its_destination_by_the_headers_that_r2_has_for_it() {
+fn a_copy_at_r2_takes_its_destinations_condition_by_r2s_headers() {
     let config = Config { habits: Habits::r2(), ..Config::default() };
     let endpoint = Endpoint::start_with(Wire::Plain, config);
     let host = "account.r2.cloudflarestorage.com";
@@ -293,7 +294,7 @@ fn a_copy_at_r2_is_bound_to_its_destination_by_the_headers_that_r2_has_for_it() 
         };
         assert!(store.keeps(Operation::Copy, &Condition::Absent));
         let (copied, requests) = copy(Condition::Absent).await;
-        // The copy and the HEAD that tells its size: nobody looks for a destination first.
+        // The copy and the HEAD for its size. No HEAD for the destination comes first.
         assert_eq!(requests, 2);
         let state = |meta: Result<ObjectMeta, Error>| {
             Condition::Matches(meta.unwrap_or_else(|e| panic!("{e}")).version.expect("an ETag"))
@@ -318,7 +319,7 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
         let seen = [Operation::Put, Operation::Complete, Operation::Copy].map(keeps);
         let expected = match name {
             "minio" => [true, true, false],
-            // Whoever calls itself AmazonS3 at another host isn't believed.
+            // A server at another host that calls itself AmazonS3 isn't trusted.
             "s3" | "r2" => [true, false, false],
             _ => [false, false, false],
         };
@@ -327,7 +328,7 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
 }
 
 #[test]
-fn only_the_state_that_is_named_is_deleted_whatever_a_store_makes_of_conditions() {
+fn deletes_only_the_named_state_even_if_a_store_ignores_conditions() {
     with_habits(async |name, there, store| {
         let id = ObjectId::new(Endpoint::BUCKET, "k");
         let old = write(&there, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -404,7 +405,7 @@ fn of_many_only_the_states_that_are_named_are_deleted() {
     });
 }
 
-/// Quiet answers name only what was not deleted: where an error is of no key that was asked for, it may be of any.
+/// A quiet answer names only the objects that were not deleted. An error with an unknown key may be about any of them.
 #[test]
 fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
     let server = Scripted::serve(|asked: &Asked| match (asked.method.as_str(), asked.target.as_str()) {
@@ -429,7 +430,7 @@ fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
     assert_eq!(server.asked().len(), 3);
 }
 
-/// A completion that was answered 200 without a document has been done, as the object shows.
+/// A completion whose answer is a 200 without a document is done, as the object shows.
 #[test]
 fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
     for (crc32c, is_ours) in [("4waSgw==", true), ("AAAAAA==", false)] {
@@ -458,7 +459,7 @@ fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
     }
 }
 
-/// What a proxy answers once, or what was damaged on its way, begins no upload, as where the answer was lost.
+/// A single answer from a proxy, or a damaged one, begins no upload. It counts like a lost answer.
 #[test]
 fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
     const BEGUN: &str =
@@ -508,9 +509,9 @@ fn described(etag: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// What a store that passes conditions over can't be kept from is seen afterwards, whatever the store calls itself.
+/// If a store ignores conditions, an interfering writer is noticed afterwards, whatever the store calls itself.
 #[test]
-fn another_writer_that_came_between_is_an_error_where_conditions_are_passed_over() {
+fn reports_an_interfering_writer_where_a_store_ignores_conditions() {
     let heads = AtomicU32::new(0);
     let (server, store) = scripted(
         move |asked| match (asked.method.as_str(), heads.load(Ordering::Relaxed)) {
@@ -539,7 +540,7 @@ fn another_writer_that_came_between_is_an_error_where_conditions_are_passed_over
 }
 
 #[test]
-fn a_412_that_means_a_checksum_is_no_precondition_and_shows_nothing_of_conditions() {
+fn a_412_for_a_checksum_is_no_precondition_and_proves_no_conditions() {
     let (server, store) = scripted(
         |asked| match asked.method.as_str() {
             "HEAD" => answer(404, &[], ""),
@@ -567,7 +568,7 @@ async fn in_parts_of(store: &Store, id: &ObjectId) -> Result<ObjectMeta, Error> 
 }
 
 #[test]
-fn a_locked_bucket_gets_checksums_of_bodies_and_parts_where_none_were_wanted() {
+fn sends_checksums_to_a_locked_bucket_even_if_they_are_turned_off() {
     const REFUSAL: &str = "<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR x-amz-checksum- HTTP header is \
                            required for Put Object requests with Object Lock parameters</Message></Error>";
     let (server, store) = scripted(
@@ -633,7 +634,7 @@ fn a_description_is_changed_whatever_an_endpoint_makes_of_conditions() {
     }
 }
 
-/// The ETag is that of the source and of the destination, and another writer's object stays.
+/// The ETag is a condition on both source and destination, so another writer's object stays.
 #[tokio::test]
 async fn a_description_is_not_changed_over_another_writers_object() {
     let server = Scripted::serve(|asked: &Asked| match asked.method.as_str() {
@@ -652,7 +653,7 @@ async fn a_description_is_not_changed_over_another_writers_object() {
     }
 }
 
-/// Who takes a header and keeps nothing of it is told apart from another writer by the ETag of what was made.
+/// A store that accepts a header but doesn't keep it is told apart from another writer by the new object's ETag.
 #[test]
 fn a_store_that_passes_over_a_description_is_not_taken_for_another_writer() {
     for (etag, is_ours) in [("ours-2", true), ("theirs-2", false)] {

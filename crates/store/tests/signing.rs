@@ -1,5 +1,5 @@
-//! Signed URLs: those of boto3 and google-cloud-storage for the same time and key (`interop/signing.py` writes them), what IAM signs,
-//! and what the embedded server takes.
+//! Signed URLs: equal to those of boto3 and google-cloud-storage for the same time and key (`interop/signing.py` writes
+//! them), signed by IAM, and accepted by the embedded server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
 }
 
-/// The time of the cases: 2026-11-22T13:30:05Z.
+/// The time in the cases: 2026-11-22T13:30:05Z.
 fn at() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_354_205)
 }
@@ -59,7 +59,7 @@ fn options(method: Method, seconds: u64) -> SignOptions {
     SignOptions { method, expires: Duration::from_secs(seconds), ..SignOptions::default() }
 }
 
-/// Settings whose only credentials for GCS are this file.
+/// Returns settings whose only GCS credentials are this file.
 fn google(adc: &serde_json::Value) -> (Settings, tempfile::TempDir) {
     let home = tempfile::tempdir().expect("a folder");
     let path = home.path().join("adc.json");
@@ -125,7 +125,7 @@ async fn urls_are_those_of_boto3_and_google_cloud_storage() {
     }
 }
 
-/// What a request by a URL is answered: status and body.
+/// Sends a request by a URL, and returns the answer's status and body.
 async fn asked(
     lanes: &Lanes,
     url: &str,
@@ -153,7 +153,7 @@ async fn asked(
 
 #[test]
 fn the_embedded_server_takes_a_url_for_its_method_until_it_ends() {
-    // It has a runtime of its own.
+    // The server has its own runtime.
     let server = Server::start(laneway_server::Config::default()).expect("a server");
     server.create_bucket("bkt").expect("a bucket");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -192,7 +192,7 @@ async fn is_taken_until_it_ends(server: &Server) {
         let late = sign(options(Method::Get, 60), now - Duration::from_secs(62)).await;
         let (refused, body) = asked(&lanes, &late.url, "GET", &[], "").await;
         assert!(refused == status && body.contains(code), "{provider:?}: {refused} {body}");
-        // What was signed has to come.
+        // The signed headers must be sent.
         assert_eq!(asked(&lanes, &put.url, "PUT", &[], "bytes").await.0, unsent, "{provider:?}");
         if provider == Provider::S3 {
             assert_eq!(asked(&lanes, &get.url, "PUT", &[], "bytes").await.0, 403);
@@ -209,7 +209,7 @@ async fn is_taken_until_it_ends(server: &Server) {
     }
 }
 
-/// Hands out a key that ends ten minutes after the time of the cases, and tokens.
+/// A provider of tokens, and of a key that expires ten minutes after the cases' time.
 struct Broker;
 
 impl CredentialProvider for Broker {
@@ -279,7 +279,7 @@ async fn iam_signs_for_an_account_that_is_impersonated() {
         signed.url.contains("X-Goog-Credential=robot%40laneway.iam.gserviceaccount.com%2F20261122%2Fauto")
     );
     assert!(signed.url.ends_with("&X-Goog-Signature=000102ff"), "{}", signed.url);
-    // The keys that Google keeps are good for half a day for certain.
+    // Google's keys are certain to be valid for half a day.
     assert_eq!(signed.expires_at, at() + Duration::from_secs(12 * 3600));
     assert!(signed.ends_early.is_some_and(|why| why.contains("12 hours")));
 

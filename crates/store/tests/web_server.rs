@@ -1,4 +1,4 @@
-//! Any web server that answers GETs with `Content-Length`, `ETag` and ranges can be read from through the S3 dialect.
+//! Reading through the S3 dialect from any web server that answers GETs with `Content-Length`, `ETag` and ranges.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use laneway_testkit::{Asked, Scripted};
 
 const CONTENT: &[u8] = b"0123456789";
 
-/// Serves one file as nginx does: no `x-amz-` headers, the tag it is told to give.
+/// Serves one file as nginx does: without `x-amz-` headers, and with the given entity tag.
 fn serve(etag: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -107,7 +107,8 @@ async fn a_weak_tag_is_compared_though_it_cannot_be_asked_for() {
     assert!(error.is_precondition(), "{error}");
 }
 
-/// What Go's, nginx's and Apache's ports for TLS answer to a HEAD in plain HTTP: the words that a GET gets are its body's.
+/// The answers of Go's, nginx's and Apache's TLS ports to a HEAD over plain HTTP. The message that a GET gets would be
+/// in the body.
 const OF_TLS_PORTS: [&str; 2] = [
     "HTTP/1.0 400 Bad Request\r\n\r\n",
     "HTTP/1.1 400 Bad Request\r\nServer: nginx\r\nConnection: close\r\n\r\n",
@@ -121,7 +122,7 @@ async fn a_head_that_comes_to_a_port_of_tls_names_the_scheme() {
         let error = store(server.url(), false).head(&id, None).await.expect_err("no answer of a store");
         assert!(error.is_unreachable() && error.message().contains("https://"), "{error}");
     }
-    // A store's own 400 names the request.
+    // A store's own 400 has a request id.
     let own = "HTTP/1.1 400 Bad Request\r\nx-amz-request-id: 1\r\nConnection: close\r\n\r\n";
     let server = Scripted::serve(move |_: &Asked| own.as_bytes().to_vec());
     let error = store(server.url(), false).head(&ObjectId::new("b", "k"), None).await.expect_err("refused");

@@ -1,6 +1,6 @@
-//! Bytes that don't compress and are the same in every run.
+//! Random bytes that don't compress and are the same in every run.
 
-/// `len` bytes that depend on `seed` alone (splitmix64).
+/// Returns `len` bytes that depend only on `seed` (splitmix64).
 pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(len + 8);

@@ -1,4 +1,4 @@
-//! Waiting for what another process, or another thread, does to a folder's files.
+//! Waits for changes that another process or thread makes to a folder's files.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -11,15 +11,15 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Running;
 
-/// Longer than anything takes that a test waits for, on a slow machine.
+/// Longer than any such wait on a slow machine.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// A folder whose changes are noticed from now on.
+/// A folder that is watched for changes from now on.
 #[derive(Debug)]
 pub struct Changes(OwnedFd);
 
 impl Changes {
-    /// Begins to watch a folder, not what lies in folders in it.
+    /// Begins to watch a folder, but not the folders in it.
     pub fn of(folder: &Path) -> Self {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify is there");
         let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
@@ -27,13 +27,13 @@ impl Changes {
         Self(inotify)
     }
 
-    /// Waits until something is so, which is asked whenever a file in the folder has changed.
+    /// Waits until `is_so` returns true. It is called whenever a file in the folder has changed.
     #[track_caller]
     pub fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
         assert!(self.wait(None, &mut is_so));
     }
 
-    /// The same while a program runs; false if it ended before.
+    /// Waits until `is_so` returns true while a program runs. Returns false if the program ended first.
     #[track_caller]
     pub fn wait_while_runs(&self, running: &Running, mut is_so: impl FnMut() -> bool) -> bool {
         let pid = Pid::from_raw(running.id() as i32).expect("a process's number");
@@ -45,7 +45,7 @@ impl Changes {
     fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            // First forgotten, then looked at: what changes in between is noticed by the next wait.
+            // Clear first, then check. The next wait notices a change in between.
             self.forget();
             if is_so() {
                 return true;

@@ -1,5 +1,5 @@
-//! What the matrices of faults share: a store that can fail, how something has to end that meets it, and what another writer makes of an
-//! object.
+//! Shared by the fault matrices: a store that can fail, the expected end of an operation with a fault, and another
+//! writer's change of an object.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use laneway_server::{Config, Counters, Faults, GcsConfig, S3Config};
 
 use crate::Endpoint;
 
-/// How long what is over may take until the server has seen it.
+/// The longest wait until the server has noticed the end of all connections.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// How something has to end that meets a fault.
+/// The expected end of an operation that meets a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// With exactly what was asked for.
+    /// A success with exactly the requested result.
     Success,
-    /// With an error of one of these kinds of the library's.
+    /// An error of one of these kinds of the library.
     Failure(&'static [&'static str]),
-    /// With either, by which of several requests came first.
+    /// Either of them, depending on the order of requests.
     Either(&'static [&'static str]),
 }
 
 impl Expected {
-    /// Whether it may have ended with an error of that kind, or without one.
+    /// Returns true if the operation may end with an error of this kind, or without one.
     pub fn allows(self, error: Option<&str>) -> bool {
         match (error, self) {
             (None, Self::Success | Self::Either(_)) => true,
@@ -32,17 +32,18 @@ impl Expected {
     }
 }
 
-/// What another writer makes of an object's bytes.
+/// Returns another writer's change of an object's bytes.
 pub fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 
-/// Uploads that are begun and have no end.
+/// Returns the number of unfinished uploads.
 pub fn uploads_open(counters: &Counters) -> u64 {
     counters.multipart_open + counters.resumable_open
 }
 
-/// A server for many cells beside others: of one thread, without what takes time and decides nothing.
+/// Returns the configuration of a server for many cells that run beside others: one thread, and no slow work that
+/// doesn't matter.
 pub fn config_for_faults() -> Config {
     Config {
         threads: Some(1),
@@ -53,18 +54,18 @@ pub fn config_for_faults() -> Config {
 }
 
 impl Endpoint {
-    /// The faults that the server has from now on, instead of those before.
+    /// Replaces the faults of the server.
     pub fn set_faults(&self, rules: &[impl AsRef<str>]) {
         let rules = rules.iter().map(AsRef::as_ref);
         self.server().set_faults(Faults::parse(rules).expect("they are rules"));
     }
 
-    /// The server has no faults any more.
+    /// Removes the faults of the server.
     pub fn end_faults(&self) {
         self.server().set_faults(Faults::default());
     }
 
-    /// Waits until all that clients had open is closed, and says whether it is.
+    /// Waits until all connections of clients are closed. Returns false if that takes too long.
     pub fn becomes_quiet(&self) -> bool {
         self.server().wait_until(WAIT_MAX, |counters| counters.connections_open == 0)
     }

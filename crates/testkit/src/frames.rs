@@ -1,34 +1,34 @@
-//! HTTP/2 byte by byte (RFC 9113, RFC 7541), for peers that keep to no rule.
+//! HTTP/2 byte by byte (RFC 9113, RFC 7541), for peers that break its rules.
 
-/// What a client begins with.
+/// The first bytes of a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Types of frames.
+/// A frame type: data.
 pub const DATA: u8 = 0;
-/// A head, or its beginning.
+/// A frame type: a head, or its beginning.
 pub const HEADERS: u8 = 1;
-/// Ends a stream.
+/// A frame type: the reset of a stream.
 pub const RST_STREAM: u8 = 3;
-/// Settings, or that they were taken.
+/// A frame type: settings, or their acknowledgement.
 pub const SETTINGS: u8 = 4;
-/// Wants an answer.
+/// A frame type: a request for an acknowledgement.
 pub const PING: u8 = 6;
-/// Gives window.
+/// A frame type: an increase of a window.
 pub const WINDOW_UPDATE: u8 = 8;
-/// More of a head.
+/// A frame type: the continuation of a head.
 pub const CONTINUATION: u8 = 9;
 
-/// Flags of frames: nothing follows on the stream.
+/// A flag: no more frames follow on the stream.
 pub const END_STREAM: u8 = 1;
-/// The head is whole.
+/// A flag: the head is complete.
 pub const END_HEADERS: u8 = 4;
-/// It answers another.
+/// A flag: this acknowledges another frame.
 pub const ACK: u8 = 1;
 
-/// Names of settings: what the sender lets each stream have under way.
+/// A setting: the initial window of each stream.
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// A frame.
+/// Returns a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame's payload").to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags];
@@ -37,7 +37,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Settings by number and value.
+/// Returns a frame of settings, given by number and value.
 pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     let payload: Vec<u8> = values
         .iter()
@@ -46,39 +46,39 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// Window for a stream, or for the connection as stream 0.
+/// Returns a frame that increases the window of a stream, or of the connection as stream 0.
 pub fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
-/// A header that is written out, and not remembered.
+/// Encodes a literal header that isn't added to the table.
 pub fn header(name: &str, value: &str) -> Vec<u8> {
     [&[0], &text(name)[..], &text(value)].concat()
 }
 
-/// A header that is written out, and remembered under the index 62.
+/// Encodes a literal header that is added to the table at index 62.
 pub fn remembered_header(name: &str, value: &str) -> Vec<u8> {
     [&[0x40], &text(name)[..], &text(value)].concat()
 }
 
-/// A header by its index in the tables.
+/// Encodes a header by its index in the tables.
 pub fn indexed_header(index: u8) -> u8 {
     assert!((1..127).contains(&index), "an index of one byte");
     0x80 | index
 }
 
-/// What every request's head begins with.
+/// Encodes the beginning of a request's head.
 pub fn request(method: &str, path: &str) -> Vec<u8> {
     let of = |name, value| header(name, value);
     [of(":method", method), of(":scheme", "https"), of(":authority", "localhost"), of(":path", path)].concat()
 }
 
-/// What every answer's head begins with.
+/// Encodes the beginning of an answer's head.
 pub fn status(status: u16) -> Vec<u8> {
     header(":status", &status.to_string())
 }
 
-/// A string that isn't compressed, with its length in front.
+/// Encodes an uncompressed string after its length.
 fn text(text: &str) -> Vec<u8> {
     const PREFIX_MAX: usize = 127;
     let mut out = Vec::new();

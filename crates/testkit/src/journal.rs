@@ -1,10 +1,12 @@
-//! What interrupted transfers left, read without the code that wrote it.
+//! Reads what interrupted transfers left, without the code that wrote it.
 
 use std::fs;
 use std::path::Path;
 
-/// The bytes that the journal in a folder claims; 0 without one. Reads the format by itself: a header of magic, four
-/// bytes, the object's size, URL and version with their lengths, padded to 32; records of 32 with the length at 24.
+/// Returns the bytes that the journal in a folder claims, or 0 without a journal.
+///
+/// It parses the format by itself. A header has a magic, four bytes, and the object's size, URL and version with their
+/// lengths, padded to 32. Records of 32 bytes follow, with the length at 24.
 pub fn claimed(folder: &Path) -> u64 {
     let mut paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
     let journal = paths.find(|path| path.extension().is_some_and(|e| e == "journal"));
@@ -21,7 +23,7 @@ pub fn claimed(folder: &Path) -> u64 {
         .fold(0, |sum, record| sum + u64::from(u32::from_le_bytes(record[24..28].try_into().expect("four"))))
 }
 
-/// The sizes of the parts that the journals of uploads in a folder tell of: lines of a checksum and a JSON object.
+/// Returns the sizes of the parts in a folder's upload journals. Each line is a checksum and a JSON object.
 pub fn recorded_parts(folder: &Path) -> Vec<u64> {
     let paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
     let journals: Vec<String> = paths.filter_map(|path| fs::read_to_string(path).ok()).collect();

@@ -1,6 +1,7 @@
-//! What the suites share: a store to talk to, trees to move, and the program to move them with.
+//! Shared by the test suites: a store, trees of files, and a way to run the program.
 //!
-//! Everything here panics with what went wrong: it runs in tests only, where a failed preparation is a failed test.
+//! All functions panic with the reason of a failure. They run only in tests, where a failed preparation is a failed
+//! test.
 
 mod bytes;
 mod changes;

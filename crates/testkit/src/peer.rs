@@ -1,4 +1,4 @@
-//! Connections whose other end a test plays itself, byte by byte, with TLS around them or without.
+//! Connections whose other end a test plays itself, byte by byte, with or without TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,20 +12,20 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// How long a peer waits for the other end to read or to write.
+/// The longest wait of a peer for the other end to read or to write.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// One end of a connection.
 pub trait Peer: Read + Write + Send {
-    /// The socket below it.
+    /// Returns the underlying socket.
     fn socket(&self) -> &TcpStream;
 
-    /// Sends bytes; false once the other end takes no more.
+    /// Sends bytes. Returns false once the other end accepts no more.
     fn send(&mut self, bytes: &[u8]) -> bool {
         self.write_all(bytes).and_then(|()| self.flush()).is_ok()
     }
 
-    /// Reads what has come, and leaves it. False once the other end has closed.
+    /// Reads and discards the bytes that have arrived. Returns false once the other end has closed.
     fn drain(&mut self) -> bool {
         let _ = self.socket().set_read_timeout(Some(Duration::from_millis(1)));
         let mut buffer = [0; 64 << 10];
@@ -40,9 +40,10 @@ pub trait Peer: Read + Write + Send {
         is_open
     }
 
-    /// Sends the same again and again until the other end takes no more or `bytes_max` are out. How many were.
+    /// Sends the same bytes repeatedly until the other end accepts no more, or `bytes_max` were sent. Returns their
+    /// number.
     fn flood(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
-        // In large writes: what is measured is the other end.
+        // In large writes, because the test measures the other end.
         let many = bytes.repeat((32 << 10) / bytes.len() + 1);
         let mut sent = 0;
         while sent < bytes_max && self.send(&many) {
@@ -73,7 +74,7 @@ impl Peer for StreamOwned<ServerConnection, TcpStream> {
 /// Connects without TLS.
 ///
 /// # Errors
-/// Where nobody listens.
+/// Fails if no server listens.
 pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let tcp = TcpStream::connect(to)?;
     tcp.set_write_timeout(Some(WAIT_MAX))?;
@@ -81,13 +82,13 @@ pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(tcp)
 }
 
-/// Connects with TLS and shakes hands, agreeing on HTTP/2, or on HTTP/1.1.
+/// Connects with TLS, and agrees on HTTP/2 or HTTP/1.1.
 ///
 /// # Errors
-/// Where nobody listens, or another CA than this has signed.
+/// Fails if no server listens, or if its certificate isn't signed by this authority.
 ///
 /// # Panics
-/// When the CA can't be read.
+/// Panics if the certificate authority can't be read.
 pub fn connect_tls(
     to: SocketAddr,
     ca_pem: &str,
@@ -111,7 +112,7 @@ pub fn connect_tls(
     Ok(StreamOwned::new(tls, tcp))
 }
 
-/// A server that speaks TLS and then whatever a test plays.
+/// A server that speaks TLS, and then whatever a test sends.
 #[derive(Debug)]
 pub struct Played {
     url: String,
@@ -119,10 +120,11 @@ pub struct Played {
 }
 
 impl Played {
-    /// Listens on a free port of this machine until the process ends, and plays each connection, on which HTTP/2 was agreed.
+    /// Listens on a free port of this machine until the process ends. Calls `play` for each connection, on which HTTP/2
+    /// was agreed.
     ///
     /// # Panics
-    /// When there is no port to listen on.
+    /// Panics if there is no port to listen on.
     pub fn serve(play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
@@ -151,12 +153,12 @@ impl Played {
         Self { url, ca_pem: cert.pem() }
     }
 
-    /// Its URL.
+    /// Returns its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What to trust.
+    /// Returns the certificate authority to trust.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }

@@ -1,7 +1,8 @@
-//! What a disk holds after the power was cut, worked out from the calls that a program had made until then.
+//! Computes the state of a disk after a power cut, from the calls that a program had made by then.
 //!
-//! A file system may have lost whatever was not flushed: the bytes of a file since it was flushed, and what has become of names since their
-//! directory was. It may as well have kept any of it. Here it loses the one, the other or both, and all of it.
+//! A file system may lose everything that wasn't flushed: a file's bytes since its last flush, and changes of names
+//! since the last flush of their directory. It may also keep any of it. Here it loses one kind, the other, or both, and
+//! always all of that kind.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -10,26 +11,26 @@ use std::path::{Path, PathBuf};
 
 use crate::Call;
 
-/// What is lost of what was not flushed.
+/// The unflushed data that is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Names are as they were: files have not been made, renamed or removed.
+    /// Changes of names: files were not made, renamed or removed.
     Names,
-    /// Files hold zeros.
+    /// Bytes: files hold zeros.
     Bytes,
     /// Both.
     NamesAndBytes,
-    /// Files hold zeros, but for journals: these are small, and may have been written back in time.
+    /// Bytes, except in journals, which are small and may have been written back in time.
     BytesButJournals,
 }
 
 impl Loss {
-    /// All of them.
+    /// All kinds of loss.
     pub const ALL: [Self; 4] = [Self::Names, Self::Bytes, Self::NamesAndBytes, Self::BytesButJournals];
 }
 
-/// Takes from a folder what a program has done in it by these `calls` and never flushed. `kept` is the folder that
-/// [`SystemCalls::keeping`](crate::SystemCalls::keeping) was given.
+/// Undoes the changes that a program made in a folder by these `calls` and never flushed. `kept` is the folder that was
+/// passed to [`SystemCalls::keeping`](crate::SystemCalls::keeping).
 pub fn cut_power(calls: &[Call], kept: &Path, loss: Loss) {
     let done: Vec<&Call> =
         calls.iter().filter(|call| call.returned.is_some_and(|number| number >= 0)).collect();
@@ -45,7 +46,7 @@ pub fn cut_power(calls: &[Call], kept: &Path, loss: Loss) {
     }
 }
 
-/// The inodes of the files that were written to.
+/// Returns the inodes of the files that were written to.
 fn written(done: &[&Call], kept: &Path) -> HashSet<u64> {
     let mut paths = HashSet::<PathBuf>::new();
     let mut inodes = HashSet::new();
@@ -66,14 +67,14 @@ fn written(done: &[&Call], kept: &Path) -> HashSet<u64> {
     inodes
 }
 
-/// The file that had lost its name by a call.
+/// Returns the copy of the file that lost its name by a call.
 fn lost(kept: &Path, call: &Call) -> PathBuf {
     kept.join(format!("{}.lost", call.number))
 }
 
 fn lose_names(done: &[&Call], kept: &Path) {
     let mut flushed = HashSet::<&Path>::new();
-    // The latest first: what was flushed later is there.
+    // The latest call comes first. Its flush preserves earlier changes.
     for call in done.iter().rev() {
         let folder = call.path.parent().unwrap_or(Path::new("/"));
         match &*call.name {
@@ -81,7 +82,7 @@ fn lose_names(done: &[&Call], kept: &Path) {
                 flushed.insert(&call.path);
             }
             _ if flushed.contains(folder) => {}
-            // What was made below it is lost with it, flushed or not.
+            // Everything made below it is lost with it, flushed or not.
             "mkdir" => drop(fs::remove_dir_all(&call.path)),
             "create" => drop(fs::remove_file(&call.path)),
             "rename" => {
@@ -102,7 +103,7 @@ fn give_back(lost: &Path, to: &Path) {
 }
 
 fn lose_bytes(folder: &Path, kept: &Path, written: &HashSet<u64>, but_journals: bool) {
-    // The folder may be lost itself.
+    // The folder itself may be lost.
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.expect("an entry").path();
         let metadata = fs::symlink_metadata(&path).expect("it is there");

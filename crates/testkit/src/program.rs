@@ -1,4 +1,4 @@
-//! Runs a program as a user would, in an environment that holds nothing of the machine's.
+//! Runs a program as a user would, in an environment without anything of this machine's.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// A program with the environment it is to run in.
+/// A program and its environment.
 #[derive(Clone, Debug)]
 pub struct Program {
     binary: PathBuf,
@@ -18,10 +18,10 @@ pub struct Program {
     time_max: Duration,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// The exit status; `None` when a signal ended it (a program that hung is killed).
+    /// The exit status. `None` if a signal ended it, which includes a program that hung and was killed.
     pub status: Option<i32>,
     /// Standard output, byte for byte.
     pub stdout: Vec<u8>,
@@ -30,8 +30,8 @@ pub struct Run {
 }
 
 impl Program {
-    /// The program at `binary`. `home` stands for the user's home: no credentials, no configuration, no cache but
-    /// what is put there.
+    /// Returns the program at `binary`. `home` stands for the user's home, and only holds the credentials,
+    /// configuration and caches that a test puts there.
     pub fn new(binary: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         Self {
             binary: binary.into(),
@@ -43,7 +43,7 @@ impl Program {
         }
     }
 
-    /// With a variable in its environment.
+    /// Sets a variable in its environment.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables.retain(|(n, _)| n != name);
@@ -51,42 +51,42 @@ impl Program {
         self
     }
 
-    /// Without a variable that [`with`](Self::with) has set.
+    /// Removes a variable that [`with`](Self::with) has set.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.variables.retain(|(n, _)| n != name);
         self
     }
 
-    /// Started in this folder.
+    /// Starts the program in this folder.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Without more memory of its own than this, in bytes: the kernel refuses it more, and a program that goes on regardless is
-    /// aborted. Linux counts what is mapped to be written to by this process alone, stacks of threads too, touched or not; other
-    /// systems may not keep the limit.
+    /// Limits the program's own memory, in bytes. The kernel refuses more, and a program that ignores the refusal is
+    /// aborted. Linux counts all private writable mappings, including the stacks of threads, whether they are touched
+    /// or not. Other systems may not enforce the limit.
     #[must_use]
     pub fn with_memory_max(mut self, bytes: u64) -> Self {
         self.memory_max = Some(bytes);
         self
     }
 
-    /// Killed after this time instead of [`Running::TIME_MAX`].
+    /// Kills the program after this time instead of [`Running::TIME_MAX`].
     #[must_use]
     pub fn with_time_max(mut self, time: Duration) -> Self {
         self.time_max = time;
         self
     }
 
-    /// The home that it sees.
+    /// Returns the program's home folder.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Starts it without anything on standard input.
+    /// Starts the program with an empty standard input.
     pub fn start<I>(&self, arguments: I) -> Running
     where
         I: IntoIterator,
@@ -95,7 +95,7 @@ impl Program {
         Running::spawn(self.command(arguments), self.time_max)
     }
 
-    /// Runs it to its end without anything on standard input.
+    /// Runs the program to its end with an empty standard input.
     pub fn run<I>(&self, arguments: I) -> Run
     where
         I: IntoIterator,
@@ -104,7 +104,7 @@ impl Program {
         self.start(arguments).end()
     }
 
-    /// Runs it to its end with `input` on standard input.
+    /// Runs the program to its end with `input` on standard input.
     pub fn run_with_input<I>(&self, arguments: I, input: &[u8]) -> Run
     where
         I: IntoIterator,
@@ -115,7 +115,7 @@ impl Program {
         let mut running = Running::spawn(command, self.time_max);
         let mut pipe = running.child.stdin.take().expect("stdin is a pipe");
         std::thread::scope(|scope| {
-            // A program that ends early closes the pipe; how it ended is what the test looks at.
+            // A program that ends early closes the pipe. The test checks how it ended.
             scope.spawn(move || pipe.write_all(input));
             running.end()
         })
@@ -136,9 +136,9 @@ impl Program {
             }
         };
         command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // Long enough for what passes, and short where a test waits for the end.
+        // It is long enough for temporary failures, and short if a test waits for the end.
         command.env("LANEWAY_RETRY_FOR", "4s");
-        // Looking for credentials must never ask the network of the machine that runs the tests.
+        // A search for credentials must never use the network of this machine.
         command.env("AWS_EC2_METADATA_DISABLED", "true").env("NO_GCE_CHECK", "true");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
@@ -149,16 +149,17 @@ impl Program {
     }
 }
 
-/// A program that has been started. It is killed when it is dropped, and when it takes longer than any test may.
+/// A running program. It is killed when it is dropped, or when it takes longer than any test may.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// Dropping it calls the watchdog off.
+    /// Dropping it stops the watchdog.
     _watched: Sender<()>,
 }
 
 impl Running {
-    /// Longer than any test takes on a slow machine: beyond it a program hangs, and its test fails instead of hanging too.
+    /// Longer than any test takes on a slow machine. A program that takes longer hangs, and its test fails instead of
+    /// hanging too.
     pub const TIME_MAX: Duration = Duration::from_secs(180);
 
     fn spawn(mut command: Command, time_max: Duration) -> Self {
@@ -173,31 +174,31 @@ impl Running {
         Self { child, _watched: watched }
     }
 
-    /// Sends it a signal, as `kill` spells it: `-INT`, `-TERM`.
+    /// Sends the program a signal, in the notation of `kill`: `-INT`, `-TERM`.
     pub fn signal(&self, signal: &str) {
         assert!(send(signal, self.child.id()), "it takes the signal");
     }
 
-    /// Its standard output, to be read while it runs. Once taken, [`Run::stdout`] is empty.
+    /// Returns the standard output, to be read while the program runs. [`Run::stdout`] is empty then.
     pub fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("stdout is taken once")
     }
 
-    /// The number of its process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The most memory that it has had at once, in bytes; `None` once it has ended, and where the system doesn't tell.
+    /// Returns the peak of its memory in bytes. `None` once it has ended, and if the system doesn't tell it.
     pub fn memory_peak(&self) -> Option<u64> {
         memory_peak(self.id())
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub fn end(mut self) -> Run {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (stdout, stderr) = std::thread::scope(|scope| {
-            // Both at once, because a program waits when one of its pipes is full.
+            // Both are read at once, because a program blocks when one of its pipes is full.
             let stderr = scope.spawn(|| read(stderr));
             (read(stdout), stderr.join().expect("stderr is read"))
         });
@@ -208,7 +209,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, which is all that is wanted.
+        // The kill fails if the program has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -246,7 +247,7 @@ impl Run {
         self
     }
 
-    /// Panics unless standard error has exactly one line and it holds each of `parts`.
+    /// Panics unless standard error has exactly one `laneway: ` line and the line contains each of `parts`.
     #[track_caller]
     pub fn complains(self, parts: &[&str]) -> Self {
         let lines: Vec<_> = self.stderr.lines().filter(|line| line.starts_with("laneway: ")).collect();
@@ -257,24 +258,24 @@ impl Run {
         self
     }
 
-    /// Standard output as text.
+    /// Returns the standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard output's lines.
+    /// Returns the lines of the standard output.
     pub fn lines(&self) -> Vec<String> {
         self.text().lines().map(str::to_owned).collect()
     }
 
-    /// Standard output as one JSON value a line.
+    /// Returns the standard output as one JSON value per line.
     #[track_caller]
     pub fn json(&self) -> Vec<serde_json::Value> {
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         self.text().lines().map(parse).collect()
     }
 
-    /// The one JSON line of this kind.
+    /// Returns the only JSON line of this kind.
     #[track_caller]
     pub fn record(&self, kind: &str) -> serde_json::Value {
         let mut records: Vec<_> = self.json().into_iter().filter(|record| record["kind"] == kind).collect();

@@ -1,11 +1,11 @@
-//! A server whose answers a test writes itself, for what no real store can be brought to say.
+//! A server whose answers a test writes itself, for answers that no real store can be made to send.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The method.
@@ -18,7 +18,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// A header's value, by its name in lower case.
+    /// Returns a header's value, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -48,7 +48,7 @@ impl Asked {
     }
 }
 
-/// A plain HTTP/1.1 server that answers what it is told to.
+/// A plain HTTP/1.1 server with scripted answers.
 #[derive(Debug)]
 pub struct Scripted {
     url: String,
@@ -56,11 +56,11 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Serves on a free port of this machine until the process ends. `answer` is handed each request and makes the bytes
-    /// that go back; none at all close the connection instead, and `Connection: close` after them.
+    /// Serves on a free port of this machine until the process ends. `answer` gets each request and returns the bytes
+    /// to send. The connection is closed if there are none, or after an answer with `Connection: close`.
     ///
     /// # Panics
-    /// When there is no port to listen on.
+    /// Panics if there is no port to listen on.
     pub fn serve(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -85,24 +85,24 @@ impl Scripted {
         Self { url, asked: kept }
     }
 
-    /// Its URL.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Whether an answer's head says that its connection ends with it.
+/// Returns true if an answer's head has `Connection: close`.
 fn says_close(answer: &[u8]) -> bool {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
     String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase().contains("\r\nconnection: close")
 }
 
-/// An answer with a body and its length.
+/// Returns an answer with a body and its length.
 pub fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut answer = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len()).into_bytes();

@@ -1,8 +1,8 @@
-/* Stands between a program and the kernel, for system_calls.rs, which says what the variables mean.
+/* A library between a program and the kernel, for system_calls.rs, which explains the variables.
  *
- * It is loaded into the program (LD_PRELOAD) and has the kernel refuse the system calls of the table below with SIGSYS, wherever in the
- * program they come from: many never pass the C library. The signal's handler then decides, makes the call itself from the
- * one place that the kernel lets pass, and puts the result where the program looks for it. The handler uses nothing but
+ * LD_PRELOAD loads it into the program. It makes the kernel answer the system calls in the table below with SIGSYS. This
+ * covers the whole program, since many calls bypass the C library. The signal's handler decides about each call. It makes
+ * the call itself from the one place that the kernel permits, and returns the result to the program. The handler uses only
  * system calls and its own stack. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* long pass(long number, long a, long b, long c, long d, long e, long f): the place that the kernel lets pass. */
+/* long pass(long number, long a, long b, long c, long d, long e, long f): makes a call from the place that the kernel
+ * permits. */
 long calls_pass(long, long, long, long, long, long, long) __attribute__((visibility("hidden")));
 extern const char calls_passed[] __attribute__((visibility("hidden")));
 
@@ -42,14 +43,14 @@ __asm__(".text\n.hidden calls_pass\n.globl calls_pass\n.type calls_pass, @functi
 #error "no other processor"
 #endif
 
-/* Where a call says what it is about. */
+/* The kind of arguments that name a call's file. */
 enum about { FD, PATH, AT, TWO_PATHS, TWO_AT, NOTHING };
 
 static const struct call {
     long number;
     const char *name;
     enum about about;
-    int len_at; /* which argument is the length of what is read or written; 0 where none is */
+    int len_at; /* the argument with the length of a read or write; 0 if there is none */
 } CALLS[] = {
     {SYS_openat, "open", AT, 0},
     {SYS_ftruncate, "truncate", FD, 0},
@@ -99,12 +100,12 @@ static const struct call {
 #define KINDS (sizeof CALLS / sizeof *CALLS)
 #define PATH_MAX_ 4096
 
-/* What the variables say. */
+/* The settings from the variables. */
 static const char *folders, *only, *kept, *boot;
 static long at, times = 1;
 static int dies, shortens, error_number, log_fd = -1;
 static atomic_long count;
-/* One at a time, so that what is logged is in order. */
+/* Held during each call, so that the log is in order. */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static long pass(long number, const long *a) { return calls_pass(number, a[0], a[1], a[2], a[3], a[4], a[5]); }
@@ -131,7 +132,7 @@ static size_t put_number(char *to, size_t len, long number) {
     return len;
 }
 
-/* The path behind an open descriptor. */
+/* Returns the path of an open descriptor. */
 static void of_fd(long fd, char *to) {
     char link[64];
     size_t len = put(link, 0, fd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
@@ -140,7 +141,7 @@ static void of_fd(long fd, char *to) {
     to[got < 0 ? 0 : got] = 0;
 }
 
-/* The path of what is called `path` in the directory `fd`; of the descriptor itself where there is no path. */
+/* Returns the path of `path` in the directory `fd`, or of the descriptor itself if there is no path. */
 static void of_at(long fd, const char *path, char *to) {
     if (path && *path == '/') {
         put(to, 0, path);
@@ -179,20 +180,20 @@ static void tell(long number, const char *name, const char *path, const char *to
     call(SYS_write, log_fd, (long)line, (long)len, 0, 0);
 }
 
-/* A name in the folder of what is kept: a number and what it is. */
+/* Returns a name in the folder of kept files: a number and a suffix. */
 static void kept_name(char *to, long number, const char *what) {
     size_t len = put(to, put(to, 0, kept), "/");
     put(to, put_number(to, len, number), what);
 }
 
-/* Keeps a file that is about to lose its name, by another one. */
+/* Keeps a file that is about to lose its name, under another name. */
 static void keep_name(long number, long fd, const char *path) {
     char name[PATH_MAX_];
     kept_name(name, number, ".lost");
     call(SYS_linkat, fd, (long)path, AT_FDCWD, (long)name, 0);
 }
 
-/* Keeps what a file holds that has just been flushed. */
+/* Keeps the content of a file that has just been flushed. */
 static void keep_bytes(long fd, unsigned long inode) {
     char name[PATH_MAX_], buffer[16384];
     kept_name(name, (long)inode, ".flushed");
@@ -212,7 +213,7 @@ static long decide(const struct call *kind, long *a) {
     char path[PATH_MAX_], to[PATH_MAX_], result[32];
     const char *name = kind->name;
     path[0] = to[0] = 0;
-    /* Without folders every call counts, and none is told of. */
+    /* Without folders every call counts, and none is reported. */
     if (!folders) {
         long number = atomic_fetch_add(&count, 1) + 1;
         if (dies && number == at) die();
@@ -248,7 +249,7 @@ static long decide(const struct call *kind, long *a) {
     }
     if (!strcmp(name, "flush") && !is_file) name = "flush-names";
     long number = atomic_fetch_add(&count, 1) + 1, returned;
-    /* Behind the others' lock. */
+    /* The lock above protects it. */
     static long wanted;
     long nth = is_wanted(name) ? ++wanted : 0;
     int is_struck = at && nth >= at && nth < at + times;
@@ -311,7 +312,7 @@ __attribute__((constructor)) static void begin(void) {
     error_number = does ? atoi(does) : 0;
     log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log_fd < 0) _exit(99);
-    /* Out of the way of what the program opens, and of what it expects to be closed. */
+    /* A high number, which the program neither opens nor expects to be closed. */
     int away = fcntl(log_fd, F_DUPFD_CLOEXEC, 500);
     if (away >= 0) {
         close(log_fd);
@@ -344,7 +345,7 @@ __attribute__((constructor)) static void begin(void) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) _exit(99);
 }
 
-/* How many calls were counted where none is told of. */
+/* Writes the number of counted calls, if none is reported. */
 __attribute__((destructor)) static void end(void) {
     if (log_fd < 0 || folders) return;
     char line[PATH_MAX_];

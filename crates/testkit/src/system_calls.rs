@@ -1,5 +1,5 @@
-//! The system calls by which a program works on files: told of one by one, and struck at any of them. A program is killed there, or
-//! told that the disk is full, or that fewer bytes were moved than it wanted.
+//! Observes and disturbs the system calls by which a program works on files. At any call a test can kill the program,
+//! report an error such as a full disk, or move fewer bytes than requested.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,37 +12,37 @@ use tempfile::TempDir;
 
 use crate::{Program, Run};
 
-/// What is loaded into the program.
+/// The source of the library that is loaded into the program.
 const SOURCE: &str = include_str!("system_calls.c");
 
-/// What happens to a call that is struck.
+/// The effect on a selected call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blow {
-    /// The program ends where it is, as by `kill -9`, before the call is made.
+    /// The program ends before the call is made, as by `kill -9`.
     Kill,
-    /// The call isn't made, and fails with this number.
+    /// The call isn't made, and fails with this error number.
     Error(i32),
-    /// Half of the bytes are read or written.
+    /// Only half of the bytes are read or written.
     Shorten,
 }
 
-/// One call that a program has made.
+/// One call that a program made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// What it does: `create`, `open`, `truncate`, `write`, `read`, `flush` (a file), `flush-names` (a directory), `rename`, `link`,
-    /// `unlink`, `mkdir`, `lock`, `times`, `mode`, `owner`, `look`, `list`.
+    /// Its operation: `create`, `open`, `truncate`, `write`, `read`, `flush` (a file), `flush-names` (a directory),
+    /// `rename`, `link`, `unlink`, `mkdir`, `lock`, `times`, `mode`, `owner`, `look`, `list`.
     pub name: String,
-    /// What it returned; negative is an error's number. `None` where the program was killed instead.
+    /// Its result. A negative number is an error's. `None` if the program was killed instead.
     pub returned: Option<i64>,
     /// The file or directory.
     pub path: PathBuf,
-    /// The new name of what is renamed or linked.
+    /// The new name, for a rename or a link.
     pub to: PathBuf,
-    /// The how manyeth of all that were counted.
+    /// Its number among all counted calls.
     pub number: u64,
 }
 
-/// Which calls of a program count, and what happens to some of them.
+/// The calls of a program that count, and the effects on some of them.
 #[derive(Clone, Debug, Default)]
 pub struct SystemCalls {
     below: Vec<PathBuf>,
@@ -53,7 +53,7 @@ pub struct SystemCalls {
 
 #[derive(Clone, Debug)]
 struct Strike {
-    /// With commas between them; all where there are none.
+    /// The names, separated by commas. `None` means all.
     names: Option<String>,
     nth: u64,
     times: u64,
@@ -61,7 +61,8 @@ struct Strike {
 }
 
 impl SystemCalls {
-    /// Whether calls can be counted here: on Linux, where there is a C compiler and the kernel's filters may be used. What is lacking is told.
+    /// Returns true if calls can be counted here: on Linux, with a C compiler and permission to use the kernel's
+    /// filters. If not, it prints what is missing.
     pub fn can_be_struck() -> bool {
         static CAN: OnceLock<bool> = OnceLock::new();
         *CAN.get_or_init(|| {
@@ -75,57 +76,57 @@ impl SystemCalls {
         })
     }
 
-    /// All calls on files and sockets, which are counted and not told of.
+    /// Counts all calls on files and sockets, without reporting them.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Calls on what lies in one of these folders.
+    /// Counts calls on files in one of these folders.
     pub fn below<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
-        // The kernel knows them without links.
+        // The kernel knows the folders by their paths without links.
         let real = |folder: P| fs::canonicalize(folder).expect("the folder is there");
         Self { below: folders.into_iter().map(real).collect(), ..Self::default() }
     }
 
-    /// Strikes the `nth` call that counts, from 1.
+    /// Disturbs the `nth` counted call, from 1.
     #[must_use]
     pub fn strike(mut self, nth: u64, blow: Blow) -> Self {
         self.strike = Some(Strike { names: None, nth, times: 1, blow });
         self
     }
 
-    /// Strikes the `nth` call of a name, from 1.
+    /// Disturbs the `nth` call with this name, from 1.
     #[must_use]
     pub fn strike_named(self, name: &str, nth: u64, blow: Blow) -> Self {
         self.strike_from(&[name], nth, 1, blow)
     }
 
-    /// Strikes the `nth` call that has one of these names, and those after it, so many in all.
+    /// Disturbs `times` calls with one of these names, beginning with the `nth`.
     #[must_use]
     pub fn strike_from(mut self, names: &[&str], nth: u64, times: u64, blow: Blow) -> Self {
         self.strike = Some(Strike { names: Some(names.join(",")), nth, times, blow });
         self
     }
 
-    /// Keeps in a folder of the same file system what files hold when they are flushed (`INODE.flushed`), and what loses its name, by
-    /// the number of the call (`NUMBER.lost`).
+    /// Keeps copies in a folder of the same file system: the content of files when they are flushed (`INODE.flushed`),
+    /// and files that lose their name, by the number of the call (`NUMBER.lost`).
     #[must_use]
     pub fn keeping(mut self, folder: &Path) -> Self {
         self.kept = Some(folder.to_owned());
         self
     }
 
-    /// What the program is told of the machine's boot stands in this file.
+    /// Sets the file from which the program reads the machine's boot id.
     #[must_use]
     pub fn boot(mut self, file: &Path) -> Self {
         self.boot = Some(file.to_owned());
         self
     }
 
-    /// Runs a program to its end, and says which calls it has made.
+    /// Runs a program to its end, and returns the calls that it made.
     ///
     /// # Panics
-    /// Where calls can't be counted; see [`can_be_struck`](Self::can_be_struck).
+    /// Panics if calls can't be counted; see [`can_be_struck`](Self::can_be_struck).
     #[track_caller]
     pub fn run<I>(&self, program: &Program, arguments: I) -> (Run, Vec<Call>)
     where
@@ -158,7 +159,7 @@ impl SystemCalls {
         (run, log.lines().map(read).collect())
     }
 
-    /// Runs a program to its end, and says how many calls it has made.
+    /// Runs a program to its end, and returns the number of calls that it made.
     #[track_caller]
     pub fn count<I>(&self, program: &Program, arguments: I) -> (Run, u64)
     where
@@ -171,7 +172,7 @@ impl SystemCalls {
     }
 }
 
-/// A line of the log.
+/// Parses a line of the log.
 fn read(line: &str) -> Call {
     let mut fields = line.split('\t');
     let mut next = || fields.next().expect("a line of five fields");
@@ -185,7 +186,7 @@ fn read(line: &str) -> Call {
     }
 }
 
-/// The library, compiled beside the tests' programs once for each text of it.
+/// Returns the library. It is compiled beside the tests' programs, once for each version of its source.
 fn library() -> &'static Result<PathBuf, String> {
     static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     LIBRARY.get_or_init(compile)
@@ -205,7 +206,7 @@ fn compile() -> Result<PathBuf, String> {
     if library.exists() {
         return Ok(library);
     }
-    // Another test program may do the same now.
+    // Another test program may compile it at the same time.
     let scratch = TempDir::new_in(folder).map_err(|e| e.to_string())?;
     let (source, made) = (scratch.path().join("system_calls.c"), scratch.path().join("made.so"));
     fs::write(&source, SOURCE).map_err(|e| e.to_string())?;
@@ -213,13 +214,13 @@ fn compile() -> Result<PathBuf, String> {
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&made).arg(&source);
     let ended = command.output().map_err(|e| format!("there is no C compiler: {e}"))?;
-    // A compiler that is there and refuses it has found a fault of the library.
+    // An existing compiler that rejects it has found a mistake in the library.
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     fs::rename(&made, &library).map_err(|e| e.to_string())?;
     Ok(library)
 }
 
-/// Whether the kernel lets the library do its work, in a program that does none.
+/// Returns true if the kernel permits the library's filters, tried with a program that does nothing.
 fn filters(library: &Path) -> bool {
     let Ok(folder) = TempDir::new() else { return false };
     let (log, mut command) = (folder.path().join("log"), Command::new("true"));

@@ -1,4 +1,4 @@
-//! Trees of files: made from a seed, and compared.
+//! Trees of files: generated from a seed, and compared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::random_bytes;
 
-/// File names that some program, store or URL has stumbled over.
+/// File names that caused problems in some program, store or URL.
 pub const AWKWARD_NAMES: &[&str] = &[
     "with space",
     " leading and trailing ",
@@ -45,10 +45,10 @@ pub const AWKWARD_NAMES: &[&str] = &[
     "back`tick",
 ];
 
-/// Sizes around what small files, buffers and slices are, in bytes.
+/// Sizes around those of small files, buffers and slices, in bytes.
 const SIZES: &[usize] = &[0, 1, 17, 4095, 4096, 4700, 65_536, 100_001];
 
-/// The names of all files below a folder, sorted.
+/// Returns the names of all files below a folder, sorted.
 pub fn files_below(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -65,8 +65,8 @@ pub fn files_below(root: &Path) -> Vec<String> {
     found
 }
 
-/// Fills `root` with `files` files in nested folders, the awkward names among them, and returns how many bytes they
-/// have. The same seed makes the same tree.
+/// Fills `root` with `files` files in nested folders, including the awkward names. Returns their total size in bytes.
+/// The same seed makes the same tree.
 pub fn seed_tree(root: &Path, seed: u64, files: usize) -> u64 {
     let mut bytes = 0;
     for n in 0..files {
@@ -88,7 +88,7 @@ pub fn seed_tree(root: &Path, seed: u64, files: usize) -> u64 {
     bytes
 }
 
-/// What differs between two trees: one line for each file that is missing, extra or of other bytes. Nothing is good.
+/// Returns the differences between two trees: one line for each file that is missing, extra, or has other bytes.
 pub fn differences(expected: &Path, found: &Path) -> Vec<String> {
     let (expected, mut found) = (files(expected), files(found));
     let mut lines = Vec::new();
@@ -107,7 +107,7 @@ fn same_bytes(a: &Path, b: &Path) -> bool {
     fs::read(a).expect("the first file is read") == fs::read(b).expect("the second file is read")
 }
 
-/// Every file below `root`, by its path from there.
+/// Returns every file below `root`, by its relative path.
 fn files(root: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];

@@ -1,4 +1,4 @@
-//! A store to talk to: the embedded server on a free port, with what a client must know of it.
+//! A store for tests: the embedded server on a free port, and the settings that a client needs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::Program;
 
-/// How a connection to the store is made.
+/// The protocol of connections to the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     /// Clear text, HTTP/1.1.
@@ -20,7 +20,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 3] = [Self::Plain, Self::TlsH1, Self::TlsH2];
 
     fn apply(self, config: &mut Config) {
@@ -29,7 +29,7 @@ impl Wire {
     }
 }
 
-/// A running embedded server with one bucket, and a folder for the test's files. Both end with it.
+/// A running embedded server with one bucket, and a folder for the test's files. Dropping it removes both.
 pub struct Endpoint {
     server: Server,
     folder: TempDir,
@@ -37,15 +37,15 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The bucket that is there from the start, in both dialects.
+    /// The bucket that exists from the start, in both dialects.
     pub const BUCKET: &'static str = "bucket";
 
-    /// A server without delay or faults, objects in memory.
+    /// Starts a server without delay or faults, with objects in memory.
     pub fn start(wire: Wire) -> Self {
         Self::start_with(wire, Config::default())
     }
 
-    /// A server as configured, but for what `wire` decides.
+    /// Starts a server with this configuration, except the settings that `wire` decides.
     pub fn start_with(wire: Wire, mut config: Config) -> Self {
         wire.apply(&mut config);
         let server = Server::start(config).expect("the server starts");
@@ -61,37 +61,37 @@ impl Endpoint {
         Self { server, folder, ca_file }
     }
 
-    /// The server itself.
+    /// Returns the server itself.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Its base URL, for both dialects.
+    /// Returns its base URL, for both dialects.
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The CA to trust, where it speaks TLS.
+    /// Returns the certificate authority to trust, if the server uses TLS.
     pub fn ca_file(&self) -> Option<&Path> {
         self.ca_file.as_deref()
     }
 
-    /// An empty folder that ends with the server.
+    /// Returns an empty folder that is removed with the server.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// Puts an object behind the protocols' back.
+    /// Puts an object into the store without a protocol.
     pub fn put(&self, key: &str, bytes: &[u8]) {
         self.server().store().put(Self::BUCKET, key, bytes).expect("it is stored");
     }
 
-    /// The bytes of an object.
+    /// Returns the bytes of an object.
     pub fn stored(&self, key: &str) -> Option<Vec<u8>> {
         self.server().store().read(Self::BUCKET, key).ok()
     }
 
-    /// The keys of all objects, sorted.
+    /// Returns the keys of all objects, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.server().store().keys(Self::BUCKET)
     }
@@ -103,7 +103,7 @@ impl Endpoint {
         }
     }
 
-    /// The program at `binary`, set up by variables alone to reach this server in both dialects.
+    /// Returns the program at `binary`, configured only by variables to reach this server in both dialects.
     pub fn program(&self, binary: &str) -> Program {
         let s3 = laneway_server::S3Config::default();
         let program = Program::new(binary, self.folder.path().join("home"))

@@ -1,21 +1,21 @@
-//! The modules of a crate form no circles, so that each can be read with those below it alone. Counted are the modules that a
-//! crate's `lib.rs` names, with everything below each of them: what is inside one of them is one family.
+//! The modules of a crate form no circles, so that each can be read with only those below it. The modules counted are
+//! those in a crate's `lib.rs`, each with everything below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Crates whose modules have been sorted. The program's arguments know its verbs, which are a list.
+/// The crates whose modules are in order. The program's arguments know its verbs, and the verbs are a list.
 const SORTED: [&str; 4] = ["lanes", "laneway", "server", "store"];
 
-/// For each module those that it uses.
+/// The modules that each module uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The page that draws them, and the variable that has it written anew.
+/// The page with the drawings, and the variable that rewrites it.
 const PAGE: &str = "docs/house.md";
 const WRITE_VARIABLE: &str = "LANEWAY_WRITE_HOUSE";
 
-/// Where the drawings begin on the page; what stands before and after them is written by hand.
+/// The marks around the drawings on the page. The rest is written by hand.
 const BEGIN: &str = "<!-- drawn by crates/testkit/tests/circles.rs -->\n";
 const END: &str = "<!-- end of what is drawn -->\n";
 
@@ -46,7 +46,7 @@ fn crates() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' folder")
 }
 
-/// Which modules of a crate use which.
+/// Returns the uses between the modules of a crate.
 fn uses_in(name: &str) -> Uses {
     let source = crates().join(name).join("src");
     let root = fs::read_to_string(source.join("lib.rs")).expect("a crate's root");
@@ -63,7 +63,8 @@ fn uses_in(name: &str) -> Uses {
     modules.iter().map(|module| (module.clone(), used_by(module))).collect()
 }
 
-/// A crate's modules in layers, each above all that it uses, and the arrows between them but for those that others imply.
+/// Draws a crate's modules in layers, each above all that it uses, and the arrows between them except those that others
+/// imply.
 fn drawing(name: &str, uses: &Uses) -> String {
     let mut layers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for module in uses.keys() {
@@ -83,7 +84,7 @@ fn drawing(name: &str, uses: &Uses) -> String {
     )
 }
 
-/// The longest way down from a module.
+/// Returns the longest path down from a module.
 fn height(uses: &Uses, module: &str) -> usize {
     uses[module].iter().map(|used| height(uses, used) + 1).max().unwrap_or_default()
 }
@@ -92,7 +93,7 @@ fn reaches(uses: &Uses, from: &str, to: &str) -> bool {
     uses[from].iter().any(|used| used == to || reaches(uses, used, to))
 }
 
-/// The modules of a crate, and from which of them the names come that it exports.
+/// Returns the modules of a crate, and the module of each exported name.
 fn declared(root: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
     let (mut modules, mut names) = (BTreeSet::new(), BTreeMap::new());
     for statement in root
@@ -102,7 +103,7 @@ fn declared(root: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
         .collect::<String>()
         .split(';')
     {
-        // What is made for tests alone stands in the house too.
+        // Modules that exist only for tests count too.
         let statement = statement.trim_start_matches("#[cfg(test)]");
         let statement = statement.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
         if let Some(module) = statement.strip_prefix("mod ") {
@@ -116,7 +117,7 @@ fn declared(root: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
     (modules, names)
 }
 
-/// The text of a module and all below it, without its tests.
+/// Returns the text of a module and everything below it, without its tests.
 fn text_of(source: &Path, module: &str) -> String {
     let mut text = String::new();
     let mut left = vec![source.join(format!("{module}.rs")), source.join(module)];
@@ -139,7 +140,7 @@ fn text_of(source: &Path, module: &str) -> String {
     text
 }
 
-/// What a text names directly below its crate's root.
+/// Returns the names directly below the crate's root in a text.
 fn used(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, after) in text.match_indices("crate::").map(|(at, path)| (at, &text[at + path.len()..])) {
@@ -159,11 +160,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Modules that use each other, directly or through others.
+/// Finds modules that use each other, directly or through others.
 fn circle(uses: &Uses) -> Option<Vec<&str>> {
     let mut left: BTreeMap<&str, BTreeSet<&str>> =
         uses.iter().map(|(module, used)| (&**module, used.iter().map(|used| &**used).collect())).collect();
-    // Whoever uses nothing that is left stands in no circle, nor does whoever nobody uses.
+    // A module that uses no remaining module, or that none uses, is in no circle.
     loop {
         let used: BTreeSet<&str> = left.values().flatten().copied().collect();
         let is_outside = |module: &str, uses: &BTreeSet<&str>| uses.is_empty() || !used.contains(module);

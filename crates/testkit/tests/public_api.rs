@@ -1,5 +1,5 @@
-//! What the library shows stands in a checked-in list, so that a change of it is seen in review: `crates/laneway/public-api.txt`,
-//! a line for each item. `LANEWAY_WRITE_PUBLIC_API=1` writes the list anew.
+//! The library's public interface is kept in a checked-in list, so that a review shows each change:
+//! `crates/laneway/public-api.txt`, with a line for each item. `LANEWAY_WRITE_PUBLIC_API=1` rewrites the list.
 
 #[path = "public_api/signature.rs"]
 mod signature;
@@ -14,11 +14,11 @@ use std::process::Command;
 
 use surface::{Described, surface};
 
-/// The library, and the crates that it re-exports items of.
+/// The library, and the crates whose items it re-exports.
 const CRATES: [&str; 3] = ["laneway", "laneway-store", "laneway-lanes"];
 
-/// rustdoc, told that it may write JSON though it is a stable release. Set for it alone: crates that ask which compiler they have
-/// would be built anew by another answer.
+/// A script that permits a stable rustdoc to write JSON. The variable is set only for rustdoc, because crates that
+/// query the compiler would be rebuilt if the answer changed.
 const RUSTDOC: &str = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec \"${LANEWAY_RUSTDOC:-rustdoc}\" \"$@\"\n";
 
 #[test]
@@ -43,11 +43,11 @@ fn what_the_library_shows_is_what_the_list_says() {
     );
 }
 
-/// What rustdoc says of a crate, with dependencies checked in the same folder as everything else is built in.
+/// Returns rustdoc's description of a crate. It shares the target folder with the rest of the build.
 fn described(name: &str) -> Described {
     let target = target();
     let rustdoc = target.join("rustdoc-with-json");
-    // A newer script would be another rustdoc to cargo.
+    // A newer script would look like another rustdoc to cargo.
     if !fs::read_to_string(&rustdoc).is_ok_and(|there| there == RUSTDOC) {
         fs::write(&rustdoc, RUSTDOC).expect("a script is written");
         fs::set_permissions(&rustdoc, fs::Permissions::from_mode(0o755)).expect("it can be run");
@@ -70,7 +70,7 @@ fn described(name: &str) -> Described {
     Described { name: crate_name, json: serde_json::from_slice(&json).expect("it is JSON") }
 }
 
-/// The folder that this was built in: `target/debug/deps/THIS`.
+/// Returns the folder of this build: `target/debug/deps/THIS`.
 fn target() -> PathBuf {
     let this = env::current_exe().expect("a path");
     this.ancestors().nth(3).expect("cargo's folders").to_owned()

@@ -1,6 +1,6 @@
-//! SEMANTICS.md holds the promises, each with an id; docs/semantics-tests.md names the tests that prove each of them, and
-//! docs/incidents.md those of failures elsewhere. A test that is renamed or moved changes its name there, and a promise has
-//! at least one test.
+//! SEMANTICS.md holds the promises, each with an id. docs/semantics-tests.md names the tests that prove each of them,
+//! and docs/incidents.md those of failures elsewhere. If a test is renamed or moved, its name there must change, and
+//! each promise must have at least one test.
 
 #[path = "semantics/promises.rs"]
 mod promises;
@@ -13,23 +13,23 @@ use std::path::{Path, PathBuf};
 
 use tests_below::Tests;
 
-/// Names that explain how names are read.
+/// Names that only explain the notation.
 const EXPLAINED: [&str; 4] = ["moving::x::y", "exchange::x::y", "server: x::y", "python: x::y"];
 
-/// The pages that name tests, and the fewest names on each: fewer mean that they weren't found, not that there are fewer.
+/// The pages that name tests, and the fewest names on each. With fewer, the parser has missed some.
 const PAGES: [(&str, usize); 2] = [(INDEX, 400), ("docs/incidents.md", 30)];
 
-/// The page of the tests of each promise.
+/// The page with the tests of each promise.
 const INDEX: &str = "docs/semantics-tests.md";
 
-/// The fewest promises, likewise.
+/// The fewest promises, for the same reason.
 const PROMISES_MIN: usize = 200;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All tests of the workspace, and those of the Python package.
+/// Returns all tests of the workspace and of the Python package.
 fn all_tests() -> Tests {
     let mut tests = Tests::below(&root().join("crates"));
     let bindings = root().join("bindings");
@@ -63,7 +63,7 @@ fn every_promise_has_tests_that_are_there() {
     assert!(without.is_empty(), "sections without a promise: {without:?}");
 }
 
-/// Lists promises without an id or a test, ids that stand twice, rows of no promise, and names that prove nothing.
+/// Returns promises without an id or a test, duplicate ids, rows without a promise, and names that prove nothing.
 fn problems(
     promises: &[promises::Promise<'_>],
     rows: &[(&str, Vec<String>)],
@@ -94,7 +94,7 @@ fn problems(
     problems
 }
 
-/// Tells if a name stands for tests: a path of them, a file that holds some, a test program or a test by its name alone.
+/// Returns true if a name stands for tests: their path, a file with tests, a test program, or a test's own name.
 fn is_proof(tests: &Tests, name: &str) -> bool {
     match name {
         path if is_path(path) => tests.has(path),
@@ -103,7 +103,7 @@ fn is_proof(tests: &Tests, name: &str) -> bool {
     }
 }
 
-/// The texts in backticks that are paths of tests, as in `store: s3::get::*`.
+/// Returns the texts in backticks that are paths of tests, as in `store: s3::get::*`.
 fn names(text: &str) -> BTreeSet<String> {
     let names = promises::quoted(text);
     names.filter(|name| is_path(name) && !EXPLAINED.contains(&name.as_str())).collect()

@@ -1,5 +1,5 @@
-//! The version stands in `Cargo.toml` (`[workspace.package]`). Where crates, Maven's modules and their pages have to repeat it, they say the
-//! same; `.ci/version` writes all of them.
+//! The version is in `Cargo.toml` (`[workspace.package]`). Crates, Maven modules and their pages that repeat it must
+//! agree; `.ci/version` writes all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn what_repeats_the_version_says_the_workspaces() {
     assert!(others.is_empty(), "another version stands in {others:?}");
 }
 
-/// What Maven reads, and what people do.
+/// Finds the files for Maven and the pages for people.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder can be listed") {
         let path = entry.expect("an entry").path();
@@ -36,7 +36,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text with this version at each place that repeats it, and how many those are.
+/// Returns the text with this version at each place that repeats it, and the number of places.
 fn repeating(text: &str, version: &str) -> (String, usize) {
     let (mut same, mut count, mut before) = (String::new(), 0, "");
     for line in text.split_inclusive('\n') {

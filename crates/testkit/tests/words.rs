@@ -1,10 +1,10 @@
-//! Each word of the code has one meaning (docs/words.md). Words that were given up, because they had several
-//! or because the field has another one, don't come back as names.
+//! Each word in the code has one meaning (docs/words.md). Retired words, which had several meanings or a better known
+//! name in the field, must not return as names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What was given up, and what stands for it.
+/// The retired words, and their replacements.
 const RETIRED: [(&str, &str); 21] = [
     ("told", "announced, reported"),
     ("ways", "directions"),
@@ -29,7 +29,7 @@ const RETIRED: [(&str, &str); 21] = [
     ("doubled", "hedged"),
 ];
 
-/// A test's name is a sentence of plain English; a name that says what something is has fewer words.
+/// The fewest words of a test's name, which is a plain English sentence. Other names have fewer words.
 const SENTENCE_WORDS: usize = 5;
 
 #[test]
@@ -64,7 +64,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The retired word that a name holds, and what stands for it.
+/// Returns the retired word in a name, and its replacement.
 fn retired(identifier: &str) -> Option<(&'static str, &'static str)> {
     let words = words(identifier);
     if words.len() >= SENTENCE_WORDS {
@@ -73,7 +73,7 @@ fn retired(identifier: &str) -> Option<(&'static str, &'static str)> {
     RETIRED.into_iter().find(|(word, _)| words.iter().any(|w| w == word))
 }
 
-/// The words of a name in snake_case, CamelCase or CAPITALS, in lower case.
+/// Returns the words of a name in snake_case, CamelCase or CAPITALS, in lower case.
 fn words(identifier: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -90,7 +90,7 @@ fn words(identifier: &str) -> Vec<String> {
     words
 }
 
-/// The identifiers of a source text, without those in comments, strings and characters.
+/// Returns the identifiers of a source text, except those in comments, strings and characters.
 fn identifiers(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -129,7 +129,7 @@ fn identifiers(text: &str) -> Vec<String> {
     found
 }
 
-/// The place behind the next `end`.
+/// Returns the position after the next `end`.
 fn after(chars: &[char], from: usize, end: &[char]) -> usize {
     let next = chars.get(from..).and_then(|rest| rest.windows(end.len()).position(|w| w == end));
     next.map_or(chars.len(), |next| from + next + end.len())

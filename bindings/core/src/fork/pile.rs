@@ -1,11 +1,11 @@
-//! A pile without a lock.
+//! A stack without a lock.
 
 #![expect(unsafe_code, reason = "a pile without a lock is made of raw pointers")]
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Values that any thread lays down at any time, and that one thread takes all at once.
+/// Values that any thread adds at any time, and that one thread takes all at once.
 #[derive(Debug)]
 pub struct Pile<T>(AtomicPtr<Node<T>>);
 
@@ -16,16 +16,16 @@ struct Node<T> {
 }
 
 impl<T: Send> Pile<T> {
-    /// An empty pile. Meant for a `static`: one that is dropped doesn't drop its values.
+    /// Returns an empty pile. It is meant for a `static`: dropping it doesn't drop its values.
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Lays a value on top.
+    /// Adds a value on top.
     pub fn lay_down(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { value, next: self.0.load(Ordering::Relaxed) }));
         loop {
-            // SAFETY: the node is this thread's alone until the exchange below succeeds.
+            // SAFETY: only this thread has the node until the exchange below succeeds.
             let next = unsafe { (*node).next };
             match self.0.compare_exchange_weak(next, node, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -35,7 +35,7 @@ impl<T: Send> Pile<T> {
         }
     }
 
-    /// Takes all values, in the order in which they were laid down.
+    /// Takes all values, in the order in which they were added.
     pub fn take(&self) -> Vec<T> {
         let mut values = Vec::new();
         if self.0.load(Ordering::Relaxed).is_null() {
@@ -43,7 +43,7 @@ impl<T: Send> Pile<T> {
         }
         let mut next = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         while !next.is_null() {
-            // SAFETY: each node came out of a box, and the swap has made the whole pile this thread's.
+            // SAFETY: each node came from a box, and the swap gave this thread the whole pile.
             let node = unsafe { Box::from_raw(next) };
             next = node.next;
             values.push(node.value);

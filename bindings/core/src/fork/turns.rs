@@ -1,12 +1,12 @@
-//! Values that calls use one after the other: a file's position, a listing's place.
+//! Values that calls use one after the other: a file's position, a listing's position.
 
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMappedMutexGuard, OwnedMutexGuard};
 
-/// A value that one call at a time has; others wait for their turn. A child of a `fork` has it too, unless a call of its parent's had
-/// it at that moment.
+/// A value that one call at a time uses, while other calls wait for their turn. A child of a `fork` also has the value,
+/// unless a call of its parent was using it at that moment.
 pub struct Turns<T>(Mutex<Turn<T>>);
 
 struct Turn<T> {
@@ -15,21 +15,21 @@ struct Turn<T> {
 }
 
 impl<T> Turns<T> {
-    /// Begins with the value there.
+    /// Returns the turns of a value.
     pub fn new(value: T) -> Self {
         let value = Arc::new(tokio::sync::Mutex::new(Some(value)));
         Self(Mutex::new(Turn { process: process::id(), value }))
     }
 
-    /// Joins the line. The caller holds the host's own lock, as does a thread that forks, so that no child finds the lock in here taken. Returns
-    /// `None` in a child whose parent had a call under way.
+    /// Joins the line. The caller must hold the host's own lock, as a forking thread does, so that a child never finds
+    /// this lock taken. Returns `None` in a child whose parent had a call under way.
     pub fn line(&self) -> Option<Line<T>> {
         let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.process != process::id() {
             let mut value = None;
             if let Ok(mut had) = turn.value.try_lock() {
                 value = had.take();
-                // To give it back would wake waiting calls, with locks that the parent's threads may have held.
+                // Releasing it would wake waiting calls. They may need locks that the parent's threads held.
                 std::mem::forget(had);
             }
             let own = Arc::new(tokio::sync::Mutex::new(value));
@@ -41,19 +41,19 @@ impl<T> Turns<T> {
     }
 }
 
-/// A value while a call has it.
+/// A value while a call uses it.
 pub type Held<T> = OwnedMappedMutexGuard<Option<T>, T>;
 
 /// A place in the line, where a call waits for its turn.
 pub struct Line<T>(Arc<tokio::sync::Mutex<Option<T>>>);
 
 impl<T> Line<T> {
-    /// Waits for the value; `None` where a child of a `fork` could not have it.
+    /// Waits for the value. Returns `None` if the value couldn't be passed to this child of a `fork`.
     pub async fn turn(self) -> Option<Held<T>> {
         OwnedMutexGuard::try_map(self.0.lock_owned().await, Option::as_mut).ok()
     }
 
-    /// Returns the value, unless a call has it.
+    /// Returns the value, unless a call is using it.
     pub fn at_once(self) -> Option<Held<T>> {
         OwnedMutexGuard::try_map(self.0.try_lock_owned().ok()?, Option::as_mut).ok()
     }

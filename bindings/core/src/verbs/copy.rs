@@ -15,7 +15,7 @@ pub(super) fn copy(bucket: &Bucket, from: &mut Unpacked<'_>, is_rename: bool) ->
         false => bucket.copy(source, destination),
     };
     let into = handles::bucket(from.number()?)?;
-    // Conditions are about the place where the copy goes.
+    // Conditions are about the copy's destination.
     let put = put_options(into.capabilities().versions, from)?;
     let copy = copy.into(&into).options(put);
     Ok(Work::new(bucket.client(), async move { Ok(described::written(&copy.await?)) }))

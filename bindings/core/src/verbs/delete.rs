@@ -1,4 +1,4 @@
-//! Removing objects.
+//! Deletes objects.
 
 use futures_util::{StreamExt as _, stream};
 use laneway::Bucket;
@@ -20,7 +20,7 @@ pub(super) fn delete(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, F
     }))
 }
 
-/// Tries all keys, and packs failures by key.
+/// Tries to delete all keys, and packs failures by key.
 pub(super) fn delete_many(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let keys: Vec<String> = from.list()?.into_iter().map(str::to_owned).collect();
     let mut outcomes = bucket.delete_many(stream::iter(keys));

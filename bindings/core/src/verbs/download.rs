@@ -1,4 +1,4 @@
-//! Reading objects in order.
+//! Reads objects in order.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::packed::{Packed, Unpacked};
 
 pub(super) fn get(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let mut get = bucket.get(from.text()?);
-    // As `dev.laneway.GetOptions` writes them: no start is all, or with an end the last bytes.
+    // The format is that of `dev.laneway.GetOptions`. Without a start, the range is everything, or with an end the last
+    // bytes.
     let (start, end) = (from.number()?.cast_signed(), from.number()?.cast_signed());
     get = match (u64::try_from(start), u64::try_from(end)) {
         (Ok(start), Ok(end)) if end == i64::MAX.unsigned_abs() => get.range(start..),
@@ -42,7 +43,7 @@ pub(super) fn get(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fail
     }))
 }
 
-/// The next bytes; none at the end.
+/// Returns the next bytes, or none at the end.
 pub(super) fn chunk(download: Arc<Exclusive<Download>>) -> Work {
     let client = download.client.clone();
     Work::new(&client, async move {

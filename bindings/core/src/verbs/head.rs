@@ -1,4 +1,4 @@
-//! Describing an object.
+//! Requests an object's metadata.
 
 use laneway::Bucket;
 

@@ -17,19 +17,19 @@ use crate::options::{self, JobRequest, JobVerb};
 use crate::packed::{Packed, Unpacked};
 use crate::{described, value};
 
-/// The time for which a job is waited for until its progress is looked at.
+/// The longest wait for a job before its progress is reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Events that are taken at a time.
+/// The most events taken at a time.
 const EVENTS_MAX: usize = 1024;
 
 impl RunningJob {
-    /// Begins nothing more, gives up what is under way and cleans up.
+    /// Begins nothing more, aborts the work under way, and cleans up.
     pub fn cancel(&self) {
         self.canceller.cancel();
     }
 
-    /// Packs how far it is.
+    /// Packs the progress.
     pub fn progress(&self) -> Packed {
         let (progress, mut packed) = (&self.progress, Packed::default());
         packed.number(progress.bytes_done()).number(progress.bytes_found());
@@ -39,17 +39,17 @@ impl RunningJob {
     }
 }
 
-/// Begins a job, and gives it a number. The request holds the verb, sources, maybe a destination, options by name, and the
-/// options of a write.
+/// Begins a job, and returns its number. The request holds the verb, the sources, an optional destination, options by
+/// name, and the options of a write.
 ///
 /// # Errors
-/// For what can't be meant.
+/// Fails for an invalid request.
 pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let verb = JobVerb::named(from.text()?).ok_or_else(Failure::of_another_version)?;
     let sources = from.list()?.into_iter().map(Into::into).collect();
     let destination = from.maybe_text()?.map(Into::into);
     let options = value::of_texts(from.pairs()?, options::kind_of)?;
-    // The names of versions only matter to conditions, of which a job's objects have none.
+    // The kind of version names only matters to conditions, and a job's objects have none.
     let put = put_options(VersionNames::ETagAndId, from)?;
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
@@ -57,7 +57,7 @@ pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     Ok(handles::keep(Object::Job(Arc::new(running))))
 }
 
-/// Events of a job since it was last asked.
+/// Events of a job since the last call.
 #[derive(Debug, Default)]
 pub struct JobEvents {
     /// Failures of items.
@@ -68,7 +68,7 @@ pub struct JobEvents {
     pub summary: Option<Summary>,
 }
 
-/// Waits a moment for events of a job, and takes those that are there. Returns `None` where no more will come: behind the
+/// Waits a moment for events of a job, and takes the available ones. Returns `None` if there will be no more: after the
 /// summary, and in a child of a `fork` whose parent began the job.
 pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
     let mut events = JobEvents::default();

@@ -1,4 +1,4 @@
-//! Listing a bucket.
+//! Lists a bucket.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::handles::{self, Object};
 use crate::opened::{Exclusive, Listing};
 use crate::packed::{Packed, Unpacked};
 
-/// Objects that are handed over at a time, where so many are here: two pages.
+/// The most objects passed on at a time, if that many have arrived: two pages.
 const SOME_MAX: usize = 2000;
 
-/// A listing, by its number; nothing is asked yet.
+/// Returns the number of a new listing. It sends no request yet.
 pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let mut list = bucket.list(from.text()?);
     if let Some(key) = from.maybe_text()? {
@@ -28,7 +28,7 @@ pub fn list(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     Ok(handles::keep(Object::List(Exclusive::new(bucket.client(), Listing { list, failed: None }))))
 }
 
-/// The next objects, as many as are here and at least one; none at the end.
+/// Returns the next objects: all that have arrived and at least one, or none at the end.
 pub(super) fn some(listing: Arc<Exclusive<Listing>>) -> Work {
     let client = listing.client.clone();
     Work::new(&client, async move {
@@ -53,7 +53,7 @@ pub(super) fn some(listing: Arc<Exclusive<Listing>>) -> Work {
     })
 }
 
-/// Lists all that lies directly below a prefix.
+/// Lists everything directly below a prefix.
 pub(super) fn list_dir(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let mut list = bucket.list_dir(from.text()?);
     if let Some(key) = from.maybe_text()? {

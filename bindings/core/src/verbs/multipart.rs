@@ -1,4 +1,4 @@
-//! Uploads in parts that the caller numbers.
+//! Multipart uploads whose parts the caller numbers.
 
 use laneway::{Bucket, Multipart, UploadedPart};
 
@@ -21,7 +21,7 @@ pub(super) fn begin(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Fa
 
 pub(super) fn part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let upload = named(bucket, from)?;
-    // A number that is too large for any part is refused as one.
+    // A number that is too large for any part gets the same refusal.
     let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
     let part = upload.part(number, memory.into_bytes());
     Ok(Work::new(bucket.client(), async move {

@@ -1,4 +1,4 @@
-//! Opening objects for reads.
+//! Opens objects for reads.
 
 use std::sync::Arc;
 

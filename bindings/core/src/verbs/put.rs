@@ -1,4 +1,4 @@
-//! Writing an object whose bytes are there.
+//! Writes an object from bytes in memory.
 
 use laneway::Bucket;
 

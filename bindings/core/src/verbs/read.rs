@@ -1,4 +1,4 @@
-//! Reading objects that are open.
+//! Reads objects that are open.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -13,7 +13,7 @@ use crate::lent::Memory;
 use crate::opened::OpenObject;
 use crate::packed::{Packed, Unpacked};
 
-/// Bytes from a place on, for an array of Java's; fewer where the object ends.
+/// Reads bytes from a position on, for a Java array. There are fewer if the object ends.
 pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let (start, len) = (from.number()?, from.number()?);
     let read = reader.call(|reader| {
@@ -28,7 +28,7 @@ pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, F
     }))
 }
 
-/// Fills a direct buffer from a place on: how many bytes.
+/// Fills a direct buffer from a position on, and returns the number of bytes.
 pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let start = from.number()?;
     let Memory::Lent(lent) = memory else { return Err(Failure::of_another_version()) };
@@ -42,7 +42,7 @@ pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory)
     }))
 }
 
-/// Ranges, each told as soon as it is here.
+/// Reads ranges, and announces each as soon as it has arrived.
 pub(super) fn ranges(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
@@ -61,7 +61,7 @@ pub(super) fn ranges(
     }))
 }
 
-/// The next bytes in order from a place on.
+/// Reads the next bytes in order from a position on.
 pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
     let (position, len) = (from.number()?, from.number()?);
     let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -73,14 +73,14 @@ pub(super) fn next(reader: Arc<OpenObject>, from: &mut Unpacked<'_>) -> Result<W
     }))
 }
 
-/// Reads the next bytes where they are here already. A failure is left to the next call.
+/// Returns the next bytes if they have already arrived. A failure is left to the next call.
 pub fn read_now(reader: &OpenObject, position: u64, len: usize) -> Option<Bytes> {
     let mut in_order = reader.in_order.try_lock().ok()?;
     in_order.set_position(position);
     in_order.chunk(len).now_or_never()?.ok()
 }
 
-/// Lets go of what was read ahead, in order or of columns, and of what is on its way; of a read that is under way nothing.
+/// Discards bytes that were read ahead, in order or by columns, and their requests under way. Reads under way continue.
 pub fn drop_ahead(reader: &OpenObject) {
     let mut at_places = reader.at_places.lock().unwrap_or_else(PoisonError::into_inner);
     *at_places = at_places.again();

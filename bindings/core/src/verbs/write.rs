@@ -1,4 +1,4 @@
-//! Writing objects whose bytes are made one after the other.
+//! Writes objects whose bytes are produced one after the other.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,14 +27,14 @@ impl WriterState {
     }
 }
 
-/// A writer, by its number; nothing is asked yet.
+/// Returns the number of a new writer. It sends no request yet.
 pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let writer = bucket.writer(from.text()?);
     let writer = Some(writer.options(put_options(bucket.capabilities().versions, from)?));
     Ok(handles::keep(Object::Writer(Exclusive::new(bucket.client(), WriterState { writer, failed: None }))))
 }
 
-/// Takes as many bytes as the part that gathers has room for.
+/// Takes as many bytes as the part in memory has room for. Returns their number.
 pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     let Ok(mut writing) = writing.value.try_lock() else { return 0 };
     let mut taken = 0;
@@ -53,7 +53,7 @@ pub fn write_now(writing: &Exclusive<WriterState>, bytes: &[u8]) -> usize {
     taken
 }
 
-/// Puts bytes in, and waits while too many are on their way: how many.
+/// Writes bytes, and waits while too many are under way. Returns their number.
 pub(super) fn write(writing: Arc<Exclusive<WriterState>>, memory: Memory) -> Work {
     let (client, bytes) = (writing.client.clone(), memory.into_bytes());
     Work::new(&client, async move {
@@ -85,7 +85,7 @@ pub(super) fn abort(writing: Arc<Exclusive<WriterState>>) -> Work {
     })
 }
 
-/// Unwraps the library's error in one of I/O.
+/// Unwraps the library's error from an I/O error.
 fn failure(error: io::Error) -> Failure {
     match error.downcast::<laneway::Error>() {
         Ok(inner) => inner.into(),

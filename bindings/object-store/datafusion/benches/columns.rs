@@ -1,5 +1,5 @@
-//! A query of 8 of 50 columns of a table of 64 Parquet files by DataFusion: over Laneway's store, over object_store's own client of
-//! S3, and over local files, whose time is that of the query itself. On whatever store speaks S3 at an address:
+//! A DataFusion query of 8 of 50 columns of a table of 64 Parquet files: over Laneway's store, over object_store's own
+//! S3 client, and over local files, which show the time of the query itself. It runs against any S3 store:
 //!
 //! ```text
 //! laneway serve --bucket lake --rtt 20ms &
@@ -7,8 +7,9 @@
 //! cargo bench --manifest-path bindings/object-store/datafusion/Cargo.toml -- http://127.0.0.1:9010 lake [MIB] [ROUNDS]
 //! ```
 //!
-//! The files, together of so many MiB (1024), are written to memory and put there first. Readings take turns (3 rounds), each in a process of
-//! its own that knows nothing of the table but its URL; what is timed begins with the listing of it.
+//! The files have the given size in MiB together (1024). They are written to memory and uploaded first. The readers
+//! take turns (3 rounds), each in a new process that knows only the table's URL. The time begins with the listing of
+//! the table.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -50,7 +51,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// What a reading took.
+/// The cost of one run.
 struct Row {
     seconds: f64,
     processor_s: f64,
@@ -86,13 +87,13 @@ fn compare(endpoint: &str, bucket: &str, mib: u64, rounds: usize) -> Outcome<()>
     Ok(())
 }
 
-/// Numbers that nothing compresses, a row group a file.
+/// Writes numbers that don't compress, with one row group per file.
 fn write(folder: &Path, mib: u64) -> Outcome<()> {
     let rows = (mib << 20) / (FILES * COLUMNS * 8);
     let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
     let mut state = 7_u64;
     let mut number = || {
-        // Knuth's MMIX. Of its upper half sums of all rows stay far below 2^63.
+        // Knuth's MMIX. With only its upper half, sums of all rows stay far below 2^63.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 32) as i64
     };
@@ -151,7 +152,7 @@ fn take_turns(endpoint: &str, bucket: &str, folder: &Path, rounds: usize) -> Out
     Ok(rows)
 }
 
-/// Prints what the query took, and its answer.
+/// Runs the query, and prints its cost and its answer.
 fn read(name: &str, endpoint: &str, bucket: &str, folder: &str) -> Outcome<()> {
     let context = SessionContext::new();
     let there = format!("s3://{bucket}/");
@@ -186,7 +187,8 @@ fn read(name: &str, endpoint: &str, bucket: &str, folder: &str) -> Outcome<()> {
     Ok(writeln!(std::io::stdout(), "{seconds} {processor_s} {opened}\n{answer}")?)
 }
 
-/// TCP connections that this network namespace has opened since it began: who measures has it for himself.
+/// Returns the TCP connections that this network namespace has opened since it began. A measurement needs a namespace
+/// of its own.
 fn connections() -> Outcome<u64> {
     let counters = fs::read_to_string("/proc/net/snmp")?;
     let mut lines = counters.lines().filter_map(|line| line.strip_prefix("Tcp: "));
@@ -195,10 +197,10 @@ fn connections() -> Outcome<u64> {
     Ok(of_name.ok_or("/proc/net/snmp tells of no connections")?.1.parse()?)
 }
 
-/// What the processors have spent on this process.
+/// Returns the processor time of this process.
 fn processor_s() -> Outcome<f64> {
     let ran = fs::read_to_string("/proc/self/stat")?;
-    // After the name in brackets, in hundredths of a second (proc_pid_stat(5), fields 14 and 15).
+    // The fields follow the name in brackets, in hundredths of a second (proc_pid_stat(5), fields 14 and 15).
     let fields: Vec<&str> = ran.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let hundredths: f64 =
         fields.get(11..13).ok_or("/proc/self/stat is short")?.iter().flat_map(|n| n.parse::<f64>()).sum();

@@ -15,7 +15,7 @@ const BUCKETS: [&str; 2] = ["s3://lake/", "gs://lake/"];
 const FILES: i64 = 5;
 const ROWS: i64 = 10_000;
 
-/// Runs a scenario over both dialects, each on a server of its own.
+/// Runs a scenario in both dialects, each on its own server.
 fn on_both(scenario: impl AsyncFn(&Server, &str)) {
     for bucket in BUCKETS {
         let server = Server::start(Config::default()).expect("a server");
@@ -25,7 +25,7 @@ fn on_both(scenario: impl AsyncFn(&Server, &str)) {
     }
 }
 
-/// A session whose store is a bucket of the server's, which is asked in either dialect.
+/// Returns a session whose store is a bucket of the server, in either dialect.
 fn session(server: &Server, bucket: &str) -> SessionContext {
     let client = Client::builder().anonymous(true).s3_endpoint(server.url()).gcs_endpoint(server.url());
     let client = client.build().expect("a client");
@@ -36,7 +36,7 @@ fn session(server: &Server, bucket: &str) -> SessionContext {
     context
 }
 
-/// Rows of one file: numbers that go on from the file before, each with its remainder by three.
+/// Returns the rows of one file: numbers that continue from the previous file, each with its remainder by three.
 fn rows(file: i64) -> RecordBatch {
     let numbers = file * ROWS..(file + 1) * ROWS;
     let names = numbers.clone().map(|n| ["zero", "one", "two"][(n % 3) as usize]);
@@ -47,7 +47,7 @@ fn rows(file: i64) -> RecordBatch {
     RecordBatch::try_from_iter(columns).expect("rows")
 }
 
-/// Writes a table, a file at a time.
+/// Writes a table, one file at a time.
 async fn write_table(context: &SessionContext, table: &str) {
     for file in 0..FILES {
         let frame = context.read_batch(rows(file)).expect("a frame");
@@ -68,7 +68,7 @@ fn a_query_reads_a_table_of_many_files_that_was_written_through_the_store() {
         let context = session(server, bucket);
         let table = format!("{bucket}table/");
         write_table(&context, &table).await;
-        // Another session, which has only the store to learn from.
+        // Another session, which knows only the store.
         let context = session(server, bucket);
         context.register_parquet("t", &table, ParquetReadOptions::default()).await.expect("a table");
         let query =

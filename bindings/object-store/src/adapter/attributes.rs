@@ -1,4 +1,4 @@
-//! What an object is stored with.
+//! Attributes and tags of an object.
 
 use laneway::dialect::Capabilities;
 use laneway::{ObjectMeta, PutOptions};
@@ -7,10 +7,10 @@ use percent_encoding::percent_decode_str;
 use super::errors::not_supported;
 use super::object_store::{Attribute, Attributes, Result, TagSet};
 
-/// Attributes and tags as the library takes them.
+/// Returns attributes and tags as the library takes them.
 ///
 /// # Errors
-/// For an attribute that isn't known here, and for tags on GCS, which has none.
+/// Fails for an unknown attribute, and for tags on GCS, which has none.
 pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &TagSet) -> Result<PutOptions> {
     if !can.has_tags && !tags.encoded().is_empty() {
         return Err(not_supported("objects of this store have no tags, only metadata"));
@@ -29,7 +29,7 @@ pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &Tag
             other => return Err(not_supported(format!("the attribute {other:?} isn't known to Laneway"))),
         }
     }
-    // As in a query.
+    // Tags are encoded as in a query.
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     for tag in tags.encoded().split('&').filter(|tag| !tag.is_empty()) {
         let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
@@ -38,7 +38,7 @@ pub(super) fn put_options(can: &Capabilities, attributes: Attributes, tags: &Tag
     Ok(options)
 }
 
-/// What is said of an object, as attributes.
+/// Returns an object's metadata as attributes.
 pub(super) fn attributes(meta: &ObjectMeta) -> Attributes {
     let mut attributes = Attributes::new();
     let named = [

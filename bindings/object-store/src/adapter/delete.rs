@@ -1,4 +1,4 @@
-//! Removing many objects.
+//! Deletes many objects.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,19 @@ use super::errors::error;
 use super::object_store::path::Path;
 use super::object_store::{Error, Result};
 
-/// What came in place of locations: each with the number of locations before it.
+/// The errors in the caller's stream, each with the number of locations before it.
 type Interjected = Arc<Mutex<VecDeque<(usize, Error)>>>;
 
 struct Removing {
     removed: DeleteMany,
     interjected: Interjected,
     given: usize,
-    /// An outcome before which an error of the caller's own has to go.
+    /// An outcome that must wait for an error of the caller's stream.
     held: Option<(String, std::result::Result<(), laneway::Error>)>,
 }
 
-/// Removes the objects at these locations in full batches. Outcomes come in their order, errors of the caller's stream where they
-/// stood.
+/// Deletes the objects at these locations in full batches. Outcomes keep their order, and errors of the caller's stream
+/// keep their places.
 pub(super) fn many(
     bucket: &Bucket,
     locations: BoxStream<'static, Result<Path>>,
@@ -63,7 +63,7 @@ impl Removing {
         }
         let (key, outcome) = self.held.take()?;
         self.given += 1;
-        // It was a location before it was a key.
+        // Each key was a location before.
         let location = Path::parse(key).map_err(Error::from);
         Some(location.and_then(|location| match outcome {
             Ok(()) => Ok(location),
@@ -71,7 +71,7 @@ impl Removing {
         }))
     }
 
-    /// An error of the caller's that stood before the location of this number.
+    /// Returns an error of the caller's stream that came before the location with this number.
     fn interjected(&self, number: usize) -> Option<Error> {
         let mut interjected = self.interjected.lock().unwrap_or_else(PoisonError::into_inner);
         interjected.front().filter(|(before, _)| *before <= number)?;

@@ -1,11 +1,11 @@
-//! The library's errors under object_store's names, with the library's as their source.
+//! Converts the library's errors to object_store's, with the library's error as the source.
 
 use laneway::ErrorKind;
 
 use super::object_store::Error;
 use super::object_store::path::Path;
 
-/// A failure of what was asked about a location.
+/// Returns the error of a request for a location.
 pub(super) fn error(location: &Path, error: laneway::Error) -> Error {
     let path = location.to_string();
     let kind = error.kind();
@@ -22,7 +22,7 @@ pub(super) fn error(location: &Path, error: laneway::Error) -> Error {
     }
 }
 
-/// The same of an update: where nothing is, there isn't what was to be replaced.
+/// Returns the error of an update. If there is no object, the state to be replaced doesn't exist.
 pub(super) fn update_error(location: &Path, failure: laneway::Error) -> Error {
     match failure.kind() {
         ErrorKind::NotFound => Error::Precondition { path: location.to_string(), source: Box::new(failure) },
@@ -30,7 +30,7 @@ pub(super) fn update_error(location: &Path, failure: laneway::Error) -> Error {
     }
 }
 
-/// The same of a copy: what is there already is the destination.
+/// Returns the error of a copy. An object that already exists is the destination.
 pub(super) fn copy_error(from: &Path, to: &Path, failure: laneway::Error) -> Error {
     match failure.kind() {
         ErrorKind::AlreadyExists => error(to, failure),
@@ -38,7 +38,7 @@ pub(super) fn copy_error(from: &Path, to: &Path, failure: laneway::Error) -> Err
     }
 }
 
-/// What Laneway can't do.
+/// Returns the error for something that Laneway doesn't support.
 pub(super) fn not_supported(why: impl Into<String>) -> Error {
     Error::NotSupported { source: why.into().into() }
 }

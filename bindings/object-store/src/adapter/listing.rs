@@ -1,4 +1,4 @@
-//! Listings, whose names are locations.
+//! Listings whose names are locations.
 
 use std::time::SystemTime;
 
@@ -10,13 +10,13 @@ use super::nothing_listed;
 use super::object_store::path::Path;
 use super::object_store::{Error, ListResult, ObjectMeta, Result};
 
-/// What keys below a location begin with; everything without one.
+/// Returns the prefix of keys below a location, or an empty prefix without one.
 pub(super) fn below(prefix: Option<&Path>) -> String {
     let prefix = prefix.map(Path::as_ref).unwrap_or_default();
     if prefix.is_empty() { String::new() } else { format!("{prefix}/") }
 }
 
-/// An object as object_store describes it; a time that the store doesn't tell is 1970.
+/// Describes an object in object_store's terms. Without a time from the store, the time is 1970.
 pub(super) fn described(location: Path, meta: &laneway::ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         location,
@@ -27,7 +27,8 @@ pub(super) fn described(location: Path, meta: &laneway::ObjectMeta) -> ObjectMet
     }
 }
 
-/// An entry of a listing; `None` for the mark of a folder, which no location can name.
+/// Turns a listed object into object_store's form. It returns `None` for a folder marker, because no location can name
+/// one.
 pub(super) fn entry(meta: &laneway::ObjectMeta) -> Option<Result<ObjectMeta>> {
     let key = &meta.id.key;
     if key.is_empty() || key.ends_with('/') {
@@ -36,7 +37,8 @@ pub(super) fn entry(meta: &laneway::ObjectMeta) -> Option<Result<ObjectMeta>> {
     Some(Path::parse(key).map(|location| described(location, meta)).map_err(Error::from))
 }
 
-/// A failure of a listing, which is about no location.
+/// Turns the failure of a listing into object_store's error. A listing belongs to no single location, so the path is
+/// empty.
 pub(super) fn listing_error(error: laneway::Error) -> Error {
     super::errors::error(&Path::default(), error)
 }
@@ -50,7 +52,7 @@ pub(super) fn objects(list: List) -> impl Stream<Item = Result<ObjectMeta>> + Se
     })
 }
 
-/// What lies directly below a location.
+/// Lists the objects and the prefixes directly below a location.
 pub(super) async fn directory(mut list: ListDir) -> Result<ListResult> {
     let mut found = nothing_listed();
     while let Some(listed) = list.try_next().await.map_err(listing_error)? {

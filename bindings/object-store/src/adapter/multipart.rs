@@ -1,4 +1,4 @@
-//! Uploads whose ids and parts the caller keeps.
+//! Multipart uploads whose ids and parts the caller keeps.
 
 use bytes::Bytes;
 use laneway::{Bucket, Multipart, UploadedPart};
@@ -11,7 +11,7 @@ use super::object_store::path::Path;
 use super::object_store::{Error, MultipartId, PutMultipartOptions, PutPayload, PutResult, Result};
 use super::put_result;
 
-/// Begins an upload, whose id also says what the store makes of checksums.
+/// Begins an upload. Its id also tells the store's kind of checksums.
 pub(in super::super) async fn create(
     bucket: &Bucket,
     path: &Path,
@@ -23,7 +23,7 @@ pub(in super::super) async fn create(
     Ok(upload.map_err(|e| error(path, e))?.id())
 }
 
-/// Sends a part, which object_store counts from 0 and stores from 1.
+/// Uploads a part. object_store counts parts from 0, stores from 1.
 pub(in super::super) async fn put_part(
     bucket: &Bucket,
     path: &Path,
@@ -31,16 +31,16 @@ pub(in super::super) async fn put_part(
     index: usize,
     data: PutPayload,
 ) -> Result<PartId> {
-    // A number beyond all is refused as one.
+    // A number that is too large for any part gets the same refusal.
     let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
     let part = upload(bucket, path, id)?.part(number, Bytes::from(data)).await;
     Ok(PartId { content_id: part.map_err(|e| error(path, e))?.to_string() })
 }
 
-/// Makes the object of the parts in their order here.
+/// Completes the object from the parts, in this order.
 ///
 /// # Errors
-/// For a part that was sent under another index than it has here.
+/// Fails for a part that was sent under a different index.
 pub(in super::super) async fn complete(
     bucket: &Bucket,
     path: &Path,
@@ -61,7 +61,7 @@ pub(in super::super) async fn complete(
     Ok(put_result(e_tag(written.version.as_ref())))
 }
 
-/// Gives an upload up.
+/// Aborts an upload.
 pub(in super::super) async fn abort(bucket: &Bucket, path: &Path, id: &MultipartId) -> Result<()> {
     upload(bucket, path, id)?.abort().await.map_err(|e| error(path, e))
 }

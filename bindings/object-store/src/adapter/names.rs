@@ -1,4 +1,4 @@
-//! ETags, as object_store hands them about, and the library's versions.
+//! Converts between object_store's ETags and the library's versions.
 
 use laneway::dialect::VersionNames;
 use laneway::{Bucket, Condition, ObjectMeta, Version};
@@ -6,8 +6,8 @@ use laneway::{Bucket, Condition, ObjectMeta, Version};
 use super::object_store::path::Path;
 use super::object_store::{self, PutMode, Result, UpdateVersion};
 
-/// A state as an ETag: S3's own, without quotes, or GCS's generation, because a write's condition on GCS is by generation and on S3
-/// by ETag.
+/// Returns a state as an ETag: S3's own without quotes, or GCS's generation, because a condition on GCS is by
+/// generation and on S3 by ETag.
 pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
     match version? {
         Version::Generation(generation) => Some(generation.to_string()),
@@ -16,7 +16,7 @@ pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
     }
 }
 
-/// The state that an ETag means, with or without quotes; `None` for what no object of the store can have.
+/// Returns the state that an ETag names, with or without quotes. `None` if no object of the store can be in it.
 pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     let bare = e_tag.trim().trim_matches('"');
     match names {
@@ -25,16 +25,16 @@ pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     }
 }
 
-/// Whether an object is in one of the states that a condition names: ETags with commas between them, or `*` for any.
+/// Returns true if an object is in one of the states of a condition: ETags separated by commas, or `*` for any.
 pub(super) fn is_one_of(list: &str, meta: &ObjectMeta) -> bool {
     let own = e_tag(meta.version.as_ref());
     list.trim() == "*" || list.split(',').any(|one| own.as_deref() == Some(one.trim().trim_matches('"')))
 }
 
-/// A write's condition.
+/// Returns a write's condition.
 ///
 /// # Errors
-/// For an update of a state that isn't named, or that no object here can be in.
+/// Fails for an update without a state, or with a state that no object of the store can be in.
 pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Result<Condition> {
     match mode {
         PutMode::Overwrite => Ok(Condition::None),
@@ -47,7 +47,7 @@ pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Resu
             version(bucket.capabilities().versions, &named).map(Condition::Matches).ok_or_else(|| {
                 object_store::Error::Precondition {
                     path: location.to_string(),
-                    source: format!("{named:?} is no state that an object of {} can be in", bucket.url())
+                    source: format!("{named:?} isn't a version that an object of {} can have", bucket.url())
                         .into(),
                 }
             })

@@ -1,4 +1,4 @@
-//! Listings page by page.
+//! Lists page by page.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
@@ -12,12 +12,12 @@ use super::object_store::Result;
 use super::object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use super::object_store::path::Path;
 
-/// How many entries a page has that names no number, as stores have it.
+/// The default number of entries on a page, as in stores.
 const PAGE: usize = 1000;
 
 #[async_trait]
 impl PaginatedListStore for LanewayStore {
-    /// A token is the last name of its page, so that it never ends.
+    /// The token is the last name of its page, so it never expires.
     async fn list_paginated(
         &self,
         prefix: Option<&str>,

@@ -1,4 +1,4 @@
-//! Reading an object, a range of it, or what is said of it.
+//! Reads an object, a range of it, or its metadata.
 
 use std::time::SystemTime;
 
@@ -14,10 +14,11 @@ use super::names::{is_one_of, version};
 use super::object_store::path::Path;
 use super::object_store::{Attributes, Error, GetOptions, GetRange, GetResult, GetResultPayload, Result};
 
-/// How often an object may be found written anew between two requests of the same moment.
+/// The attempts to read an object and its metadata in the same state. Another writer may replace it between the two
+/// requests.
 const ANSWERS_DIFFER_MAX: u32 = 16;
 
-/// The state that a read is held to, as far as one request can say it.
+/// The conditions of a read that one request can express.
 #[derive(Default)]
 struct Held {
     version: Option<Version>,
@@ -25,7 +26,7 @@ struct Held {
     if_modified_since: Option<SystemTime>,
 }
 
-/// What is asked for.
+/// Carries out a `get`.
 pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -> Result<GetResult> {
     let key = location.as_ref();
     let failed = |e| error(location, e);
@@ -82,7 +83,7 @@ pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -
     Ok(get_result(payload, meta, range, attributes))
 }
 
-/// Reads an object, and asks what is said of it at the same time, until both answers are about one state.
+/// Reads an object and requests its metadata at the same time, until both answers are about the same state.
 async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(Download, Attributes)> {
     for _ in 0..ANSWERS_DIFFER_MAX {
         let head = bucket.head(location.as_ref());
@@ -92,7 +93,7 @@ async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(D
         match head {
             Ok(head) if head.version == download.meta().version => return Ok((download, attributes(&head))),
             Err(e) if !e.is_not_found() => return Err(error(location, e)),
-            // Somebody wrote it in between.
+            // Another writer has replaced it in between.
             _ => {}
         }
     }
@@ -100,8 +101,8 @@ async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(D
     Err(Error::Precondition { path: location.to_string(), source })
 }
 
-/// What the options hold the read to. Where one request can't say it, the object is looked at first, and the read is held to the state
-/// that was found.
+/// Returns the conditions of a read. If one request can't express them, the metadata is requested first, and the read
+/// is pinned to that state.
 async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<Held> {
     let GetOptions {
         if_match, if_none_match, if_modified_since, if_unmodified_since, version: number, ..

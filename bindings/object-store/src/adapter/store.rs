@@ -1,4 +1,4 @@
-//! The store: each method a call of the library's.
+//! The store: each method is a call of the library.
 
 mod attributes;
 mod delete;
@@ -29,19 +29,19 @@ use object_store::{
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result,
 };
 
-/// A bucket, or the part of one below a prefix, as object_store's trait has it. Clones share everything.
+/// A bucket, or the part of one below a prefix, as an object_store store. Clones share everything.
 #[derive(Clone)]
 pub struct LanewayStore {
     bucket: Bucket,
 }
 
 impl LanewayStore {
-    /// The store of a bucket; locations are keys below its prefix.
+    /// Returns the store of a bucket. Locations are keys below its prefix.
     pub fn new(bucket: Bucket) -> Self {
         Self { bucket }
     }
 
-    /// The bucket.
+    /// Returns the bucket.
     pub fn bucket(&self) -> &Bucket {
         &self.bucket
     }

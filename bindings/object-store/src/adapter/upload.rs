@@ -1,4 +1,4 @@
-//! An upload in parts, over the library's writer.
+//! A multipart upload over the library's writer.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,13 +13,13 @@ use super::object_store::path::Path;
 use super::object_store::{Error, MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 use super::put_result;
 
-/// Parts that came, and the writer that takes them in their order. No task stands behind it: whoever awaits a part writes what
-/// came before it too.
+/// The received parts, and the writer that takes them in order. It has no task of its own: a caller that awaits a part
+/// also writes the parts before it.
 pub(super) struct Upload(Arc<Shared>);
 
 struct Shared {
     location: Path,
-    /// Parts that aren't written yet, from `first` on.
+    /// Parts that aren't written yet.
     parts: Mutex<Waiting>,
     writer: tokio::sync::Mutex<Writing>,
 }
@@ -27,14 +27,14 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     payloads: VecDeque<PutPayload>,
-    /// How many came so far.
+    /// The number of parts received so far.
     came: usize,
 }
 
 struct Writing {
-    /// `None` once it ended or failed.
+    /// `None` once it has ended or failed.
     writer: Option<Writer>,
-    /// How many parts are written.
+    /// The number of parts written.
     written: usize,
 }
 
@@ -60,8 +60,8 @@ impl Shared {
         Error::Generic { store: "Laneway", source: source.into() }
     }
 
-    /// Writes all parts before this one. A writer that fails, or whose write is given up half-way, takes no more: its bytes would have
-    /// a hole.
+    /// Writes all parts before this one. If a write fails or is dropped, the writer takes no more, because its bytes
+    /// would have a gap.
     async fn write_until(&self, writing: &mut Writing, number: usize) -> Result<()> {
         while writing.written < number {
             let mut writer = writing.writer.take().ok_or_else(|| self.ended())?;

@@ -1,31 +1,31 @@
-//! What has to follow from a fault: a table that knows nothing of the program.
+//! The expected outcome of each fault: a table that is independent of the program.
 
 use laneway::Provider;
 use laneway_testkit::Expected::{self, Either, Failure, Success};
 
 use crate::matrix::{Cell, Operation};
 
-/// What has to follow where a fault meets a request.
+/// Returns the expected outcome of a fault in a request.
 pub(crate) fn expected(cell: &Cell) -> Expected {
     let passes_or = |kinds| if cell.always { Failure(kinds) } else { Success };
     let is_gcs = cell.kind.provider == Provider::Gcs;
     let is_whole = cell.operation == Operation::Get;
     let is_write = matches!(cell.request, "put:1" | "part:1" | "complete:1" | "copy:1");
-    // Keys whose batch fails are removed one by one, and a deletion's answer is its status.
+    // If a batch fails, its keys are deleted one by one. The answer to a delete is only its status.
     let is_batch = cell.request == "batch:1";
     let is_removal = is_batch || cell.operation == Operation::Delete;
     match cell.fault {
         "length none" | "goaway" => Success,
         "status 403" | "status 500" | "status 503" if is_batch => Success,
-        // A store without multipart uploads is written to in a session.
+        // If a store refuses multipart uploads, the upload uses a session.
         "status 403" if cell.request == "begin:1" && !cell.always && is_gcs => Success,
         "status 403" => Failure(&["permission"]),
-        // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
+        // GCS's 503 is a failure, S3's is a throttle, and the answer to a HEAD doesn't tell which.
         "status 503" => passes_or(&["throttled", "server"]),
         "status 500" => passes_or(&["server"]),
         "reset" | "drop" | "refuse-stream" if is_removal => Either(&["transport"]),
         "reset" | "drop" | "refuse-stream" => passes_or(&["transport"]),
-        // The answer to a HEAD of S3's says all in its head, what comes behind that is nothing to it.
+        // The answer to an S3 HEAD is complete with its head, so bytes after it don't matter.
         "reset@100" | "cut@100" | "truncate" if cell.operation == Operation::Head && !is_gcs => {
             Either(&["transport"])
         }
@@ -33,12 +33,12 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
             Either(&["transport"])
         }
         "reset@100" | "cut@100" | "stall" | "truncate" | "lose-answer" => passes_or(&["transport"]),
-        // Where two places say how long it is, they contradict each other; and nobody knows which is right.
+        // If two places tell the length, they contradict each other, and it is unknown which is right.
         "length +7" if is_whole || cell.opens() => Failure(&["integrity", "invalid_range", "transport"]),
         "length +7" if is_write || is_removal => Either(&["transport"]),
         "length +7" => passes_or(&["transport", "integrity"]),
         "length -1" => Either(&["transport", "integrity", "server"]),
-        // What has been handed on of a stream can't be taken back.
+        // Bytes of a stream that were passed on can't be taken back.
         "corrupt" | "wrong-checksum" if cell.operation == Operation::GetLarge => Either(&["integrity"]),
         "corrupt" => passes_or(&["integrity"]),
         "wrong-checksum" if is_whole => passes_or(&["integrity"]),

@@ -1,8 +1,9 @@
-//! The faults of the embedded store on this face: each meets each request that a store of object_store makes, and what was asked for is there
-//! exactly, or an error of object_store's kind that has the library's as its source. No half of an object comes, or is left.
+//! The embedded store's faults through object_store's interface. Each fault affects each request that an object_store
+//! store makes. The result must be exact, or an error of object_store's kind with the library's error as its source. No
+//! operation may return or leave half of an object.
 //!
-//! What the library does then is shown by `crates/laneway/tests/fault_matrix`, dialect by dialect and protocol by protocol; here each
-//! fault and request meet in one of those.
+//! `crates/laneway/tests/fault_matrix` tests the library itself in each dialect and protocol. Here each pair of fault
+//! and request runs in only one of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
@@ -15,7 +16,7 @@ mod v0_13;
 #[cfg(feature = "object_store_0_14")]
 mod v0_14;
 
-/// The versions' turns differ, so that they don't meet the same faults in the same dialect and protocol.
+/// The two versions use different turns, so that the same fault runs in different dialects and protocols.
 #[cfg(feature = "object_store_0_13")]
 #[test]
 fn every_fault_ends_in_exact_success_or_the_right_error_of_0_13() {

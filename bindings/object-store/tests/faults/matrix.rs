@@ -1,4 +1,4 @@
-//! The cells: faults that meet requests.
+//! The matrix cells: pairs of faults and requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use laneway_testkit::uploads_open;
 use crate::expectations::expected;
 use crate::rig::{KINDS, Kind, Rig};
 
-/// What is asked of a store.
+/// An operation on a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
     Get,
@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     Copy,
 }
 
-/// Requests of operations that faults hit: which verb's, and which of those. `batch` is what the dialect removes many keys by.
+/// The requests of operations that faults affect, by verb and number. `batch` stands for the dialect's bulk delete.
 const STRIKES: [(Operation, &str); 14] = [
     (Operation::Get, "get:1"),
     (Operation::GetLarge, "get:1"),
@@ -68,7 +68,8 @@ const FAULTS: [&str; 22] = [
     "refuse-stream",
 ];
 
-/// A fault that meets a request, once, or `always`: the client then doesn't try again, which is the same with fewer pauses.
+/// A fault in a request, once or `always`. With `always` the client makes no retries, which has the same outcome
+/// without pauses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) operation: Operation,
@@ -78,13 +79,13 @@ pub(crate) struct Cell {
     pub(crate) kind: Kind,
 }
 
-/// How an operation ended that did not succeed.
+/// The failed end of an operation.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown in messages")]
 pub(crate) enum Ended {
-    /// With an error of that kind.
+    /// An error of this kind.
     Failed { kind: &'static str, text: String },
-    /// As if it had succeeded, with something else; or with an error that isn't told as it has to be.
+    /// A success with a wrong result, or an error of the wrong type.
     Wrong(String),
 }
 
@@ -94,14 +95,14 @@ pub(crate) type CarryOut = fn(Operation, Bucket) -> Result<(), Ended>;
 const THREADS: usize = 4;
 const CELLS_MIN: usize = 350;
 
-/// Long enough for what passes.
+/// Enough time for temporary failures.
 const RETRY_FOR: Duration = Duration::from_secs(20);
-/// A silent connection is given up after so long, where one is silent.
+/// The time limit of a silent connection, for faults that make one silent.
 const STALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// What was not taken is asked for ten times more at once, the rest a few times.
+/// A request that wasn't accepted is repeated ten more times at once, the others a few times.
 const REQUESTS_MAX: u64 = 40;
 
-/// Runs all cells. `turn` shifts in which dialect and protocol each of them is.
+/// Runs all cells. `turn` shifts the dialect and protocol of each.
 pub(crate) fn run(turn: usize, carry_out: CarryOut) {
     let (cells, skipped) = cells(turn);
     println!("{} cells; skipped: {skipped:?}", cells.len());
@@ -123,7 +124,7 @@ pub(crate) fn run(turn: usize, carry_out: CarryOut) {
     assert!(failures.is_empty(), "{} of {} cells:\n{}", failures.len(), cells.len(), failures.join("\n"));
 }
 
-/// The cells, and how many are left out for which reason.
+/// Returns the cells, and the number of skipped ones by reason.
 fn cells(turn: usize) -> (Vec<Cell>, BTreeMap<&'static str, usize>) {
     let (mut cells, mut skipped) = (Vec::new(), BTreeMap::new());
     for (place, (operation, request)) in STRIKES.into_iter().enumerate() {
@@ -142,12 +143,12 @@ fn cells(turn: usize) -> (Vec<Cell>, BTreeMap<&'static str, usize>) {
 }
 
 impl Cell {
-    /// Whether an object's bytes come back.
+    /// Returns true if the answer has an object's bytes.
     pub(crate) fn is_content(&self) -> bool {
         matches!(self.operation, Operation::Get | Operation::GetLarge | Operation::GetRanges)
     }
 
-    /// Why the fault can't meet the request.
+    /// Returns the reason why the fault can't affect the request.
     fn skipped(&self) -> Option<&'static str> {
         let is_sent = matches!(self.request, "put:1" | "part:1");
         let is_headers = self.operation == Operation::Head;
@@ -172,12 +173,12 @@ impl Cell {
         }
     }
 
-    /// Whether the request opens a large object, and so asks for all of it.
+    /// Returns true if the request opens a large object, and so requests all of it.
     pub(crate) fn opens(&self) -> bool {
         self.operation == Operation::GetLarge && self.request == "get:1"
     }
 
-    /// Whether the request is for a range, and not the one that opens a large object.
+    /// Returns true if the request is for a range, and doesn't open a large object.
     pub(crate) fn asks_for_range(&self) -> bool {
         self.request == "get:2"
     }
@@ -189,7 +190,7 @@ impl Cell {
         format!("{verb}:{nth}{last} {}", self.fault)
     }
 
-    /// Runs the cell. Says what is wrong about how it has ended.
+    /// Runs the cell. Returns the mistake in its outcome, if there is one.
     fn problem(&self, rig: &Rig, carry_out: CarryOut) -> Option<String> {
         rig.endpoint.end_faults();
         rig.prepare(self.operation);
@@ -220,7 +221,7 @@ impl Cell {
         if after.requests - before.requests > REQUESTS_MAX {
             return wrong("it took more requests than are enough");
         }
-        // A beginning whose answer was lost, once for each time that it is asked for, and what broke under its abort.
+        // An upload may remain for each beginning whose answer was lost, and for an abort that failed.
         let left_max = u64::from(self.operation == Operation::PutMultipart) * if self.always { 3 } else { 1 };
         if uploads_open(&after) - uploads_open(&before) > left_max {
             return wrong("uploads are left");

@@ -1,4 +1,4 @@
-//! What a store of object_store is asked for, and what has to come back.
+//! The operations on an object_store store, and their expected results.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use laneway::{Bucket, ErrorKind};
@@ -10,10 +10,10 @@ use super::object_store::{Error, MultipartUpload, ObjectStore as _, ObjectStoreE
 use crate::matrix::{Ended, Operation};
 use crate::rig::{LARGE_BYTES, RANGED_BYTES, RANGES, SMALL_BYTES};
 
-/// Parts but the last have at least 5 MiB.
+/// Every part but the last has at least 5 MiB.
 const PART: usize = 5 << 20;
 
-/// Carries an operation out, and compares what comes back with what is there.
+/// Carries out an operation, and compares its result with the store's content.
 pub(crate) fn carry_out(operation: Operation, bucket: Bucket) -> Result<(), Ended> {
     let store = LanewayStore::new(bucket);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -50,7 +50,7 @@ async fn run(operation: Operation, store: &LanewayStore) -> Result<(), Ended> {
             let mut upload = store.put_multipart(&key).await.map_err(ended)?;
             let sent = send(&mut *upload).await;
             if sent.is_err() {
-                // As a writer does that gives up; the store may not hear of it.
+                // A writer that gives up aborts the upload. The store may not receive the request.
                 let _ = upload.abort().await;
             }
             sent.map_err(ended)
@@ -94,7 +94,7 @@ fn right(is_so: bool, otherwise: String) -> Result<(), Ended> {
     if is_so { Ok(()) } else { Err(Ended::Wrong(otherwise)) }
 }
 
-/// The library's kind of an error, which has to be object_store's too.
+/// Returns the library's error kind, after checking that it matches object_store's.
 fn ended(error: Error) -> Ended {
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<laneway::Error>());
     let Some(kind) = source.map(laneway::Error::kind) else {

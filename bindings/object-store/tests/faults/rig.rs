@@ -8,15 +8,15 @@ use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 
 use crate::matrix::Operation;
 
-/// Where the ranges begin that are read together: too far from each other to be read at once.
+/// The starts of ranges that are read together. They are too far apart to be read in one request.
 pub(crate) const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
 
 pub(crate) static SMALL_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(1, 5000));
 pub(crate) static RANGED_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(2, (4 << 20) + 2000));
-/// Moves in several requests.
+/// An object that is transferred in several requests.
 pub(crate) static LARGE_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(3, (17 << 20) + 5));
 
-/// A dialect over HTTP/1.1, or over TLS, where ALPN gives HTTP/2.
+/// A dialect over HTTP/1.1, or over TLS, where ALPN selects HTTP/2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kind {
     pub(crate) provider: Provider,
@@ -41,7 +41,7 @@ impl Rig {
         Self { endpoint: Endpoint::start_with(wire, config_for_faults()), kind }
     }
 
-    /// A bucket of a client on an engine of its own.
+    /// Returns a bucket of a client with its own engine.
     pub(crate) fn bucket(&self, retry_for: Duration, stall_timeout: Duration) -> Bucket {
         let mut settings = Client::builder()
             .anonymous(true)
@@ -56,7 +56,7 @@ impl Rig {
         client.bucket(&format!("{}://{}/", self.kind.provider.scheme(), Endpoint::BUCKET)).unwrap()
     }
 
-    /// Lays ready what an operation reads, and what it replaces.
+    /// Stores the objects that an operation reads or replaces.
     pub(crate) fn prepare(&self, operation: Operation) {
         self.endpoint.clear();
         let object: &[u8] = match operation {
@@ -71,7 +71,7 @@ impl Rig {
         }
     }
 
-    /// What is wrong with what an operation has left where it has `succeeded` or not.
+    /// Returns the mistake in the store's state after an operation that has `succeeded` or not, if there is one.
     pub(crate) fn problem(&self, operation: Operation, succeeded: bool) -> Option<&'static str> {
         let keys = self.endpoint.keys();
         let (old, new): (&[u8], &[u8]) = match operation {

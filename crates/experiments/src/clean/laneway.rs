@@ -1,4 +1,4 @@
-//! Laneway's library, which is given a prefix, or the keys.
+//! Laneway's library, with a prefix or with the keys.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ pub(super) async fn remove(site: &Site, prefix: &str) -> Result<Found, Failure> 
     Ok(found(&client, &recorder, started))
 }
 
-/// The keys of a stream are removed batch by batch.
+/// Removes the keys of a stream batch by batch.
 pub(super) async fn keyed(site: &Site, keys: Vec<String>) -> Result<Found, Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();

@@ -1,4 +1,4 @@
-//! One by one, or as many in a request as the store takes: of known keys, or of what a listing shows.
+//! Rivals that delete one object per request or in batches, by known keys or by a listing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::rival::pool::Pool;
 use crate::rival::{Answer, Error, Protocol, Rival, all};
 use crate::site::Site;
 
-/// Connections that batches are sent over.
+/// Number of connections for batches.
 const BATCH_CONNECTIONS: usize = 50;
 
 pub(super) async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize) -> Result<Found, Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, 
     Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
 }
 
-/// The prefix is listed page by page; what a page shows is deleted while the next one is asked for.
+/// Lists the prefix page by page. It deletes a page's objects while it requests the next page.
 pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Failure> {
     let started = Instant::now();
     let rival = Rival::new(site, Protocol::H1);
@@ -65,7 +65,7 @@ pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Fail
     Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
 }
 
-/// How many calls each batch was refused.
+/// Numbers of failed deletes, one per batch.
 type Refused = JoinSet<Result<usize, Error>>;
 
 fn send_batches(site: &Arc<Site>, pool: &Pool, keys: &[String], deletes: &mut Refused) {
@@ -91,7 +91,7 @@ async fn none_refused(mut deletes: Refused) -> Result<(), Failure> {
     }
 }
 
-/// How many calls of a batch failed. What is left in the store is counted besides.
+/// Counts the failed deletes of a batch. The objects left in the store are counted separately.
 fn refusals(site: &Site, answer: &Answer) -> usize {
     let text = String::from_utf8_lossy(&answer.body);
     match site.provider {

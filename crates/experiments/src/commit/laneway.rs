@@ -1,4 +1,4 @@
-//! Laneway's library, as a table format stands on it: every object by itself, all at once.
+//! Laneway's library as a table format uses it: all objects at once, each by its own calls.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,31 +1,32 @@
-//! The least time that the path allows, whoever uses it.
+//! The shortest time that the path permits any client.
 
 use std::time::Duration;
 
-/// Segments of a connection's first flight (RFC 6928).
+/// Segments in a connection's first flight (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 
-/// What a cold client meets.
+/// The conditions of a cold client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Path {
     /// Round-trip time.
     pub(super) rtt: Duration,
-    /// Whether there is a TLS 1.3 handshake.
+    /// `true` if there is a TLS 1.3 handshake.
     pub(super) tls: bool,
-    /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` where slow start holds
-    /// nothing back, as on the embedded server's imitated path without a bandwidth, which lets any number of bytes pass.
+    /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` means that slow start
+    /// delays nothing. That is so on the embedded server's simulated path without a bandwidth, which lets any number of
+    /// bytes through at once.
     pub(super) segment: Option<u32>,
 }
 
-/// Time from nothing to the last answer: a round trip for TCP, one for TLS and one for each flight of the largest
-/// object. Every object is given a connection of its own here, so that no number of connections can beat it.
+/// Returns the time from the client's start to the last answer. It counts a round trip for TCP, one for TLS and one for
+/// each flight of the largest object. Every object has a separate connection, so no number of connections can be faster.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)
 }
 
-/// How many round trips a new connection needs for so many bytes: the window doubles with each. An empty request is a
-/// flight too.
+/// Returns the number of round trips that a new connection needs for `bytes`. The window doubles with each round trip.
+/// An empty request is a flight too.
 fn flights(bytes: u64, segment: u32) -> u32 {
     let windows = bytes.div_ceil(INITIAL_WINDOW * u64::from(segment.max(1))).max(1);
     // After n flights 2^n - 1 windows have passed.

@@ -1,5 +1,5 @@
-//! One request for each file, all at once on one HTTP/2 connection. Beyond the server's stream limit the connection
-//! itself lets requests wait.
+//! One request for each file, all at once on one HTTP/2 connection. Above the server's stream limit, the connection
+//! itself delays requests.
 
 use tokio::task::JoinSet;
 

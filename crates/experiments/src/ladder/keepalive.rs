@@ -1,4 +1,4 @@
-//! One request for each file on one connection that is kept, one after another.
+//! One request for each file on one kept-alive connection, one after another.
 
 use super::work::Work;
 use crate::Failure;
@@ -10,7 +10,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut connection = rival.connect_h1().await?;
     for name in work.files.names() {
-        // Servers end connections after so many requests; a client that keeps them alive opens another one then.
+        // Servers close a connection after a number of requests. A client with keep-alive then opens another one.
         if !connection.is_usable().await {
             connection = rival.connect_h1().await?;
         }

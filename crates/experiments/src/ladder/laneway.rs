@@ -1,8 +1,8 @@
-//! Laneway's library, as a program that has just started uses it: the client is made within the time that counts, and
-//! copies the folder.
+//! Laneway's library as a program uses it that has just started. The measured time includes the creation of the client
+//! and the copy of the folder.
 //!
-//! The library and not the program as a child process, because the rivals' processes have started already, too: a
-//! process start in one row only would be a handicap. Whole-process times are a matter for comparisons of programs.
+//! The rung uses the library, not the program as a child process. The rivals' processes have also started before, and a
+//! process start in one row only would be a handicap. Other experiments compare whole processes.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let recorder = Recorder::default();
     let client = work.site.laneway(Some(&recorder))?;
     let folder = Location::from(work.files.folder());
-    // Without a slash at its end the destination is what the folder becomes.
+    // A destination without a final slash is the new name of the folder.
     let destination =
         Location::object(Provider::Gcs, work.site.bucket.clone(), work.prefix.trim_end_matches('/'));
     let mut job = client.copy(CopyRequest::new(vec![folder], destination).recursive(true));

@@ -1,32 +1,32 @@
-//! What a ladder is to measure, and where.
+//! The plan of a ladder.
 
 use std::time::Duration;
 
 use crate::Error;
 use crate::place::{Imitated, Target};
 
-/// Most files of a ladder: the concurrent rung opens a connection for each.
+/// Maximum number of files in a ladder. The concurrent rung opens a connection for each.
 const FILES_MAX: usize = 10_000;
-/// Most bytes of all its files together: the concurrent rungs hold them in memory at once, as simple programs do.
+/// Maximum bytes of all files together. The concurrent rungs hold them in memory at once, as simple programs do.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// A ladder.
+/// The plan of a ladder.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many files each rung uploads.
+    /// Number of files that each rung uploads.
     pub files: usize,
     /// Bytes of each file.
     pub size: u64,
-    /// How often each rung runs; the rungs take turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
-    /// Whether installed programs are rivals, where the store is one in this process.
+    /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
     /// The store.
     pub target: Target,
 }
 
 impl Default for Plan {
-    /// The measurement as it was made: fifty empty files, at the distance of another continent.
+    /// Returns the plan of the original measurement: fifty empty files to another continent.
     fn default() -> Self {
         Self {
             files: 50,

@@ -1,5 +1,5 @@
-//! A resumable upload for each file, both its requests on new connections, one file after another: what Google's Ruby
-//! gem does.
+//! A resumable upload for each file, one file after another, with both requests on new connections. Google's Ruby gem
+//! does this.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -17,14 +17,14 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
         let content = work.files.read(name)?;
-        // An emulator may name itself by another address than it was reached at; the session is on the same server.
+        // An emulator may name another address than the one it was reached at. The session is still on the same server.
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }
     Ok((rival.tally(), rival.trace()))
 }
 
-/// The path and query of a new session.
+/// Begins a session and returns its path and query.
 async fn begin(work: &Work, rival: &Rival, name: &str) -> Result<String, Failure> {
     let key = work.key(name);
     let key = utf8_percent_encode(&key, NON_ALPHANUMERIC);

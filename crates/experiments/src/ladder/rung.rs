@@ -16,7 +16,7 @@ pub(super) enum Way {
     Resumable,
     /// One request for each file on a new connection, one after another.
     Single,
-    /// One request for each file on one connection that is kept, one after another.
+    /// One request for each file on one kept-alive connection, one after another.
     KeepAlive,
     /// One request for each file, all at once, each on a new HTTP/1.1 connection.
     Concurrent,
@@ -26,7 +26,7 @@ pub(super) enum Way {
     Laneway,
 }
 
-/// All of them, in the order of the ladder.
+/// All ways in the order of the ladder.
 pub(super) const RUNGS: [Rung<Way>; 6] = [
     rung(Way::Resumable, "resumable", "resumable, each request on a new connection"),
     rung(Way::Single, "single", "one request a file, each on a new connection"),
@@ -41,7 +41,7 @@ const fn rung(method: Way, name: &'static str, description: &'static str) -> Run
 }
 
 impl Way {
-    /// Uploads all files, cold: no connection is open before, and none is used afterwards.
+    /// Uploads all files cold: it opens new connections and reuses none.
     pub(super) async fn upload(self, work: &Work) -> Result<(Tally, Trace), Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,

@@ -1,4 +1,4 @@
-//! What the store holds after a rung: looked at through a client of its own.
+//! Checks the store's objects after a rung, through a separate client.
 
 use std::collections::HashSet;
 
@@ -27,10 +27,10 @@ struct Listed {
     size: String,
 }
 
-/// Compares what lies under the work's prefix with what should: every name, and its size.
+/// Compares the objects under the work's prefix with the expected names and sizes.
 ///
 /// # Errors
-/// [`Failure::Wrong`]; a listing that fails.
+/// [`Failure::Wrong`], or a failed listing.
 pub(super) async fn check(work: &Work) -> Result<(), Failure> {
     let mut wanted: HashSet<String> = work.files.names().iter().map(|name| work.key(name)).collect();
     let mut wrong = 0;

@@ -1,4 +1,4 @@
-//! One upload in a usual way, for whoever shows it beside something else.
+//! A single upload in a usual way, for a program that shows it beside another upload.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::stage::runtime;
 use crate::{Error, Stop};
 
-/// A way without an engine to upload many small files, each in one request on a new connection.
+/// A usual way, without an engine, to upload many small files: one request on a new connection for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Usual {
     /// One after another.
@@ -21,11 +21,11 @@ pub enum Usual {
     AllAtOnce,
 }
 
-/// Uploads the files of a folder, which holds nothing else, to a store's bucket under `prefix`. Tells how long it took, and
-/// how many requests and connections. Blocks the thread, which must not be one that runs async tasks.
+/// Uploads the files of a folder, which must contain nothing else, to a store's bucket under `prefix`. It returns the
+/// time and the numbers of requests and connections. It blocks the thread, which must not run async tasks.
 ///
 /// # Errors
-/// [`Error::Store`] with the first failure; what keeps it from being begun.
+/// [`Error::Store`] with the first failure, or an error before the upload begins.
 pub fn upload(
     way: Usual,
     folder: &Path,

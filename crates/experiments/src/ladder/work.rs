@@ -1,4 +1,4 @@
-//! What every rung is given: the files, and where they go.
+//! The input of every rung: the files and their destination.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::site::Site;
 pub(super) struct Work {
     pub(super) site: Arc<Site>,
     pub(super) files: Files,
-    /// What the keys begin with, a slash at its end.
+    /// The prefix of the keys, with a final slash.
     pub(super) prefix: String,
 }
 
@@ -32,7 +32,7 @@ impl Files {
     /// Writes `count` files of `size` bytes into a folder, which is created.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// The file system's error.
     pub(super) fn create(folder: PathBuf, count: usize, size: u64) -> io::Result<Self> {
         fs::create_dir(&folder)?;
         let names: Vec<_> = (0..count).map(|n| format!("{n:05}.bin")).collect();
@@ -43,16 +43,16 @@ impl Files {
         Ok(Self { folder, names, size })
     }
 
-    /// The files of a folder, which may be of different sizes.
+    /// Lists the files of a folder, which may have different sizes.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// The file system's error.
     pub(super) fn of(folder: &Path) -> io::Result<Self> {
         let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         Ok(Self { folder: folder.to_owned(), names: names.collect::<io::Result<_>>()?, size: 0 })
     }
 
-    /// The folder that holds them and nothing else.
+    /// Returns the folder, which contains only these files.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -61,30 +61,30 @@ impl Files {
         &self.names
     }
 
-    /// Bytes of each.
+    /// Returns the size of each file in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// A file's bytes. They lie in the page cache, so that reading them where the caller stands takes microseconds.
+    /// Reads a file. It is in the page cache, so a blocking read takes only microseconds.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// The file system's error.
     pub(super) fn read(&self, name: &str) -> Result<Bytes, Failure> {
         fs::read(self.folder.join(name)).map(Bytes::from).map_err(Failure::File)
     }
 }
 
 impl Work {
-    /// The key that a file becomes.
+    /// Returns the key of a file's object.
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    /// A file's upload in one request.
+    /// Returns a request that uploads a whole file.
     ///
     /// # Errors
-    /// When the file can't be read, or there can be no such request.
+    /// Fails if the file can't be read or the request can't be built.
     pub(super) fn upload_request(&self, name: &str) -> Result<Request<Bytes>, Failure> {
         let content = self.files.read(name)?;
         Ok(self.site.multipart(&self.key(name), &content, None)?)

@@ -8,21 +8,22 @@ use laneway_quantity::{Unreadable, parse_duration, parse_loss, parse_rate, parse
 
 use crate::place::Imitated;
 
-/// A link: how far, how fast, how long its queue is, how much it loses.
+/// A link's delay, rate, queue and loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Link {
     /// The round-trip time.
     pub rtt: Duration,
-    /// Bytes a second that all connections share in each direction.
+    /// Bytes per second that all connections share in each direction.
     pub bandwidth: u64,
-    /// Bytes that may wait in front of that.
+    /// Bytes that may wait in the queue before the link.
     pub queue: u64,
-    /// How many packets are lost by chance, from 0 to 0.5.
+    /// Share of packets that are lost at random, from 0 to 0.5.
     pub loss: f64,
 }
 
 impl Link {
-    /// Those that Laneway's rules are held to: near and far, fast and slow, with deep and shallow queues, with and without loss.
+    /// The links that Laneway's rules are tested on: near and far, fast and slow, with deep and shallow queues, with
+    /// and without loss.
     pub const USUAL: [Self; 8] = [
         link(500, 1000, 1024, 0.0),
         link(2000, 1000, 1024, 0.0),
@@ -47,7 +48,7 @@ impl Link {
         }
     }
 
-    /// The options of the other benchmarks for it.
+    /// Returns the options that give this link to the other benchmarks.
     pub(super) fn options(&self) -> String {
         let words = ["--rtt", "--bandwidth", "--queue", "--loss"];
         let options = words.into_iter().zip(self.words()).map(|(option, value)| format!("{option} {value}"));
@@ -74,17 +75,17 @@ const fn link(rtt_us: u64, mbit_s: u64, queue_kib: u64, loss: f64) -> Link {
     Link { rtt: Duration::from_micros(rtt_us), bandwidth: mbit_s * 125_000, queue: queue_kib << 10, loss }
 }
 
-/// As [`parse_link`] reads it.
+/// Writes the form that [`parse_link`] reads.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words().join(","))
     }
 }
 
-/// Reads a link: its round trip, its rate, its queue, and if it has one its loss, as in `20ms,1Gbit/s,256KiB,0.1%`.
+/// Parses a link: its round trip, rate, queue, and optionally its loss, as in `20ms,1Gbit/s,256KiB,0.1%`.
 ///
 /// # Errors
-/// Which of them can't be read, or is missing.
+/// Names the part that is missing or can't be parsed.
 pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
     let mut parts = text.split(',');
     let mut part = || parts.next();
@@ -94,7 +95,7 @@ pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
         queue: parse_size(part().unwrap_or_default())?,
         loss: part().map_or(Ok(0.0), parse_loss)?,
     };
-    // What follows is no share.
+    // A fifth part is an error, which `parse_loss` reports.
     part().map_or(Ok(link), |more| parse_loss(&format!(",{more}")).map(|_| link))
 }
 

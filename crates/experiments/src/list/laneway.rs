@@ -1,4 +1,4 @@
-//! Laneway's library, which is given a prefix.
+//! Laneway's library with a prefix.
 
 use std::time::Instant;
 

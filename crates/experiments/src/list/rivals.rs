@@ -1,4 +1,4 @@
-//! One chain of pages, the same with the next page asked for early, and a chain for each folder that is known.
+//! A chain of pages, a chain that requests the next page early, and one chain per known folder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::rival::pool::Pool;
 use crate::rival::{Answer, Error, Protocol, Rival, all};
 use crate::site::Site;
 
-/// Connections that folders are listed over.
+/// Number of connections that list folders.
 const CONNECTIONS: usize = 16;
 
 pub(super) async fn chain(site: &Arc<Site>, prefix: &str) -> Result<(usize, Found), Failure> {
@@ -43,7 +43,7 @@ async fn page(site: &Site, pool: &Pool, prefix: &str, token: Option<&str>) -> Re
     Ok(answer)
 }
 
-/// A page's keys are read by a task of their own: all that the next page waits for is its token.
+/// Reads each page's keys in a separate task. The next request needs only the page's token.
 pub(super) async fn ahead(site: &Arc<Site>, prefix: &str) -> Result<(usize, Found), Failure> {
     let started = Instant::now();
     let rival = Rival::new(site, Protocol::H1);

@@ -1,18 +1,18 @@
-//! What the keys look like: a lake's, which is skewed. Half of all lie in one folder by names without order, a quarter in folders of
-//! days, and the rest in many small ones.
+//! Keys with the skewed distribution of a data lake. Half of them are in one folder under names without order. A
+//! quarter are in folders of days, and the rest in many small folders.
 
 use std::collections::BTreeSet;
 
-/// Of so many objects two are in the hot folder, and one in a folder of a day.
+/// Objects per turn: two are in the hot folder, and one is in a folder of a day.
 const TURN: usize = 4;
 const DAYS: usize = 28;
 const USERS: usize = 64;
 
-/// The name of an object. Different numbers have different names.
+/// Returns the name of an object. Different numbers have different names.
 pub(super) fn name(n: usize) -> String {
     let folder = folder(n);
     match n % TURN {
-        // Spread as hashes are: multiplied by an odd number, no two are the same.
+        // The names are spread like hashes. Multiplication by an odd number maps no two numbers to one.
         0 | 1 => format!("{folder}{:016x}.json", (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         2 => format!("{folder}{n:08}.gz"),
         _ => format!("{folder}photo-{n}.jpg"),
@@ -28,7 +28,7 @@ fn folder(n: usize) -> String {
     }
 }
 
-/// The folders in which the first so many objects lie.
+/// Returns the folders of the first `objects` objects.
 pub(super) fn folders(objects: usize) -> impl Iterator<Item = String> {
     let all = TURN * DAYS * 12 * USERS;
     let folders: BTreeSet<String> = (0..objects.min(all)).map(folder).collect();

@@ -1,4 +1,4 @@
-//! What is asked of every mover: to bring one object, or to take one away.
+//! The interface of every mover: download or upload one object.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::trace::Trace;
 
-/// One client, used as its users use it: every object is asked for by itself, at the moment when it is wanted.
+/// A client that is used as in practice: each object has a separate call when it is needed.
 pub(super) enum Client {
     Pooled(Pooled),
     Http2(Http2),
     Laneway(Laneway),
 }
 
-/// One object to be moved.
+/// One object to move.
 pub(super) struct Job<'a> {
     pub(super) key: String,
     pub(super) size: u64,
@@ -29,10 +29,10 @@ pub(super) struct Job<'a> {
 }
 
 impl Client {
-    /// A client that has done nothing yet.
+    /// Creates a cold client.
     ///
     /// # Errors
-    /// What keeps Laneway's from starting.
+    /// An error that prevents the start of Laneway's client.
     pub(super) fn start(errand: &Errand, site: &Arc<Site>, now: Instant) -> Result<Self, Failure> {
         Ok(match errand.mover {
             Mover::Pool(bound) => Self::Pooled(Pooled::new(site, Some(bound))),
@@ -42,10 +42,10 @@ impl Client {
         })
     }
 
-    /// Moves one object to its end.
+    /// Moves one object completely.
     ///
     /// # Errors
-    /// Why it isn't there.
+    /// The reason why the object couldn't be moved.
     pub(super) async fn transfer(
         &self,
         errand: &Errand,
@@ -64,7 +64,7 @@ impl Client {
         }
     }
 
-    /// What was counted, the body bytes that were moved, and the trace.
+    /// Returns the counters, the body bytes that were moved, and the trace.
     pub(super) fn end(&self) -> (Tally, u64, Trace) {
         match self {
             Self::Pooled(client) => client.rival().ended(),

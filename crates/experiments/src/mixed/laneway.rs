@@ -1,4 +1,4 @@
-//! Laneway's library, one client for everything.
+//! Laneway's library, with one client for all objects.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Which objects there are, drawn from the plan's seed.
+//! The objects of an experiment, drawn from the plan's seed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::latency::Latencies;
 use crate::random::Random;
 use crate::stage::Supply;
 
-/// An object by its name below the experiment's prefix.
+/// An object and its name below the experiment's prefix.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Object {
     pub(crate) name: String,
@@ -33,19 +33,20 @@ impl Load {
         Self { large, small, seed: plan.seed }
     }
 
-    /// Bytes of all of them.
+    /// Returns the bytes of all objects.
     pub(super) fn bytes(&self) -> u64 {
         self.large.iter().chain(&self.small).map(|object| object.size).sum()
     }
 
-    /// Bytes that must have passed when half of the small objects are there: those of the smaller half.
+    /// Returns the bytes that must be moved before half of the small objects are complete: those of the smaller half.
     pub(super) fn smaller_half(&self) -> u64 {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();
         sizes[..sizes.len().div_ceil(2)].iter().sum()
     }
 
-    /// The least seconds of each small object: the smallest go first, after `begun_s`, at the bandwidth where it is known.
+    /// Returns the shortest time of each small object, in seconds. The smallest go first, from `begun_s` on, at the
+    /// bandwidth if it is known.
     pub(super) fn floors(&self, begun_s: f64, bandwidth: Option<u64>) -> Latencies {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();

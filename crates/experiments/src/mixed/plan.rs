@@ -1,42 +1,42 @@
-//! What is moved together, and where.
+//! The plan of a mixed experiment.
 
 use std::path::PathBuf;
 
 use crate::Error;
 use crate::place::Target;
 
-/// The least and the most bytes of a small object, as lakehouses have them.
+/// The minimum and maximum bytes of a small object, as in lakehouses.
 pub const SMALL_SIZE: (u64, u64) = (32 << 10, 512 << 10);
 
-/// What is moved together, and where.
+/// The objects that are moved together, and the store.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many large objects.
+    /// Number of large objects.
     pub large: usize,
     /// Bytes of each large object.
     pub large_size: u64,
-    /// How many small objects.
+    /// Number of small objects.
     pub small: usize,
-    /// The least and the most bytes of a small object.
+    /// The minimum and maximum bytes of a small object.
     pub small_size: (u64, u64),
-    /// How many small objects a second arrive while bulk is running; `None` leaves that part out.
+    /// Small objects per second that arrive while bulk is running. `None` omits that part.
     pub arrivals: Option<f64>,
-    /// Whether objects go up instead of down.
+    /// `true` uploads the objects instead of downloading them.
     pub puts: bool,
-    /// What sizes and arrivals are drawn from.
+    /// The seed of sizes and arrivals.
     pub seed: u64,
-    /// How often each rung runs, in turns.
+    /// Number of runs of each rung. The rungs take turns.
     pub runs: usize,
-    /// Where files are; `None` is in memory where there is enough, or among the temporary files.
+    /// The folder for files. `None` uses memory if there is enough, and temporary files otherwise.
     pub folder: Option<PathBuf>,
-    /// Whether installed programs are rivals, where the store is one in this process.
+    /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
     /// The store.
     pub target: Target,
 }
 
 impl Plan {
-    /// How many objects of what size, for people.
+    /// Describes the number and size of the objects, for people.
     pub(super) fn what(&self) -> String {
         let size = |bytes: u64| match bytes {
             b if b >= 1 << 20 => format!("{} MiB", b >> 20),
@@ -55,7 +55,7 @@ impl Plan {
     /// Checks that the plan can be carried out.
     ///
     /// # Errors
-    /// [`Error::Plan`].
+    /// [`Error::Plan`] if a number is out of bounds.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: &str| Err(Error::Plan(why.to_owned()));
         if self.small == 0 || self.runs == 0 {

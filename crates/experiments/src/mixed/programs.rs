@@ -1,4 +1,4 @@
-//! A program that is told to bring everything, and when each object was there.
+//! A program that downloads all objects, and the completion time of each.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::stage::{Stage, local};
 use crate::trace::Trace;
 use crate::{Error, Failure};
 
-/// Has a program download all objects at once. The small ones' latencies count from its start.
+/// Has a program download all objects at once. Latencies of small objects count from its start.
 ///
 /// # Errors
-/// [`Error::Stopped`], or that no folder can be made; inside, why the run has no figures.
+/// [`Error::Stopped`], or a folder that can't be created. The inner error is the reason why the run has no figures.
 pub(super) fn download(
     program: Program,
     load: &Load,
@@ -33,7 +33,7 @@ pub(super) fn download(
             }
         }
         let small = load.small.iter().map(|object| {
-            // A clock that counts in ticks may be a tick behind.
+            // A clock with a coarse tick may be one tick behind.
             Ok((completed_s(&folder.join(&object.name))? - took.begun_s).clamp(0.0, took.seconds))
         });
         let small = Latencies::new(small.collect::<Result<_, Failure>>()?);

@@ -1,4 +1,4 @@
-//! What was found of small objects beside large ones.
+//! The results for small objects beside large ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,35 +9,35 @@ use crate::place::Imitated;
 use crate::table::{Table, seconds};
 use crate::turns::{Compared, Measure, Row, Run};
 
-/// What was found.
+/// The result of a mixed experiment.
 #[derive(Debug)]
 pub struct Mixed {
     /// The store's URL.
     pub store: String,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// What the embedded store imitated, if it was one.
+    /// The conditions that the embedded store simulated, if the store was embedded.
     pub link: Option<Imitated>,
-    /// The programs of others that took part: names and versions.
+    /// Names and versions of the other vendors' programs that took part.
     pub programs: Vec<String>,
-    /// How many objects of what size.
+    /// Number and size of the objects, for people.
     pub what: String,
-    /// Whether objects went up.
+    /// `true` if the objects were uploaded.
     pub puts: bool,
-    /// The least median of small objects that are issued with large ones, in seconds: connecting, asking, and the
-    /// smaller half of them where the bandwidth is known.
+    /// The lowest possible median of small objects requested together with large ones, in seconds. It counts the
+    /// connection, the request, and the smaller half of the objects if the bandwidth is known.
     pub floor_s: f64,
-    /// The least seconds of each of the small objects, if the smallest go first.
+    /// The shortest time of each small object, in seconds, if the smallest go first.
     pub floors: Latencies,
-    /// The least seconds that everything together can take.
+    /// The shortest time of all objects together, in seconds.
     pub total_floor_s: f64,
-    /// Everything issued in one breath: a row for each rung.
+    /// The case in which all objects are requested at once: one row per rung.
     pub together: Vec<Row<Figures>>,
-    /// Small objects that arrive at random, if they were asked for.
+    /// The case in which small objects arrive at random, if it was requested.
     pub arrivals: Vec<Row<ArrivalFigures>>,
 }
 
-/// What a run took in which everything was issued in one breath. Latencies count from there.
+/// Figures of a run in which all objects were requested at once. Latencies count from that moment.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// Median of the small objects, in seconds.
@@ -46,20 +46,20 @@ pub struct Figures {
     pub small_p99_s: f64,
     /// Their maximum.
     pub small_max_s: f64,
-    /// Until the last object was there.
+    /// Seconds until the last object was complete.
     pub total_s: f64,
     /// Connections opened.
     pub connections: u64,
     /// Requests sent.
     pub requests: u64,
-    /// The median over the floor.
+    /// The median divided by the floor.
     pub floor_ratio: f64,
-    /// Every latency of a small object.
+    /// All latencies of small objects.
     #[serde(skip)]
     pub latencies: Latencies,
 }
 
-/// What small objects took that arrived at random. Latencies count from the moment of arrival.
+/// Figures of small objects that arrived at random. Latencies count from each arrival.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct ArrivalFigures {
     /// On the idle link: the median, in seconds.
@@ -74,27 +74,27 @@ pub struct ArrivalFigures {
     pub beside_max_s: f64,
     /// Connections opened beside bulk.
     pub connections: u64,
-    /// Until the last small object was there, beside bulk.
+    /// Seconds until the last small object was complete, beside bulk.
     pub beside_total_s: f64,
-    /// Bytes of bulk that went by a second meanwhile, in MiB.
+    /// Throughput of bulk meanwhile, in MiB per second.
     pub bulk_mib_s: f64,
-    /// The median beside bulk over the median on the idle link.
+    /// The median beside bulk divided by the median on the idle link.
     pub idle_ratio: f64,
-    /// Every latency on the idle link.
+    /// All latencies on the idle link.
     #[serde(skip)]
     pub idle: Latencies,
-    /// Every latency beside bulk.
+    /// All latencies beside bulk.
     #[serde(skip)]
     pub beside: Latencies,
 }
 
 impl Mixed {
-    /// Whether every rung has figures, or was skipped.
+    /// Returns whether every rung has figures or was skipped.
     pub fn is_complete(&self) -> bool {
         self.together.iter().all(Row::is_fine) && self.arrivals.iter().all(Row::is_fine)
     }
 
-    /// What people are shown of what was issued in one breath.
+    /// Returns the table for people of objects that were requested at once.
     pub fn table(&self) -> Table {
         let head = ["way", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / floor"];
         Table::of(&head, &self.together, |row, f| {
@@ -109,12 +109,12 @@ impl Mixed {
         })
     }
 
-    /// How the ways compare when everything is issued in one breath.
+    /// Returns the comparison of the ways if all objects are requested at once.
     pub fn verdicts(&self) -> Table {
         Table::compared(&["way"], &self.together, |_| Vec::new())
     }
 
-    /// What people are shown of random arrivals; `None` where there were none.
+    /// Returns the table for people of random arrivals, or `None` if there were none.
     pub fn arrivals_table(&self) -> Option<Table> {
         let head = [
             "way",
@@ -142,14 +142,14 @@ impl Mixed {
         (!self.arrivals.is_empty()).then_some(table)
     }
 
-    /// How the ways compare when small objects arrive beside bulk; `None` where none did.
+    /// Returns the comparison of the ways if small objects arrive beside bulk, or `None` if none did.
     pub fn arrivals_verdicts(&self) -> Option<Table> {
         let table = || Table::compared(&["way"], &self.arrivals, |_| Vec::new());
         (!self.arrivals.is_empty()).then(table)
     }
 }
 
-/// The median of a figure over the runs, which need not be that of the median run.
+/// Returns the median of a figure over the runs. It can differ from the figure of the median run.
 fn median<F>(row: &Row<F>, value: fn(&F) -> f64) -> String {
     row.spread(value).map(|spread| seconds(spread.median)).unwrap_or_default()
 }

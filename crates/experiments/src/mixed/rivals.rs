@@ -1,4 +1,4 @@
-//! The usual ways: a pool of HTTP/1.1 connections, or one HTTP/2 connection, for everything.
+//! The usual clients: a pool of HTTP/1.1 connections, or one HTTP/2 connection, for all objects.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::rival::{self, Connection, Protocol, Rival, Sender, Tag, all};
 use crate::site::Site;
 use crate::trace::Role;
 
-/// The ranges that large objects are downloaded in: what SDKs' transfer managers default to.
+/// Size of the ranges in which large objects are downloaded: the default of SDKs' transfer managers.
 const PART: u64 = 8 << 20;
 
 pub(super) struct Pooled {
@@ -100,7 +100,7 @@ impl Http2 {
     }
 }
 
-/// Uploads an object in one request: a large one as a stream, a small one as its bytes.
+/// Uploads an object in one request: a large object as a stream, a small one from memory.
 async fn upload<S: Sender>(
     connection: &mut Connection<S>,
     site: &Site,
@@ -119,7 +119,7 @@ async fn upload<S: Sender>(
     Ok(())
 }
 
-/// What an object is asked for in: a small one as it is, a large one in ranges.
+/// Returns the requests of an object: one for a small object, and ranges for a large one.
 fn ranges(job: &Job<'_>) -> Vec<Option<Range<u64>>> {
     if !job.large || job.size <= PART {
         return vec![None];
@@ -134,7 +134,7 @@ fn tag(job: &Job<'_>, range: Option<&Range<u64>>) -> Tag {
     Tag(role, format!("{}{range}", job.key))
 }
 
-/// Puts what comes into its place. The pages are in memory, so that a write takes microseconds.
+/// Writes received bytes to their place. The file is in memory, so a write takes only microseconds.
 fn writer(file: &File, range: Option<Range<u64>>) -> impl FnMut(&[u8]) -> std::io::Result<()> {
     let mut at = range.map_or(0, |range| range.start);
     move |bytes| {

@@ -1,4 +1,4 @@
-//! The order of things in a run.
+//! The sequence of events in a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,8 +12,7 @@ use crate::Failure;
 use crate::latency::Latencies;
 use crate::site::Site;
 
-/// Plays a run: everything at once; or bulk that goes on for as long as
-/// small objects arrive.
+/// Executes a run. It requests all objects at once, or it runs bulk for as long as small objects arrive.
 pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failure> {
     std::fs::create_dir_all(&errand.folder).map_err(Failure::File)?;
     let started = Instant::now();
@@ -51,7 +50,7 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     let (tally, moved, trace) = client.end();
     let small_bytes: u64 = errand.small.iter().map(|object| object.size).sum();
     let bulk_bytes = moved.saturating_sub(small_bytes);
-    // An upload in parts that is cut off would leave its parts in the store.
+    // An interrupted multipart upload would leave its parts in the store.
     enough.store(true, Relaxed);
     if errand.puts && errand.mover == Mover::Laneway {
         while bulk.join_next().await.is_some() {}
@@ -59,8 +58,8 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
 }
 
-/// Waits for the small objects, and for bulk that ends; endless bulk is left alone when they are there. The first failure of
-/// either ends everything.
+/// Waits for the small objects, and for bulk that ends. Endless bulk is ignored once the small objects are complete.
+/// The first failure of either ends the run.
 async fn ends(
     small: &mut JoinSet<Result<f64, Failure>>,
     bulk: &mut JoinSet<Result<(), Failure>>,

@@ -1,4 +1,4 @@
-//! What is typed to have a program do a job: its arguments and variables.
+//! The command lines of programs: their arguments and variables.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,36 +9,36 @@ use laneway::Provider;
 use super::Program;
 use crate::Failure;
 
-/// What a program is asked to do.
+/// The job of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Job<'a> {
-    /// Every file of a folder up, below a prefix that ends with a slash.
+    /// Uploads every file of a folder under a prefix that ends with a slash.
     Up {
-        /// The folder, which holds files and nothing else.
+        /// The folder, which contains only files.
         folder: &'a Path,
         /// The prefix.
         prefix: &'a str,
     },
-    /// One large object down, into a file.
+    /// Downloads one large object into a file.
     Down {
         /// Its key.
         key: &'a str,
-        /// The file, which isn't there yet.
+        /// The file, which must not exist yet.
         file: &'a Path,
     },
-    /// Everything below a prefix that ends with a slash down, into a folder.
+    /// Downloads all objects under a prefix that ends with a slash into a folder.
     Tree {
         /// The prefix.
         prefix: &'a str,
-        /// The folder, which is there and empty.
+        /// The folder, which exists and is empty.
         folder: &'a Path,
     },
-    /// The names of everything below a prefix that ends with a slash, a line each.
+    /// Lists the names of all objects under a prefix that ends with a slash, one per line.
     List {
         /// The prefix.
         prefix: &'a str,
     },
-    /// Everything below a prefix that ends with a slash removed.
+    /// Removes all objects under a prefix that ends with a slash.
     Clean {
         /// The prefix.
         prefix: &'a str,
@@ -46,19 +46,19 @@ pub(crate) enum Job<'a> {
 }
 
 impl Job<'_> {
-    /// Whether what the program prints is what was asked for.
+    /// Returns whether the program's output is the result.
     pub(super) fn is_listing(&self) -> bool {
         matches!(self, Self::List { .. })
     }
 }
 
-/// Where a job is done.
+/// The environment of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) endpoint: &'a str,
     pub(super) bucket: &'a str,
     pub(super) ca_file: &'a Path,
-    /// A folder for what programs keep: configurations, logs.
+    /// A folder for files of the programs, such as configurations and logs.
     pub(super) scratch: &'a Path,
     pub(super) laneway: &'a Path,
 }
@@ -68,21 +68,21 @@ pub(super) struct Place<'a> {
 pub(super) struct Command {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// Set beside what is set already.
+    /// Variables in addition to the inherited ones.
     pub(super) variables: Vec<(&'static str, OsString)>,
 }
 
-/// Keys that the embedded store verifies signatures with: its configuration's defaults.
+/// The default keys of the embedded store, which verifies signatures with them.
 const ACCESS_KEY: &str = "laneway";
 const SECRET_KEY: &str = "lanewaysecret";
 const REGION: &str = "us-east-1";
-/// What obstore's script does, told by its arguments.
+/// The script for obstore. Its arguments select the job.
 const OBSTORE: &str = include_str!("obstore.py");
 
-/// The command line of a program for a job.
+/// Returns the command line of a program for a job.
 ///
 /// # Errors
-/// [`Failure::File`] when a program's configuration can't be written.
+/// [`Failure::File`] if a program's configuration can't be written.
 pub(super) fn command(program: Program, job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
     Ok(match program {
         Program::Aws => aws(job, place),
@@ -102,14 +102,14 @@ fn os(text: &str) -> &OsStr {
     OsStr::new(text)
 }
 
-/// A folder's path with what follows it.
+/// Appends a text to a folder's path.
 fn within(folder: &Path, what: &str) -> OsString {
     let mut path = folder.as_os_str().to_owned();
     path.push(what);
     path
 }
 
-/// What AWS's SDKs, and those that keep to their variables, are told.
+/// Returns the variables for AWS's SDKs and for programs that follow them.
 fn aws_variables(place: &Place<'_>) -> Vec<(&'static str, OsString)> {
     let nothing = || OsString::from("/dev/null");
     vec![
@@ -164,7 +164,7 @@ fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("CLOUDSDK_CONFIG", place.scratch.join("gcloud").into()),
         ("CLOUDSDK_CORE_CHECK_GCE_METADATA", "false".into()),
         ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", place.ca_file.into()),
-        // Some of its requests go past that.
+        // Some of its requests ignore that variable.
         ("REQUESTS_CA_BUNDLE", place.ca_file.into()),
         ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true".into()),
         ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true".into()),
@@ -192,7 +192,7 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
         }
     }
     arguments.extend(match job {
-        // The folder becomes what its destination is called.
+        // The folder takes the destination's name.
         Job::Up { folder, prefix } => {
             words([os("-r"), folder.as_os_str(), os(&url(prefix.trim_end_matches('/')))])
         }
@@ -204,7 +204,7 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
     Command { program: place.laneway.into(), arguments, variables }
 }
 
-/// It takes no CA file, so that it is told to take any certificate: the handshake is the same.
+/// obstore accepts no CA file. The script therefore accepts any certificate, which doesn't change the handshake.
 fn obstore(job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
     let account = place.scratch.join("obstore.json");
     let content = serde_json::json!({
@@ -258,7 +258,7 @@ fn rclone(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("RCLONE_QUIET", "true".into()),
         ("RCLONE_TRANSFERS", "50".into()),
         ("RCLONE_CHECKERS", "50".into()),
-        // What failed is no figure.
+        // A run with a failure has no figures, so a retry is pointless.
         ("RCLONE_RETRIES", "1".into()),
     ];
     Command { program: "rclone".into(), arguments, variables }

@@ -1,11 +1,11 @@
-//! Which programs are there, and in which version.
+//! Finds installed programs and their versions.
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::Program;
 
-/// A program of others that can be run.
+/// Another vendor's program that can be run.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
     pub(crate) program: Program,
@@ -13,8 +13,8 @@ pub(crate) struct Installed {
     pub(crate) version: String,
 }
 
-/// The programs of others that are on `PATH` and say their version; asked once in the life of this process. Being asked, they
-/// have also made what they make when they first run.
+/// Returns other vendors' programs that are on `PATH` and print a version. The search runs once per process. It also
+/// makes the programs create the files of their first run.
 pub(crate) fn installed() -> &'static [Installed] {
     static FOUND: OnceLock<Vec<Installed>> = OnceLock::new();
     FOUND.get_or_init(|| Program::RIVALS.into_iter().filter_map(find).collect())
@@ -40,8 +40,8 @@ fn find(program: Program) -> Option<Installed> {
         .then(|| Installed { program, version: format!("{name} {number}").trim_end().to_owned() })
 }
 
-/// The version in a line such as `rclone v1.73.1`, `aws-cli/2.27.1 Python/3.13` or `Google Cloud SDK 561.0.0`: the first
-/// number with a dot in it.
+/// Returns the version in a line such as `rclone v1.73.1`, `aws-cli/2.27.1 Python/3.13` or `Google Cloud SDK 561.0.0`.
+/// It is the first number with a dot.
 fn number(line: &str) -> &str {
     let words = line.split([' ', '/', '-']).map(|word| word.trim_start_matches('v'));
     let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');

@@ -1,4 +1,4 @@
-//! A program's process, with an end to its time.
+//! A program's process, with a time limit.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,31 +9,31 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::command::Command;
 use crate::Failure;
 
-/// How long a program may take.
+/// Time limit of a program.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of what it prints is read at a time.
+/// Bytes of output that are read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// How much of what it said is shown.
+/// Maximum characters of a program's error message that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// What a run of a program took.
+/// Measurements of a program's run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    /// From its start to its end.
+    /// Seconds from its start to its end.
     pub(crate) seconds: f64,
-    /// When it was started, in seconds since the epoch.
+    /// Time of its start, in seconds since the epoch.
     pub(crate) begun_s: f64,
-    /// How many lines it has printed, where that is what it was to do.
+    /// Number of lines that it printed, if its output is the result.
     pub(crate) lines: u64,
 }
 
-/// The process and those that it has started, which end with this value.
+/// A program's process group. Dropping this value kills it.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // When it has ended by itself there is nobody left.
+            // The call fails if the group has already ended, which does no harm.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
@@ -42,7 +42,7 @@ impl Drop for Group {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// [`Failure::Process`].
+/// [`Failure::Process`] if it can't be started, takes too long, or fails.
 pub(super) async fn run(command: Command, prints: bool) -> Result<Took, Failure> {
     within(command, prints, TIMEOUT).await
 }
@@ -54,7 +54,7 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     process.args(command.arguments).envs(command.variables).process_group(0);
     let stdout = if prints { Stdio::piped() } else { Stdio::null() };
     process.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).kill_on_drop(true);
-    // Nobody is between this machine and itself.
+    // The embedded store is on this machine, so no proxy is needed.
     process.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     let begun_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let started = Instant::now();
@@ -65,7 +65,7 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     let ended = tokio::time::timeout(timeout, async {
         let complaining = async {
             if let Some(stderr) = &mut stderr {
-                // What it said is only for people.
+                // The text is for people only, so a read error doesn't matter.
                 let _ = stderr.read_to_end(&mut said).await;
             }
         };
@@ -86,7 +86,7 @@ async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Too
     }
 }
 
-/// Reads to the end, however much that is; what can't be read is not counted, and then missed.
+/// Reads to the end and counts the lines. After a read error, the count is too low, and the run fails for that.
 async fn count_lines(mut stdout: impl AsyncRead + Unpin) -> u64 {
     let (mut buffer, mut lines) = (vec![0; READ_BYTES], 0);
     loop {
@@ -97,10 +97,10 @@ async fn count_lines(mut stdout: impl AsyncRead + Unpin) -> u64 {
     }
 }
 
-/// How a program ended, and the last of what it said.
+/// Describes the end of a program, with the last line of its error output.
 fn complaint(status: ExitStatus, said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
-    // Below an error there may be dots of progress, or advice.
+    // Progress dots or advice may follow the error line.
     let lines = || said.lines().map(str::trim).filter(|line| line.contains(char::is_alphanumeric));
     let last = lines().rfind(|line| line.to_lowercase().contains("error")).or_else(|| lines().next_back());
     let last = last.unwrap_or_default();
@@ -142,7 +142,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
         let fifo_read = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap();
-        // The grandchild holds the fifo open, whose other end reads its end when the last of them is gone.
+        // The grandchild holds the fifo open. The other end reads its end once all processes are gone.
         let script = format!("exec 3>'{}'; sleep 1000 & wait", fifo.display());
         let late = shell(&script, Duration::from_millis(300)).unwrap_err();
         assert!(late.reason().contains("took longer than"), "{}", late.reason());

@@ -1,26 +1,26 @@
-//! Which ranges are asked for.
+//! The ranges that the rungs read.
 
 use std::ops::Range;
 
 use super::SEED;
 use crate::random::Random;
 
-/// Sizes of scattered ranges.
+/// Minimum and maximum size of scattered ranges.
 const LEN_MIN: u64 = 4 << 10;
 const LEN_MAX: u64 = 64 << 10;
 
-/// A table file.
+/// The shape of the table file.
 const ROW_GROUPS: u64 = 64;
 const COLUMNS: u64 = 50;
 const FOOTER: u64 = 64 << 10;
 
-/// The columns that are read: two of them lie side by side.
+/// The columns that are read. Two of them are adjacent.
 const READ: [u64; 3] = [7, 8, 31];
 
-/// The least object that has room for both jobs.
+/// The smallest object with room for both jobs.
 pub(super) const SIZE_MIN: u64 = 16 << 20;
 
-/// Ranges of 4 to 64 KiB anywhere in an object.
+/// Returns ranges of 4 to 64 KiB at random positions in an object.
 pub(super) fn scattered(count: usize, size: u64) -> Vec<Vec<Range<u64>>> {
     let mut random = Random::new(SEED);
     let mut range = || {
@@ -31,7 +31,7 @@ pub(super) fn scattered(count: usize, size: u64) -> Vec<Vec<Range<u64>>> {
     vec![(0..count).map(|_| range()).collect()]
 }
 
-/// A footer, and then three column chunks of each row group. Columns differ in width, as those of tables do.
+/// Returns a footer, and then three column chunks of each row group. Columns differ in width, as in real tables.
 pub(super) fn columns(size: u64) -> Vec<Vec<Range<u64>>> {
     let mut random = Random::new(SEED);
     let widths: Vec<u64> = (0..COLUMNS).map(|_| random.between(1, 40)).collect();

@@ -1,4 +1,4 @@
-//! One after another, over a pool, with neighbours joined by a fixed rule, or by way of the whole object.
+//! Rivals that read one range after another, use a pool, merge neighbours by a fixed rule, or read the whole object.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::rival::pool::Pool;
 use crate::rival::{Error, Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// Neighbours no farther apart are one request, as object_store's users have it.
+/// Largest gap between ranges that are merged into one request, as by object_store.
 const GAP_MAX: u64 = 1 << 20;
 
-/// What the whole object is read in.
+/// Size of the slices in which the whole object is read.
 const SLICE: u64 = 8 << 20;
 
 pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> Result<Came, Failure> {
@@ -30,7 +30,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
     };
     let pool = Pool::new(rival.clone(), Some(connections));
     let mut came = Vec::new();
-    // What has come of the whole object serves every lot.
+    // The whole object's bytes serve every lot.
     let mut whole = Vec::new();
     for lot in &errand.lots {
         let requests = match reader {
@@ -52,7 +52,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
     Ok((Found { seconds, tally: rival.tally(), trace: rival.trace() }, came))
 }
 
-/// Neighbours joined where no more than [`GAP_MAX`] lies between them.
+/// Merges neighbours with at most [`GAP_MAX`] between them.
 fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_by_key(|range| range.start);
@@ -70,7 +70,7 @@ fn slices(size: u64) -> Vec<Range<u64>> {
     (0..size.div_ceil(SLICE)).map(|n| n * SLICE..size.min((n + 1) * SLICE)).collect()
 }
 
-/// Sends all requests as the pool lets them.
+/// Sends all requests as soon as the pool permits.
 async fn fetch(
     site: &Arc<Site>,
     pool: &Pool,
@@ -104,10 +104,10 @@ async fn one(site: &Site, key: &str, range: &Range<u64>, connection: &mut Http1)
     Ok(body.into())
 }
 
-/// A range out of the bodies that hold it, which are in the order of their bytes. What is missing is left out, which is found
-/// when the bytes are compared.
+/// Cuts a range out of the bodies that contain it, which are sorted by position. Missing bytes are omitted. The later
+/// comparison of the bytes finds that.
 fn cut(bodies: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Bytes {
-    // Requests that are the ranges themselves may overlap; others don't.
+    // Requests that are equal to the ranges may overlap. Other requests don't.
     if let Ok(at) = bodies.binary_search_by_key(&ends(range), |(request, _)| ends(request)) {
         return bodies[at].1.clone();
     }

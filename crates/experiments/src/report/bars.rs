@@ -6,31 +6,31 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::canvas::{Area, Colour, DrawError, Drawing, draw, text};
 use crate::Error;
 
-/// Pixels of a bar with the name above it.
+/// Pixels of a bar and the name above it.
 const STEP: i32 = 44;
 const BAR: i32 = 16;
 const TOP: i32 = 24;
-/// What the number at a bar's end needs.
+/// Pixels of the number at a bar's end.
 const NUMBER: i32 = 76;
 
 /// One bar.
 pub(super) struct Bar {
     pub(super) name: String,
-    /// `None` for a rung that failed.
+    /// The length, or `None` for a rung that failed.
     pub(super) value: Option<f64>,
     pub(super) colour: Colour,
-    /// What stands at its end.
+    /// The text at its end.
     pub(super) number: String,
 }
 
-/// Draws bars from zero, and a line where the floor is.
+/// Draws bars from zero, and a line at the floor.
 ///
 /// # Errors
 /// [`Error::Drawing`].
 pub(super) fn bars(bars: &[Bar], floor: Option<(f64, &str)>) -> Result<Drawing, Error> {
     let values = bars.iter().filter_map(|bar| bar.value);
     let most = values.chain(floor.map(|(at, _)| at)).fold(f64::MIN_POSITIVE, f64::max);
-    // The floor's name stands above the bars.
+    // The floor's name is above the bars.
     let top = if floor.is_some() { TOP } else { 0 };
     let height = top + STEP * bars.len() as i32 - 2;
     draw(|_| height as u32, |area, width| paint(area, (width as i32, top), bars, floor, most))
@@ -46,7 +46,7 @@ fn paint<'a>(
     let length = |value: f64| (value / most * f64::from(width - NUMBER)).round() as i32;
     if let Some((at, name)) = floor {
         let x = length(at).max(1);
-        // The floor's name stands where there is room for it.
+        // The floor's name goes to the side with enough room.
         let left = x < width / 2;
         let anchor = Pos::new(if left { HPos::Left } else { HPos::Right }, VPos::Top);
         area.draw(&Text::new(name.to_owned(), (x, 0), text(Colour::Floor).pos(anchor)))?;
@@ -59,7 +59,7 @@ fn paint<'a>(
             let corners = [(0, top + 21), (end, top + 21 + BAR)];
             area.draw(&Rectangle::new(corners, bar.colour.rgb().filled()))?;
         }
-        // Through the bars only, so that it doesn't cross their names.
+        // The line crosses the bars only, not their names.
         let mark = floor.map(|(at, _)| length(at).max(1));
         if let Some(x) = mark {
             let line = ShapeStyle::from(&Colour::Floor.rgb()).stroke_width(2);

@@ -1,4 +1,4 @@
-//! Where plots are drawn: twice, for a screen and for a phone, in colours that the page's style sheet decides.
+//! Draws each plot twice, for a screen and for a phone, in colours from the page's style sheet.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -8,10 +8,10 @@ use crate::Error;
 /// Pixels of a plot on a screen, and on a phone.
 const WIDE: u32 = 760;
 const NARROW: u32 = 350;
-/// Text height in pixels. The backend divides what it is told by this factor.
+/// Text height in pixels. The drawing backend divides its input by this factor.
 pub(super) const TEXT: f64 = 13.0 * 1.24;
 
-/// A plot, drawn.
+/// A finished plot at both widths.
 #[derive(Clone, Debug)]
 pub(super) struct Drawing {
     pub(super) wide: String,
@@ -21,12 +21,12 @@ pub(super) struct Drawing {
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type DrawError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// A colour by its meaning. The style sheet has a value for each, in the light and in the dark.
+/// A colour by its meaning. The style sheet has a light and a dark value for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Colour {
     /// Text.
     Ink,
-    /// Text beside the point.
+    /// Secondary text.
     Faint,
     /// Lines of axes.
     Line,
@@ -38,17 +38,17 @@ pub(super) enum Colour {
     Freight,
     /// Bulk while it is held back.
     Held,
-    /// The least that the path allows.
+    /// The floor that the path permits.
     Floor,
     /// A rival, by its number.
     Rival(u8),
 }
 
 impl Colour {
-    /// How many rivals have colours of their own.
+    /// Number of rivals with separate colours.
     const RIVALS: u8 = 5;
 
-    /// All of them.
+    /// Returns all colours.
     fn all() -> impl Iterator<Item = Self> {
         let fixed = [
             Self::Ink,
@@ -63,12 +63,12 @@ impl Colour {
         fixed.into_iter().chain((0..Self::RIVALS).map(Self::Rival))
     }
 
-    /// The colour of a rung among others.
+    /// Returns a rung's colour by its place among the rungs.
     pub(super) fn of(rung: &str, place: usize) -> Self {
         if rung.contains("laneway") { Self::Ours } else { Self::Rival(place as u8 % Self::RIVALS) }
     }
 
-    /// The style sheet's name for it.
+    /// Returns the style sheet's name for it.
     pub(super) fn css(self) -> String {
         match self {
             Self::Ink => "var(--ink)".to_owned(),
@@ -83,12 +83,12 @@ impl Colour {
         }
     }
 
-    /// How many pixels a line in a plot of several is thick: Laneway's is told from the rivals' without colour, too.
+    /// Returns the thickness of a line in pixels. Laneway's line is thicker, so that it stands out without colour, too.
     pub(super) fn stroke(self) -> u32 {
         if self == Self::Ours { 3 } else { 2 }
     }
 
-    /// What stands for it while it is drawn: the library knows numbers only.
+    /// Returns the number that represents it while drawing. The library supports numbers only.
     pub(super) fn rgb(self) -> RGBColor {
         let number = match self {
             Self::Ink => 1,
@@ -105,7 +105,7 @@ impl Colour {
     }
 }
 
-/// Draws a plot at both widths. `height` and `draw` are told the width.
+/// Draws a plot at both widths. `height` and `draw` receive the width.
 ///
 /// # Errors
 /// [`Error::Drawing`].
@@ -126,7 +126,7 @@ pub(super) fn draw(
     Ok(Drawing { wide: at(WIDE)?, narrow: at(NARROW)? })
 }
 
-/// Puts the style sheet's colours in the place of numbers, and lets the page decide about size and font.
+/// Replaces the numbers by the style sheet's colours, and leaves size and font to the page.
 fn styled(mut svg: String, (width, height): (u32, u32)) -> String {
     for colour in Colour::all() {
         let RGBColor(r, g, b) = colour.rgb();
@@ -136,12 +136,12 @@ fn styled(mut svg: String, (width, height): (u32, u32)) -> String {
     svg.replacen(&size, "viewBox", 1).replace(" font-family=\"sans-serif\"", "").replace(" opacity=\"1\"", "")
 }
 
-/// Text of the usual height.
+/// Returns the style of text with the usual height.
 pub(super) fn text(colour: Colour) -> TextStyle<'static> {
     ("sans-serif", TEXT).into_font().color(&colour.rgb())
 }
 
-/// A number of seconds as an axis shows it whose end this is: all of an axis have one unit.
+/// Formats seconds for an axis that ends at `end`. All marks of an axis have the same unit.
 pub(super) fn linear_seconds(seconds: f64, end: f64) -> String {
     match seconds {
         0.0 => "0".to_owned(),
@@ -150,7 +150,7 @@ pub(super) fn linear_seconds(seconds: f64, end: f64) -> String {
     }
 }
 
-/// A number of seconds as a logarithmic axis shows it.
+/// Formats seconds for a logarithmic axis.
 pub(super) fn axis_seconds(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 || s == 0.0 => format!("{} s", (s * 100.0).round() / 100.0),
@@ -158,7 +158,7 @@ pub(super) fn axis_seconds(seconds: f64) -> String {
     }
 }
 
-/// Steps of 1, 2 or 5 times a power of ten from 0 that don't pass `end`, about `wanted` of them.
+/// Returns about `wanted` steps from 0 to at most `end`. Each step is 1, 2 or 5 times a power of ten.
 pub(super) fn ticks(end: f64, wanted: usize) -> Vec<f64> {
     if end <= 0.0 || !end.is_finite() {
         return vec![0.0];

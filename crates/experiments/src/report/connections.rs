@@ -11,7 +11,7 @@ const LEFT: i32 = 40;
 const BOTTOM: i32 = 26;
 const TOP: i32 = 8;
 
-/// Draws how many connections each run had open when.
+/// Draws the number of each run's open connections over time.
 ///
 /// # Errors
 /// [`Error::Drawing`].
@@ -51,7 +51,7 @@ fn paint<'a>(
     Ok(())
 }
 
-/// The corners of the line, from nothing to the last request's end; connections that are closed after that were idle.
+/// Returns the line's corners from the start to the end of the last request. Connections closed later were idle.
 fn corners(trace: &Trace) -> Vec<(f64, usize)> {
     let end = trace.end_s();
     let mut corners = vec![(0.0, 0)];

@@ -1,4 +1,4 @@
-//! How many of the requests had ended by when: a cumulative distribution over a logarithmic axis of time.
+//! The share of finished requests over time: a cumulative distribution with a logarithmic time axis.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -17,7 +17,7 @@ pub(super) struct Curve<'a> {
     pub(super) colour: Colour,
 }
 
-/// The powers of ten between which an axis shows all of these.
+/// Returns the exponents of ten that bound an axis with all these latencies.
 pub(super) fn range<'a>(all: impl Iterator<Item = &'a Latencies> + Clone) -> (f64, f64) {
     let seconds = || all.clone().flat_map(|latencies| latencies.sorted().iter().copied());
     let least = seconds().filter(|s| *s > 0.0).fold(f64::MAX, f64::min).clamp(1e-6, 1e3);
@@ -25,7 +25,7 @@ pub(super) fn range<'a>(all: impl Iterator<Item = &'a Latencies> + Clone) -> (f6
     ((least * 0.9).log10(), (most * 1.1).log10())
 }
 
-/// Draws the curves, the last one on top.
+/// Draws the curves, with the last one on top.
 ///
 /// # Errors
 /// [`Error::Drawing`].
@@ -62,7 +62,7 @@ fn paint<'a>(
     for seconds in marks(from, to) {
         let at = x(seconds);
         area.draw(&PathElement::new([(at, y(0.0)), (at, TOP)], faint))?;
-        // A mark whose text would run into the one before has none.
+        // Omits a mark if its text would overlap the one before.
         if at.saturating_sub(last) >= 52 && at <= right - 14 {
             let style = text(Colour::Faint).pos(Pos::new(HPos::Center, VPos::Top));
             area.draw(&Text::new(axis_seconds(seconds), (at, HEIGHT - BOTTOM + 8), style))?;
@@ -77,13 +77,13 @@ fn paint<'a>(
     Ok(())
 }
 
-/// The corners of the curve: at each latency the share of requests that had ended jumps up.
+/// Returns the curve's corners. At each latency, the share of finished requests jumps up.
 fn steps(sorted: &[f64]) -> Vec<(f64, f64)> {
     let share = |n: usize| n as f64 / sorted.len() as f64;
     sorted.iter().enumerate().flat_map(|(n, s)| [(*s, share(n)), (*s, share(n + 1))]).collect()
 }
 
-/// 1, 2 and 5 times each power of ten between two powers.
+/// Returns 1, 2 and 5 times each power of ten between two exponents.
 fn marks(from: f64, to: f64) -> impl Iterator<Item = f64> {
     let powers = from.floor() as i32..=to.ceil() as i32;
     let marks = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|n| n * 10f64.powi(power)));

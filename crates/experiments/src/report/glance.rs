@@ -1,4 +1,4 @@
-//! A measurement in a line: Laneway beside the quickest other way.
+//! A measurement in one line: Laneway beside the fastest other way.
 
 use std::fmt::Write as _;
 
@@ -7,27 +7,27 @@ use crate::Row;
 use crate::turns::{Compared, Measure};
 use crate::verdict::{Comparison, Spread, Verdict, times};
 
-/// One measure of the rungs that are compared with each other.
+/// One measure of a group of compared rungs.
 #[derive(Clone, Debug)]
 pub(super) struct Glance {
-    /// What is timed.
+    /// The measured time.
     pub(super) what: String,
-    /// The same, shorter; empty for the only measure of an experiment.
+    /// A shorter name of it. It is empty for an experiment's only measure.
     pub(super) short: String,
     /// Laneway's runs, if none failed.
     pub(super) ours: Option<Spread>,
-    /// The quickest other way's runs, and what it does.
+    /// The runs of the fastest other way, and its description.
     pub(super) other: Option<(Spread, &'static str)>,
-    /// Laneway beside it.
+    /// The comparison of Laneway with it.
     pub(super) found: Option<Comparison>,
-    /// The slowest other way, and Laneway beside it.
+    /// The slowest other way, and the comparison of Laneway with it.
     pub(super) slowest: Option<(Spread, &'static str, Option<Comparison>)>,
-    /// The least seconds that the path allows.
+    /// The fewest seconds that the path permits.
     pub(super) floor_s: f64,
 }
 
 impl Glance {
-    /// A line for each group of rungs that are compared, in their order.
+    /// Returns a line for each group of compared rungs, in their order.
     pub(super) fn of<F: Compared>(rows: &[Row<F>], measure: &Measure<F>, floor_s: f64) -> Vec<Self> {
         let mut groups: Vec<&'static str> = rows.iter().map(|row| row.group).collect();
         groups.dedup();
@@ -64,12 +64,12 @@ impl Glance {
         }
     }
 
-    /// Who was quicker; nobody where one of both has no figures.
+    /// Returns which was faster, or `None` if one of them has no figures.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         self.found.map(|found| found.verdict)
     }
 
-    /// A line of the table at the head of the page.
+    /// Writes a line of the table at the head of the page.
     pub(super) fn write(&self, id: &str, title: &str, html: &mut String) {
         let cell =
             |head: &str, content: &str| format!("<td role=\"cell\" data-head=\"{head}\">{content}</td>");
@@ -87,7 +87,7 @@ impl Glance {
             None => "no figure".to_owned(),
         };
         let ours = match self.ours {
-            // What stands out is the number.
+            // Only the number is bold.
             Some(_) => format!("<b>{}", spread(self.ours, "").replacen("<small", "</b><small", 1)),
             None => spread(None, ""),
         };

@@ -1,4 +1,4 @@
-//! What a measurement was made on.
+//! The machine of a measurement.
 
 use crate::proc;
 
@@ -9,14 +9,14 @@ pub struct Machine {
     pub system: String,
     /// The processor's name.
     pub processor: String,
-    /// Threads that it runs at once.
+    /// Number of hardware threads.
     pub cores: usize,
     /// Its memory.
     pub memory: String,
 }
 
 impl Machine {
-    /// The machine that this runs on.
+    /// Describes this machine.
     pub fn this() -> Self {
         let uname = rustix::system::uname();
         let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();

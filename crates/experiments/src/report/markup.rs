@@ -10,7 +10,7 @@ impl Section {
     pub(super) fn write(&self, html: &mut String) {
         let _ = writeln!(html, "<section id=\"{}\">\n<h2>{}</h2>", self.id, escaped(&self.title));
         let _ = writeln!(html, "<p>{}</p>", escaped(&self.text));
-        // What is said under several plots is said once.
+        // Writes a text only once if several plots share it.
         let mut said: Vec<&str> = Vec::new();
         for part in &self.parts {
             match part {
@@ -53,13 +53,13 @@ impl Figure {
     }
 }
 
-/// On a phone the style sheet makes each row a card, where every cell has its column's head beside it. The roles tell that
-/// it is a table all the same.
+/// Writes a table. On a phone, the style sheet turns each row into a card with its column's head beside each cell. The
+/// roles still mark it as a table.
 fn write_table(table: &Table, html: &mut String) {
     html.push_str("<div class=\"scroll\"><table role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">");
     for head in &table.head {
         let head = escaped(head);
-        // A unit doesn't stand on a line of its own.
+        // Keeps a unit on the same line as its name.
         let head = head.strip_suffix(" s").map_or(head.clone(), |name| format!("{name}&nbsp;s"));
         let _ = write!(html, "<th role=\"columnheader\" scope=\"col\">{head}</th>");
     }
@@ -82,12 +82,12 @@ fn write_table(table: &Table, html: &mut String) {
     html.push_str("</tbody>\n</table></div>\n");
 }
 
-/// Seconds with their unit.
+/// Formats seconds with their unit.
 pub(super) fn in_seconds(value: f64) -> String {
     format!("{} s", seconds(value))
 }
 
-/// Text as HTML shows it. What a server answers can stand in a failure.
+/// Escapes text for HTML. A failure can contain text from a server.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

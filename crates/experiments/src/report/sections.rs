@@ -1,4 +1,4 @@
-//! What is shown of each result, and what is said about it.
+//! The sections of the results, and their texts.
 
 mod counted;
 mod links;
@@ -19,7 +19,7 @@ pub(super) use links::links;
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
-/// The way to a store, for people.
+/// Describes the path to a store, for people.
 pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     let Some(Imitated { rtt, bandwidth, queue, loss, connection_bandwidth, .. }) = link else {
         return format!("the path to {store} ({})", distance(rtt_s));
@@ -43,7 +43,7 @@ pub(crate) fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
     )
 }
 
-/// A round trip, for people.
+/// Formats a round trip for people.
 fn distance(rtt_s: f64) -> String {
     match rtt_s * 1000.0 {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
@@ -51,7 +51,7 @@ fn distance(rtt_s: f64) -> String {
     }
 }
 
-/// Bars have their names beside them, so that only one's colour has to say something.
+/// Builds a bar. Its name stands beside it, so only Laneway needs its own colour.
 fn bar(name: &str, rung: &str, value: Option<f64>) -> Bar {
     let number = value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value)));
     let colour = if rung.contains("laneway") { Colour::Ours } else { Colour::Rival(0) };
@@ -70,7 +70,7 @@ fn traces<F>(rows: &[Row<F>]) -> Vec<(&Trace, Colour, &'static str)> {
         .collect()
 }
 
-/// Nothing where no run can be drawn.
+/// Draws open connections, or returns `None` if no run can be drawn.
 fn open_connections(runs: &[(&Trace, Colour, &str)], some_left_out: bool) -> Result<Option<Part>, Error> {
     if runs.is_empty() {
         return Ok(None);

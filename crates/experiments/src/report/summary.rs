@@ -1,10 +1,10 @@
-//! What all results say together, in three sentences.
+//! A summary of all results in three sentences.
 
 use super::glance::Glance;
 use super::{NAMED_MAX, Section};
 use crate::verdict::{Verdict, times};
 
-/// What was measured over which link; where Laneway is ahead, and by how much; where it isn't.
+/// Returns the measurements and their links, where Laneway is ahead and by how much, and where it isn't.
 pub(super) fn sentences(sections: &[Section]) -> [String; 3] {
     let all: Vec<(&Section, &Glance)> = sections
         .iter()
@@ -73,7 +73,7 @@ fn rest(all: &[(&Section, &Glance)]) -> String {
         0 => "none".to_owned(),
         n => format!("{n}{}", named(&tied)),
     };
-    // However many they are.
+    // Losses are always named, however many there are.
     let behind = match behind.len() {
         0 => "none".to_owned(),
         n => format!("{n} ({})", behind.join(", ")),
@@ -90,7 +90,7 @@ fn rest(all: &[(&Section, &Glance)]) -> String {
     text + "."
 }
 
-/// Names in brackets, unless a reader would lose count of them.
+/// Lists names in brackets, unless there are too many.
 fn named(names: &[String]) -> String {
     match names.len() {
         n if n > NAMED_MAX => String::new(),
@@ -98,7 +98,7 @@ fn named(names: &[String]) -> String {
     }
 }
 
-/// The measures with a verdict, each with its ratio.
+/// Returns the measures with this verdict, each with its ratio.
 fn of(all: &[(&Section, &Glance)], verdict: Verdict) -> Vec<String> {
     let with = all.iter().filter(|(_, glance)| glance.verdict() == Some(verdict));
     with.filter_map(|(section, glance)| {
@@ -109,7 +109,7 @@ fn of(all: &[(&Section, &Glance)], verdict: Verdict) -> Vec<String> {
 
 fn name_of(section: &Section, glance: &Glance) -> String {
     let mut title = section.title.clone();
-    // In the middle of a sentence.
+    // The title is in the middle of a sentence.
     if let Some(first) = title.get_mut(..1) {
         first.make_ascii_lowercase();
     }

@@ -1,4 +1,4 @@
-//! Who was sent when on which lane: a line for each connection, a bar for each request on it.
+//! The requests on each lane over time: a row for each connection, and a bar for each request on it.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,33 +6,33 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::canvas::{Area, Colour, DrawError, Drawing, draw, linear_seconds, text, ticks};
 use crate::{Error, Role, Span, Trace};
 
-/// Lanes that are drawn at most: the first to be dialled.
+/// Maximum number of lanes that are drawn: the first to be dialled.
 pub(super) const LANES_MAX: usize = 60;
-/// Pixels of all rows, unless there are too many of them.
+/// Maximum pixels of all rows, unless there are too many rows.
 const HEIGHT_MAX: i32 = 260;
 /// Pixels between rows.
 const GAP: i32 = 2;
 const LEFT: i32 = 4;
 const BOTTOM: i32 = 26;
 
-/// What of a trace is drawn.
+/// The part of a trace that is drawn.
 pub(super) struct Timeline<'a> {
-    /// A row for each lane, in the order of dialling, with the tracks of its requests.
+    /// One row per lane in the order of dialling, with the tracks of its requests.
     rows: Vec<Vec<Vec<&'a Span>>>,
     end_s: f64,
-    /// From when to when bulk was held back.
+    /// The times during which bulk was held back.
     held: &'a [(f64, f64)],
-    /// Lanes that were used, the ones that aren't drawn too.
+    /// Number of lanes that were used, including those that aren't drawn.
     pub(super) lanes: usize,
 }
 
 impl<'a> Timeline<'a> {
-    /// The first lanes of a trace.
+    /// Takes the first lanes of a trace.
     pub(super) fn of(trace: &'a Trace) -> Self {
         Self::until(trace, trace.end_s())
     }
 
-    /// The same, of what began before `end_s`.
+    /// Does the same, but only for requests that began before `end_s`.
     pub(super) fn until(trace: &'a Trace, end_s: f64) -> Self {
         let begun = trace.spans.iter().filter(|span| span.start_s <= end_s);
         let mut numbers: Vec<u64> = begun.map(|span| span.lane).collect();
@@ -50,7 +50,7 @@ impl<'a> Timeline<'a> {
         Self { rows, end_s: end_s.max(1e-6), held: &trace.held, lanes }
     }
 
-    /// Draws it.
+    /// Draws the timeline.
     ///
     /// # Errors
     /// [`Error::Drawing`].
@@ -80,9 +80,9 @@ impl<'a> Timeline<'a> {
         }
         let mut top = 0;
         for (tracks, row_height) in self.rows.iter().zip(heights) {
-            // A lane that carries many at once divides its height among them.
+            // A lane with several concurrent requests divides its height among them.
             let step = f64::from(*row_height) / tracks.len().max(1) as f64;
-            // Where there is room for it, bars under each other are told apart.
+            // A gap separates bars on adjacent tracks if there is room.
             let between = if tracks.len() > 1 && step >= 3.0 { 1 } else { 0 };
             for (track, spans) in tracks.iter().enumerate() {
                 let y = top + (track as f64 * step).round() as i32;
@@ -102,7 +102,7 @@ impl<'a> Timeline<'a> {
 }
 
 impl Timeline<'_> {
-    /// A bar's parts and their colours: bulk is paler while it was held back.
+    /// Returns a bar's parts and their colours. Bulk is paler while it was held back.
     fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
         if span.role == Role::Express {
             return vec![(span.start_s, span.end_s, Colour::Small)];
@@ -118,8 +118,8 @@ impl Timeline<'_> {
     }
 }
 
-/// Pixels of the rows, told how many requests each carries at once: few rows are thick, and one with many tracks is higher,
-/// unless all together would be too high.
+/// Returns the pixels of each row, from the number of concurrent requests on it. A few rows are thick. A row with many
+/// tracks is taller, unless the sum would be too high.
 fn heights(tracks: &[usize]) -> Vec<i32> {
     let least = match tracks.len() {
         0..=8 => 16,
@@ -132,7 +132,7 @@ fn heights(tracks: &[usize]) -> Vec<i32> {
     [4, 3, 2].map(at).into_iter().find(|rows| rows.iter().sum::<i32>() <= HEIGHT_MAX).unwrap_or_else(|| at(1))
 }
 
-/// Puts requests that overlap onto tracks of their own, at most as many as can be told apart.
+/// Puts overlapping requests onto separate tracks, at most as many as a reader can tell apart.
 fn tracks<'a>(sorted: &[&'a Span]) -> Vec<Vec<&'a Span>> {
     const TRACKS_MAX: usize = 28;
     let mut tracks: Vec<Vec<&Span>> = Vec::new();

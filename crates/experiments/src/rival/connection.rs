@@ -1,4 +1,4 @@
-//! A connection of either protocol, and what is sent on it.
+//! A connection of either protocol, and its requests.
 
 use std::fs::File;
 use std::io;
@@ -26,15 +26,15 @@ pub(crate) struct Connection<S> {
     pub(super) lane: Arc<Lane>,
 }
 
-/// What the protocols differ in.
+/// The differences between the protocols.
 pub(crate) trait Sender: Send {
-    /// Whether requests beyond the server's limit wait in the connection, however long.
+    /// `true` if the connection queues requests above the server's limit, for any length of time.
     const QUEUES: bool;
 
     /// Sends a request and waits for the head of its answer.
     ///
     /// # Errors
-    /// What broke the exchange off.
+    /// The error that ended the exchange.
     fn head(
         &mut self,
         request: Request<Outgoing>,
@@ -46,7 +46,7 @@ impl Sender for http1::SendRequest<Outgoing> {
 
     async fn head(&mut self, request: Request<Outgoing>) -> Result<Response<Incoming>, Error> {
         let request = prepared(request)?;
-        // The connection may still be putting the exchange before away.
+        // The connection may still be finishing the previous exchange.
         self.ready().await?;
         Ok(self.send_request(request).await?)
     }
@@ -61,7 +61,7 @@ impl Sender for http2::SendRequest<Outgoing> {
 }
 
 impl Http1 {
-    /// Whether another request can be sent, once the one before has ended.
+    /// Returns whether another request can be sent after the previous one has ended.
     pub(crate) async fn is_usable(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
@@ -71,7 +71,7 @@ impl<S: Sender> Connection<S> {
     /// Sends a request and reads the answer.
     ///
     /// # Errors
-    /// What broke the exchange off.
+    /// The error that ended the exchange.
     pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
         let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
@@ -84,10 +84,10 @@ impl<S: Sender> Connection<S> {
         .await
     }
 
-    /// Sends a request whose body is a file, and reads the answer, however long that takes.
+    /// Sends a request with a file as its body, and reads the answer. It has no time limit.
     ///
     /// # Errors
-    /// What broke the exchange off.
+    /// The error that ended the exchange.
     pub(crate) async fn send_file(
         &mut self,
         request: Request<()>,
@@ -101,10 +101,10 @@ impl<S: Sender> Connection<S> {
         lane.exchange(tag, name, len, exchange).await
     }
 
-    /// Sends a request and hands a successful answer's body on as it comes; what is given back has none.
+    /// Sends a request and passes a successful answer's body on as it arrives. The returned answer has no body.
     ///
     /// # Errors
-    /// What broke the exchange off; what `take` says.
+    /// The error that ended the exchange, or the error of `take`.
     pub(crate) async fn fetch(
         &mut self,
         request: Request<Bytes>,
@@ -120,12 +120,12 @@ impl<S: Sender> Connection<S> {
     }
 }
 
-/// Gives work up that takes too long, where nothing but the server can be the reason.
+/// Applies the time limit if only the server can be the reason for a delay.
 async fn in_time<S: Sender, T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     if S::QUEUES { work.await } else { patiently(work).await }
 }
 
-/// A request with what the trace says of it.
+/// A request with its entry in the trace.
 struct Parcel {
     request: Request<Outgoing>,
     tag: Option<Tag>,
@@ -139,14 +139,14 @@ impl Parcel {
         let name = format!("{} {}", request.method(), request.uri().path());
         let len = request.body().len();
         if len == 0 && (request.method() == Method::POST || request.method() == Method::PUT) {
-            // hyper leaves it out, and stores answer 411.
+            // hyper omits the header, and stores then answer 411.
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Self { request, tag, name, len }
     }
 }
 
-/// A request as HTTP/1.1 has it: the host in a header and only the path in the request line.
+/// Prepares a request for HTTP/1.1, with the host in a header and only the path in the request line.
 fn prepared<B>(mut request: Request<B>) -> Result<Request<B>, Error> {
     if let Some(authority) = request.uri().authority() {
         let host = HeaderValue::from_str(authority.as_str()).map_err(http::Error::from)?;

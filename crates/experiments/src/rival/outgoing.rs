@@ -1,4 +1,4 @@
-//! What a rival sends as a body: bytes, or a file as it is read.
+//! The body of a rival's request: bytes, or a file that is read as it is sent.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,13 +10,13 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::Rival;
 
-/// How much of a file is read at a time.
+/// Bytes of a file that are read at a time.
 const CHUNK: u64 = 256 << 10;
 
 pub(crate) enum Outgoing {
     Bytes(Bytes),
-    /// A file, how much of it is still to be sent, and who counts what is. It lies in the page cache, so that reading it
-    /// where the connection runs takes microseconds.
+    /// A file, its remaining bytes, and the client that counts sent bytes. The file is in the page cache, so a blocking
+    /// read takes only microseconds.
     File(File, u64, Rival),
 }
 

@@ -1,4 +1,4 @@
-//! A pool of kept-alive HTTP/1.1 connections, as every SDK has one.
+//! A pool of kept-alive HTTP/1.1 connections, as in every SDK.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,19 +6,19 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Error, Http1, Rival};
 
-/// Connections that are dialled when none is idle. Clones share it.
+/// Connections that are dialled if none is idle. Clones share the pool.
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Inner>);
 
 struct Inner {
     rival: Rival,
-    /// How many requests may be under way; whoever comes beyond that waits his turn. `None` is no bound.
+    /// Maximum number of concurrent requests. Further requests wait. `None` sets no limit.
     bound: Option<Semaphore>,
-    /// The one that was used last is on top, as in most pools: the others may be closed by the server meanwhile.
+    /// Idle connections, with the last used one on top, as in most pools. The server may close the others meanwhile.
     idle: Mutex<Vec<Http1>>,
 }
 
-/// A connection out of the pool. It is lost unless it is [given back](Self::give_back).
+/// A connection from the pool. It leaves the pool unless it is [given back](Self::give_back).
 pub(crate) struct Taken<'a> {
     pub(crate) connection: Http1,
     pool: &'a Pool,
@@ -26,7 +26,7 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Pool {
-    /// A pool of at most `bound` connections.
+    /// Creates a pool of at most `bound` connections.
     pub(crate) fn new(rival: Rival, bound: Option<usize>) -> Self {
         Self(Arc::new(Inner { rival, bound: bound.map(Semaphore::new), idle: Mutex::default() }))
     }
@@ -34,7 +34,7 @@ impl Pool {
     /// Waits for its turn and takes an idle connection, or dials one.
     ///
     /// # Errors
-    /// What keeps a connection from being opened.
+    /// An error while opening a connection.
     pub(crate) async fn take(&self) -> Result<Taken<'_>, Error> {
         let turn = match &self.0.bound {
             // The semaphore is fair and is never closed.
@@ -53,7 +53,7 @@ impl Pool {
 }
 
 impl Taken<'_> {
-    /// The answer has been read to its end: the connection can carry another request.
+    /// Returns the connection to the pool. Its answer has been read completely, so it can carry another request.
     pub(crate) fn give_back(self) {
         self.pool.0.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection);
     }

@@ -1,4 +1,4 @@
-//! What the rivals ask of a store, in its own tongue.
+//! The rivals' requests to a store, in the store's own API.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use super::Site;
 use crate::rival::{Answer, Error};
 
-/// Between the two parts of an upload in one request. The contents hold no text, so that it can't occur in them.
+/// The boundary between the two parts of an upload in one request. The contents are no text, so it can't occur in them.
 const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
-/// What S3 leaves as it is in a path that it signs.
+/// Characters that S3 doesn't encode in a signed path.
 const S3_KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
 /// A page of a GCS listing.
@@ -37,7 +37,7 @@ impl Site {
     /// Reads an object or a range of it.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn get(&self, key: &str, range: Option<&Range<u64>>) -> Result<Request<Bytes>, Error> {
         let target = match self.provider {
             Provider::Gcs => format!("{}?alt=media", self.object_target(key)),
@@ -49,7 +49,7 @@ impl Site {
                 let bytes = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
                 request.headers_mut().insert(RANGE, HeaderValue::try_from(bytes).map_err(http::Error::from)?);
             }
-            // Of a whole object S3 tells the checksum, if it is asked to.
+            // S3 returns the checksum of a whole object on request.
             None if self.provider == Provider::S3 => {
                 request.headers_mut().insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
             }
@@ -58,10 +58,10 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Asks for an object's metadata.
+    /// Requests an object's metadata.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn head(&self, key: &str) -> Result<Request<Bytes>, Error> {
         let (method, target) = match self.provider {
             Provider::Gcs => (Method::GET, format!("{}?fields=crc32c,size", self.object_target(key))),
@@ -74,11 +74,11 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Writes a small object in one request, if it still has the version that `unless` names. On GCS it is an
-    /// `uploadType=multipart`, which servers were seen to take better than `media`.
+    /// Writes a small object in one request, on the condition that it still has `version` if there is one. GCS gets an
+    /// `uploadType=multipart`, which servers were observed to support better than `media`.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn put(
         &self,
         key: &str,
@@ -103,7 +103,7 @@ impl Site {
     /// Writes an object whose bytes follow as a stream.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn put_stream(&self, key: &str) -> Result<Request<()>, Error> {
         let request = match self.provider {
             Provider::Gcs => {
@@ -119,16 +119,16 @@ impl Site {
     /// Removes an object.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn delete(&self, key: &str) -> Result<Request<Bytes>, Error> {
         self.signed(self.request(Method::DELETE, &self.object_target(key), Bytes::new())?).await
     }
 
-    /// Removes at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS batch. Keys are plain
-    /// text.
+    /// Removes at most a thousand objects with S3's DeleteObjects, or at most a hundred with a GCS batch. The keys need
+    /// no escaping.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn delete_many(&self, keys: &[String]) -> Result<Request<Bytes>, Error> {
         let request = match self.provider {
             Provider::Gcs => self.batch(keys)?,
@@ -150,10 +150,10 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Asks for a page of the keys under a prefix: the first one, or that of a token.
+    /// Requests a page of the keys under a prefix: the first page, or the page of a token.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn list(&self, prefix: &str, token: Option<&str>) -> Result<Request<Bytes>, Error> {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let (prefix, token) = (encode(prefix), token.map(encode));
@@ -172,8 +172,8 @@ impl Site {
         self.signed(self.request(Method::GET, &target, Bytes::new())?).await
     }
 
-    /// The keys that a [`list`](Self::list)'s answer shows, and the token of the page after it. Keys are plain text, as an
-    /// experiment's are.
+    /// Returns the keys in the answer to a [`list`](Self::list), and the token of the next page. The keys need no
+    /// unescaping, as all keys of an experiment.
     ///
     /// # Errors
     /// [`Error::Answer`].
@@ -190,7 +190,7 @@ impl Site {
         Ok((keys.collect(), token.and_then(|(_, rest)| within(rest, "</NextContinuationToken>"))))
     }
 
-    /// The token of the page after a [`list`](Self::list)'s answer, looked for without reading its keys.
+    /// Returns the next page's token from the answer to a [`list`](Self::list), without parsing its keys.
     ///
     /// # Errors
     /// [`Error::Answer`].
@@ -212,7 +212,7 @@ impl Site {
     /// Lists S3's unfinished multipart uploads under a prefix.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn uploads(&self, prefix: &str) -> Result<Request<Bytes>, Error> {
         let bucket = utf8_percent_encode(&self.bucket, S3_KEY);
         let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC);
@@ -223,14 +223,14 @@ impl Site {
     /// Aborts one of S3's multipart uploads.
     ///
     /// # Errors
-    /// When there can be no such request.
+    /// Fails if the request can't be built.
     pub(crate) async fn abandon(&self, key: &str, upload: &str) -> Result<Request<Bytes>, Error> {
         let upload = utf8_percent_encode(upload, NON_ALPHANUMERIC);
         let target = format!("{}?uploadId={upload}", self.object_target(key));
         self.signed(self.request(Method::DELETE, &target, Bytes::new())?).await
     }
 
-    /// How many objects one call of [`delete_many`](Self::delete_many) takes.
+    /// Returns the maximum number of objects for one call of [`delete_many`](Self::delete_many).
     pub(crate) fn delete_many_max(&self) -> usize {
         match self.provider {
             Provider::Gcs => 100,
@@ -238,7 +238,7 @@ impl Site {
         }
     }
 
-    /// The version that an answer names: a GCS generation, or an S3 ETag with its quotes.
+    /// Returns the version in an answer: a GCS generation, or an S3 ETag with its quotes.
     ///
     /// # Errors
     /// [`Error::NoVersion`].
@@ -250,7 +250,7 @@ impl Site {
         version.and_then(|value| value.to_str().ok()).map(str::to_owned).ok_or(Error::NoVersion)
     }
 
-    /// The CRC32C that an answer to [`head`](Self::head) names, if it does.
+    /// Returns the CRC32C in an answer to [`head`](Self::head), if it has one.
     pub(crate) fn crc32c(&self, answer: &Answer) -> Option<u32> {
         let text = match self.provider {
             Provider::Gcs => {
@@ -262,7 +262,7 @@ impl Site {
         Some(u32::from_be_bytes(STANDARD.decode(text).ok()?.try_into().ok()?))
     }
 
-    /// An upload with its metadata in front.
+    /// Builds an upload with its metadata in front.
     pub(crate) fn multipart(
         &self,
         key: &str,
@@ -280,7 +280,7 @@ impl Site {
         );
         body.extend_from_slice(content);
         body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-        // Without `fields` the answer is four times as long, which would cost the rivals on a real path.
+        // Without `fields`, the answer is four times as long, which would slow the rivals down on a real path.
         let mut target = format!("{}&fields=name", self.upload_target("multipart"));
         if let Some(version) = version {
             target += &format!("&ifGenerationMatch={version}");

@@ -1,5 +1,5 @@
-//! Five parts of equal size side by side, as transfer managers do: a thread and a connection for each. The file is written in place,
-//! and read back for its checksum at the end.
+//! Five equal parts side by side, as in transfer managers, each with a thread and a connection. The file is written in
+//! place. At the end it is read back for its checksum.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -20,9 +20,9 @@ use crate::rival::{Error, Protocol, Rival, Tag};
 use crate::site::Site;
 use crate::trace::Role;
 
-/// s5cmd's concurrency for one object; boto3's is ten.
+/// The concurrency of s5cmd for one object. boto3's is ten.
 const PARTS: u64 = 5;
-/// How much of the file is read at a time for its checksum.
+/// Bytes of the file that are read at a time for its checksum.
 const BLOCK: usize = 1 << 20;
 
 pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<Found, Failure> {
@@ -71,7 +71,7 @@ pub(super) fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
     }
 }
 
-/// Equal parts, fewer of an object that is shorter than as many bytes.
+/// Splits an object into equal parts, or into fewer if it has fewer bytes than parts.
 fn parts(size: u64) -> Vec<Range<u64>> {
     let len = size.div_ceil(PARTS).max(1);
     (0..PARTS)
@@ -89,7 +89,7 @@ struct Part {
 }
 
 impl Part {
-    /// Downloads it on a thread of its own. When nobody waits any more, it ends at its next bytes.
+    /// Downloads the part on a new thread. If the receiver is dropped, the thread ends at its next bytes.
     fn start(self) -> oneshot::Receiver<Result<(), Failure>> {
         let (mut done, ended) = oneshot::channel();
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Laneway's library, as a program that has just started uses it.
+//! Laneway's library, as a program uses it that has just started.
 
 use std::path::Path;
 use std::time::Instant;
@@ -35,6 +35,6 @@ pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found,
     let seconds = started.elapsed().as_secs_f64();
     let verified = checked.ok_or(Failure::Unfinished)?;
     let trace = Trace::of_engine(&recorder.moments(), started);
-    // Checksums are made while the bytes pass, so that there is no time of their own.
+    // Laneway computes checksums as bytes arrive, so they take no separate time.
     Ok(Found { seconds, transfer_s: seconds, tally, verified, trace })
 }

@@ -1,4 +1,4 @@
-//! One stream, whose checksum is added up while it comes: a careful program without ranges.
+//! One stream, with its checksum computed as bytes arrive: a careful program without ranges.
 
 use std::fs::File;
 use std::io::Write as _;

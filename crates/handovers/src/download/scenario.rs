@@ -1,4 +1,4 @@
-//! A request and its hedge bring the same range, while another slice takes a part of it away.
+//! A request and its hedge fetch the same range, while another slice takes over a part of it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn byte(at: u64) -> u8 {
     at as u8 * 7 + 1
 }
 
-/// Brings an answer's bytes in chunks until it is told to stop.
+/// Writes an answer's bytes in chunks until the sink stops it.
 fn bring(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
     if sink.begin(&meta(), from..to).expect("it begins") == Route::Stop {
         return;
@@ -51,7 +51,7 @@ fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
     assert_eq!(progress.bytes(), end - START, "what has moved is counted once");
 }
 
-/// Each byte is written once and in its place, whichever of two answers brings it, also where the end is moved meanwhile.
+/// Each byte is written once and in its place, whichever of two answers brings it, even if the end moves meanwhile.
 pub fn two_answers_and_a_cut() {
     let (writer, progress) = writer();
     let mut first = writer.sink();
@@ -64,7 +64,7 @@ pub fn two_answers_and_a_cut() {
             }
         }),
     ];
-    // A free lane takes over what lies behind.
+    // A free lane takes over the end of the range.
     let end = writer.cut(|at, slice| {
         slice.end = slice.end.min(CUT.max(at));
         slice.end
@@ -75,7 +75,7 @@ pub fn two_answers_and_a_cut() {
     is_whole(&writer, &progress, end);
 }
 
-/// What an attempt before still brings is written by nobody once another one has begun.
+/// Once another attempt has begun, bytes of an earlier attempt are no longer written.
 pub fn an_attempt_that_was_given_up_writes_no_more() {
     let (writer, progress) = writer();
     let mut given_up = writer.sink();

@@ -1,11 +1,11 @@
-//! Where the bytes of a range go: into memory, up to an end that may be moved.
+//! The destination of a range's bytes: memory, up to an end that may be moved.
 
 use laneway_store::Route;
 
 use super::range_writer::Output;
 use crate::Error;
 
-/// The bytes that were written, one behind the other.
+/// The bytes that were written, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
     pub(crate) start: u64,

@@ -1,5 +1,5 @@
-//! Bodies in the frames of `aws-chunked` that no signature covers: of requests that aren't signed, and of presigned ones.
-//! SDKs send them so over TLS, with the checksum in a trailer. Signed frames are read by `s3s`.
+//! Bodies in `aws-chunked` frames without signatures, as in unsigned and in presigned requests. SDKs send them over
+//! TLS, with the checksum in a trailer. `s3s` reads signed frames.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>
 
 use std::sync::{Arc, OnceLock};
@@ -11,12 +11,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 use s3s::StdError;
 
-/// Longest line before a chunk; one with a signature has about a hundred bytes.
+/// The longest line before a chunk. One with a signature has about a hundred bytes.
 const LINE_BYTES_MAX: usize = 1024;
-/// Longest trailers together.
+/// The most bytes of all trailers together.
 const TRAILER_BYTES_MAX: usize = 16 << 10;
 
-/// Whether a body comes in frames that have to be taken off here.
+/// Returns true if a body comes in frames that are removed here.
 pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_announced = headers.contains_key("x-amz-decoded-content-length")
@@ -25,7 +25,7 @@ pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     is_announced && !reads_s3s
 }
 
-/// The trailers behind a body, once it has been read.
+/// The trailers of a body, once it has been read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trailers(Arc<OnceLock<HeaderMap>>);
 
@@ -35,7 +35,7 @@ impl Trailers {
     }
 }
 
-/// Takes the frames off a body.
+/// Removes the frames from a body.
 pub(super) struct Unframing {
     frames: Frames,
     pending: Bytes,
@@ -43,12 +43,12 @@ pub(super) struct Unframing {
 }
 
 impl Unframing {
-    /// For so many bytes of content, with what shows the trailers when all has come.
+    /// Returns a reader for this many bytes of content. `trailers` receives the trailers at the end.
     pub(super) fn new(decoded: u64, trailers: Trailers) -> Unframing {
         Unframing { frames: Frames::new(decoded), pending: Bytes::new(), trailers }
     }
 
-    /// The next content out of what was `sent`.
+    /// Returns the next content. `sent` supplies the bytes as the client sent them.
     pub(super) fn poll(
         &mut self,
         mut sent: impl FnMut() -> Poll<Option<Result<Frame<Bytes>, StdError>>>,
@@ -65,7 +65,7 @@ impl Unframing {
                 None => {
                     return Poll::Ready(match self.frames.end() {
                         Ok(trailers) => {
-                            // It is asked for once more where a reader wants to be sure of the end.
+                            // A reader that wants to be sure of the end polls once more.
                             let _ = self.trailers.0.set(trailers);
                             None
                         }
@@ -77,15 +77,15 @@ impl Unframing {
     }
 }
 
-/// The frames of a body, as far as they have come.
+/// The frames of a body, as far as they have arrived.
 #[derive(Debug)]
 struct Frames {
     state: State,
-    /// What has come of a line.
+    /// The part of a line that has arrived.
     line: Vec<u8>,
     trailers: HeaderMap,
     trailer_bytes: usize,
-    /// How many bytes of content are still to come.
+    /// The bytes of content that are still missing.
     missing: u64,
 }
 
@@ -93,13 +93,13 @@ struct Frames {
 enum State {
     Size,
     Data(u64),
-    /// The end of line behind a chunk.
+    /// The line break after a chunk.
     DataEnd,
     Trailers,
     Over,
 }
 
-/// Why frames can't be read.
+/// The reason why frames can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Malformed {
     #[error("a chunk has no size")]
@@ -110,7 +110,7 @@ enum Malformed {
     Line,
     #[error("a trailer can't be read")]
     Trailer,
-    #[error("the body has another length than x-amz-decoded-content-length says")]
+    #[error("the body's length differs from x-amz-decoded-content-length")]
     Length,
 }
 
@@ -120,7 +120,7 @@ impl Frames {
         Frames { state: State::Size, line, trailers, trailer_bytes: 0, missing: decoded }
     }
 
-    /// Takes the next content out of the bytes that have come; `None` where there is none in them.
+    /// Takes the next content from the received bytes, or returns `None` if they hold no content.
     fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
         while !bytes.is_empty() {
             if let State::Data(left) = self.state {
@@ -148,7 +148,7 @@ impl Frames {
         Ok(None)
     }
 
-    /// The next whole line without its end.
+    /// Takes the next complete line, without its line break.
     fn line(&mut self, bytes: &mut Bytes) -> Result<Option<Vec<u8>>, Malformed> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(bytes.len());
@@ -177,7 +177,7 @@ impl Frames {
         if self.trailer_bytes > TRAILER_BYTES_MAX { Err(Malformed::Line) } else { Ok(()) }
     }
 
-    /// The trailers, where all has come.
+    /// Returns the trailers, if the body is complete.
     fn end(&mut self) -> Result<HeaderMap, Malformed> {
         match self.state {
             State::Over if self.missing == 0 => Ok(std::mem::take(&mut self.trailers)),
@@ -187,7 +187,7 @@ impl Frames {
     }
 }
 
-/// The size before a chunk: hexadecimal, with a signature behind a semicolon where somebody has made one.
+/// Reads the size before a chunk: hexadecimal digits, and perhaps a semicolon and a signature.
 fn size(line: &[u8]) -> Result<u64, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed::Size)?;
     let digits = text.split(';').next().unwrap_or_default().trim();

@@ -1,15 +1,15 @@
-//! How much is held of documents: bodies that are read whole before anything is done. Each is bounded where it is read, by megabytes, and a
-//! hundred of them may come side by side on every connection.
+//! Limits the memory for documents: bodies that are read whole before the request is handled. Each document is limited
+//! to some megabytes where it is read, but every connection may send a hundred at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What all connections hold together, and what one holds of it. A document of real clients has at most some 6 MiB: a thousand keys of a
-/// kilobyte to be deleted, each character escaped.
+/// The limits for all connections together, and for one. The largest documents of real clients have about 6 MiB: a
+/// delete of a thousand keys of a kilobyte, with each character escaped.
 const HELD_MAX: usize = 48 << 20;
 const ON_CONNECTION_MAX: usize = 16 << 20;
 
-/// Bytes of documents that are held. Clones share them.
+/// The bytes of documents in memory. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held(Arc<AtomicUsize>);
 
@@ -25,12 +25,12 @@ impl Held {
     }
 }
 
-/// More documents came than are held.
+/// The documents exceed the limit.
 #[derive(Debug, thiserror::Error)]
-#[error("the store holds as much of documents as it may")]
+#[error("the request documents in memory exceed the store's limit")]
 pub(crate) struct TooMuch;
 
-/// A document that is coming. What has come of it counts until this is dropped.
+/// A document that is arriving. Its bytes count until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Coming {
     everywhere: Held,
@@ -44,7 +44,7 @@ impl Coming {
         Coming { everywhere, on_connection, bytes: AtomicUsize::new(0) }
     }
 
-    /// Takes more of it.
+    /// Counts more bytes of it.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), TooMuch> {
         if !self.on_connection.add(bytes, ON_CONNECTION_MAX) {
             return Err(TooMuch);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_connection_holds_more_than_its_share_nor_all_together_more_than_the_whole() {
+    fn limits_the_memory_of_each_connection_and_of_all_together() {
         let everywhere = Held::default();
         let mut coming = Vec::new();
         for connection in 0..HELD_MAX / ON_CONNECTION_MAX {

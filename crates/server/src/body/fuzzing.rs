@@ -1,4 +1,4 @@
-//! Bodies in frames, for fuzzers.
+//! The entry point of the fuzzer for `aws-chunked` bodies.
 
 use std::task::Poll;
 
@@ -7,7 +7,8 @@ use http_body::Frame;
 
 use super::aws_chunked::{Trailers, Unframing};
 
-/// A body in the frames of `aws-chunked`, whose content has as many bytes as the first two say. However it is cut on its way, it is the same.
+/// Reads a body in `aws-chunked` frames. The first two bytes are the size of its content. The result must be the same
+/// however the body is split.
 pub fn aws_chunked(input: &[u8]) {
     let Some((decoded, body)) = input.split_first_chunk::<2>() else { return };
     let decoded = u64::from(u16::from_le_bytes(*decoded));
@@ -20,7 +21,7 @@ pub fn aws_chunked(input: &[u8]) {
     }
 }
 
-/// Content and number of trailers.
+/// Returns the content and the number of trailers.
 fn read(decoded: u64, body: &[u8], step: usize) -> Option<(Vec<u8>, usize)> {
     let trailers = Trailers::default();
     let mut unframing = Unframing::new(decoded, trailers.clone());

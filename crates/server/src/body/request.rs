@@ -13,19 +13,19 @@ use super::aws_chunked::{Trailers, Unframing};
 use super::documents::Coming;
 use crate::fault::body::Damage;
 
-/// What a client sends.
+/// A client's request body.
 pub(crate) struct RequestBody {
     kind: RequestKind,
     damage: Option<Box<Damage>>,
-    /// Takes off the frames that the content comes in.
+    /// Removes `aws-chunked` frames.
     unframing: Option<Box<Unframing>>,
-    /// What it counts as, where it is read whole.
+    /// The document that it counts as, if it is read whole.
     document: Option<Arc<Coming>>,
 }
 
 enum RequestKind {
     Incoming(Incoming),
-    /// A call inside a batch.
+    /// The body of a call inside a batch.
     Whole(Option<Bytes>),
 }
 
@@ -38,24 +38,25 @@ impl RequestBody {
         RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None, document: None }
     }
 
-    /// The same body, which is read whole if at all.
+    /// Returns the same body, counted as a document if it is read whole.
     pub(crate) fn counted(self, document: Option<Arc<Coming>>) -> RequestBody {
         RequestBody { document, ..self }
     }
 
-    /// The same body with the frames of `aws-chunked` taken off `decoded` bytes of content, and where its trailers will be.
+    /// Removes the `aws-chunked` frames from `decoded` bytes of content. Also returns the place where the trailers will
+    /// appear.
     pub(crate) fn unframed(self, decoded: u64) -> (RequestBody, Trailers) {
         let trailers = Trailers::default();
         let unframing = Some(Box::new(Unframing::new(decoded, trailers.clone())));
         (RequestBody { unframing, ..self }, trailers)
     }
 
-    /// How many bytes will come, where the client said so.
+    /// Returns the number of bytes to expect, if the client announced it.
     pub(crate) fn expected(&self) -> Option<u64> {
         self.size_hint().exact()
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes, StdError>> {
         loop {
             match std::future::poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await? {
@@ -69,7 +70,7 @@ impl RequestBody {
         }
     }
 
-    /// The whole body, if it has at most `bytes_max` bytes; `Ok(None)` if it has more.
+    /// Returns the whole body if it has at most `bytes_max` bytes, and `Ok(None)` if it has more.
     pub(crate) async fn collect(&mut self, bytes_max: usize) -> Result<Option<Bytes>, StdError> {
         let mut all = Vec::new();
         let mut first: Option<Bytes> = None;
@@ -79,7 +80,7 @@ impl RequestBody {
                 return Ok(None);
             }
             match first.take() {
-                // Most bodies are one frame, which then isn't copied.
+                // Most bodies are a single frame, which needs no copy.
                 None if all.is_empty() => first = Some(bytes),
                 kept => {
                     all.extend_from_slice(&kept.unwrap_or_default());
@@ -90,7 +91,7 @@ impl RequestBody {
         Ok(Some(first.unwrap_or_else(|| all.into())))
     }
 
-    /// The next bytes as the client has sent them.
+    /// Returns the next bytes as the client sent them.
     fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
         if let Some(damage) = &mut self.damage {
             ready!(damage.poll_before(cx))?;

@@ -14,13 +14,13 @@ use super::UnderWay;
 use crate::fault::body::Damage;
 use crate::objects::content::Reader;
 
-/// What the server answers.
+/// The server's answer body.
 pub(crate) struct ResponseBody {
     kind: ResponseKind,
     damage: Option<Box<Damage>>,
-    /// The length isn't announced, so that the body goes out in chunks.
+    /// True if the length isn't announced, so that the body is sent in chunks.
     untold: bool,
-    /// Kept until the body has gone out.
+    /// Held until the body has been sent.
     under_way: Option<UnderWay>,
 }
 
@@ -45,17 +45,17 @@ impl ResponseBody {
         ResponseBody::of(ResponseKind::Object(reader))
     }
 
-    /// The same without telling its length.
+    /// Returns an object's body without announcing its length.
     pub(crate) fn chunked(reader: Reader) -> ResponseBody {
         ResponseBody { untold: true, ..ResponseBody::object(reader) }
     }
 
-    /// Without telling its length, whatever it is made of.
+    /// Returns the same body without announcing its length.
     pub(crate) fn untold(self) -> ResponseBody {
         ResponseBody { untold: true, ..self }
     }
 
-    /// All bytes of it.
+    /// Returns all its bytes.
     pub(crate) async fn collect(mut self) -> Result<Vec<u8>, StdError> {
         let mut bytes = Vec::new();
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
@@ -82,7 +82,7 @@ impl ResponseBody {
         ResponseBody { kind, damage: None, untold: false, under_way: None }
     }
 
-    /// Whether the body is made of bytes in memory.
+    /// Returns true if the body is bytes in memory.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.kind, ResponseKind::Whole(_))
     }
@@ -93,7 +93,7 @@ impl ResponseBody {
         self
     }
 
-    /// The bytes, where the body was made of bytes in memory.
+    /// Returns the bytes, if the body is bytes in memory.
     pub(crate) fn into_whole(self) -> Option<Bytes> {
         match self.kind {
             ResponseKind::Whole(bytes) => Some(bytes.unwrap_or_default()),
@@ -160,7 +160,7 @@ impl Body for ResponseBody {
     }
 }
 
-/// Content on its way through the S3 crate.
+/// An object's content on its way through the `s3s` crate.
 pub(crate) struct ObjectStream(pub(crate) Reader);
 
 impl Stream for ObjectStream {
@@ -177,7 +177,7 @@ impl ByteStream for ObjectStream {
     }
 }
 
-/// Unpacks what is stored as gzip, for clients that don't accept it.
+/// Decompresses an object that is stored as gzip, for clients that don't accept it.
 struct Gunzip {
     reader: Reader,
     decoder: flate2::write::GzDecoder<Vec<u8>>,

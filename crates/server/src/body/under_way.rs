@@ -1,4 +1,4 @@
-//! How many requests are under way.
+//! Counts the requests under way.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ impl UnderWay {
         UnderWay { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
     }
 
-    /// Says what is asked for, once that is known.
+    /// Records the verb, once it is known.
     pub(crate) fn asking(mut self, verb: Verb) -> UnderWay {
         let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
         self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);

@@ -1,9 +1,9 @@
-//! What may be wrong with an answer besides its body's bytes, and with the range that a request asks for.
+//! Faults of an answer besides its body's bytes, and of the requested range.
 
 use http::HeaderMap;
 use http::header::RANGE;
 
-/// What is wrong with an answer besides its body's bytes; `wrong_answer.rs` makes it so.
+/// A fault of an answer besides its body's bytes; `wrong_answer.rs` applies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     Length(Option<i64>),
@@ -12,7 +12,7 @@ pub(crate) enum AnswerFault {
     Malformed,
 }
 
-/// Which range is read instead of the one that was asked for.
+/// A fault of the requested range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeFault {
     Ignored,
@@ -20,7 +20,7 @@ pub(crate) enum RangeFault {
 }
 
 impl RangeFault {
-    /// Changes what the request asks for.
+    /// Changes the requested range.
     pub(crate) fn befall(self, headers: &mut HeaderMap) {
         let asked = headers.remove(RANGE);
         if self == RangeFault::Shifted
@@ -31,7 +31,7 @@ impl RangeFault {
     }
 }
 
-/// The range a byte later. Of one that counts from the end, the first of its bytes is left out.
+/// Returns the range one byte later. For a range that counts from the end, it leaves out the first byte.
 fn shifted(range: &str) -> Option<String> {
     let later = |number: &str| number.parse::<u64>().ok().map(|number| number + 1);
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -42,12 +42,13 @@ fn shifted(range: &str) -> Option<String> {
     })
 }
 
-/// Whether a header holds checksums.
+/// Returns true if a header holds checksums.
 pub(crate) fn is_checksum(name: &str) -> bool {
     name == "x-goog-hash" || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
 }
 
-/// Base64 of other bytes: `AAAAAA==`, `AAAAAA==-2`, or a list of them as in `crc32c=AAAAAA==,md5=...`.
+/// Returns a checksum of other bytes in the same format: `AAAAAA==`, `AAAAAA==-2`, or a list as in
+/// `crc32c=AAAAAA==,md5=...`.
 pub(crate) fn of_other_bytes(value: &str) -> String {
     let other = |digest: &str| match digest.as_bytes().first() {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! What faults do to a body while it passes.
+//! Applies faults to a body while it passes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::select::BodyFault;
 use crate::socket::Control;
 
-/// Between two looks whether the bytes before the place of a fault have left.
+/// The pause between two checks if the bytes before the fault's position have left.
 const PAUSE: Duration = Duration::from_millis(2);
-/// A client that reads nothing for that many looks sees the fault before those bytes.
+/// After this many checks, a client that reads nothing sees the fault before those bytes.
 const PAUSES_MAX: u32 = 1000;
 
-/// One body's fault, and how far the body has come.
+/// The fault of one body, and the body's progress.
 pub(crate) struct Damage {
     fault: BodyFault,
     passed: u64,
-    /// How long the body was announced to be, at least 1. The default places of faults are its middle.
+    /// The announced length of the body, at least 1. The default position of a fault is its middle.
     expected: u64,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
@@ -31,7 +31,7 @@ pub(crate) struct Damage {
     direction: Direction,
     control: Arc<Control>,
     h2: bool,
-    /// Tells the request's handler that its stream is to be reset, not answered.
+    /// Tells the request's handler to reset the stream instead of answering.
     reset: Arc<AtomicBool>,
     /// Ready once the faults have been replaced.
     replaced: Replaced,
@@ -39,21 +39,21 @@ pub(crate) struct Damage {
 
 pub(crate) type Replaced = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// Whose body it is.
+/// The direction of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Request,
     Response,
 }
 
-/// The wait for the bytes that went through.
+/// The wait until the passed bytes have left the process.
 struct Leaving {
     flushes_before: u64,
     pauses: u32,
 }
 
 impl Damage {
-    /// `expected` is the body's announced length, 0 if there is none.
+    /// Returns the damage to a body. `expected` is the body's announced length, or 0 if it has none.
     pub(crate) fn new(
         fault: BodyFault,
         direction: Direction,
@@ -79,7 +79,7 @@ impl Damage {
         })
     }
 
-    /// Holds the body up, breaks it off, or lets the next bytes come.
+    /// Stalls the body, breaks it off, or lets the next bytes pass.
     pub(crate) fn poll_before(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         match self.fault {
             BodyFault::Stall(at) if self.passed >= at => {
@@ -91,7 +91,7 @@ impl Damage {
                 Poll::Ready(Err(self.break_off()))
             }
             BodyFault::Truncate(_) if !self.h2 && self.ended() => {
-                // hyper closes a connection whose body ends early without sending what it still has.
+                // If a body ends early, hyper closes the connection without sending its remaining buffer.
                 self.poll_left(cx).map(Ok)
             }
             BodyFault::Slow(rate) => {
@@ -120,8 +120,8 @@ impl Damage {
         Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))
     }
 
-    /// Waits until what was let through has left the process: hyper and h2 drop what they still hold of a stream or
-    /// connection that ends with an error.
+    /// Waits until the passed bytes have left the process. When a stream or connection ends with an error, hyper and h2
+    /// drop their buffers.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.direction == Direction::Request {
             return Poll::Ready(());
@@ -139,7 +139,7 @@ impl Damage {
         }
     }
 
-    /// The bytes as they go on. Those beyond the place of the fault are lost with what it breaks off.
+    /// Returns the bytes that pass. Bytes beyond the fault's position are dropped.
     pub(crate) fn pass(&mut self, bytes: Bytes) -> Bytes {
         let start = self.passed;
         let end = start + bytes.len() as u64;
@@ -166,7 +166,7 @@ impl Damage {
         }
     }
 
-    /// Whether the body is over before its time.
+    /// Returns true if the body ends early.
     pub(crate) fn ended(&self) -> bool {
         self.ended || matches!(self.fault, BodyFault::Truncate(Some(0)))
     }
@@ -209,7 +209,7 @@ mod tests {
         let began = Instant::now();
         for (due_ms, len) in [(0, 300), (300, 700), (1000, 1)] {
             std::future::poll_fn(|cx| slow.poll_before(cx)).await.expect("it goes on");
-            // Timers count whole milliseconds.
+            // Timers have a resolution of whole milliseconds.
             assert!((due_ms..=due_ms + 1).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
             slow.pass(vec![0; len].into());
         }

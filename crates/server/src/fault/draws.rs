@@ -1,4 +1,4 @@
-//! Which faults hit the requests of a running server, until they are replaced.
+//! Selects the faults of a running server's requests, until the faults are replaced.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use super::select::{Effects, Selection};
 use crate::counters::Tally;
 use crate::verb::Verb;
 
-/// The faults of a server, and the counters that say which of them fired.
+/// The faults of a server, and the counters of those that fired.
 pub(crate) struct Draws {
     selection: Mutex<Selection>,
-    /// How often the faults have been replaced.
+    /// The number of times that the faults have been replaced.
     replaced: watch::Sender<u64>,
     seed: u64,
     started: Instant,
@@ -32,13 +32,13 @@ impl Draws {
         }
     }
 
-    /// Counts a request and draws its faults.
+    /// Counts a request, and selects its faults.
     pub(crate) fn effects(&self, verb: Verb, key: &str) -> Effects {
         self.tally.verbs[verb as usize].fetch_add(1, Relaxed);
         self.draw(verb, key)
     }
 
-    /// Draws the faults of what is asked for of one key.
+    /// Selects the faults of a request for one key.
     fn draw(&self, verb: Verb, key: &str) -> Effects {
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut effects = selection.select(self.started.elapsed(), verb, key);
@@ -49,13 +49,13 @@ impl Draws {
         effects
     }
 
-    /// The status that faults demand for one of the many keys that one request removes: of their faults only that fits into
-    /// its answer.
+    /// Returns the status that faults demand for one of the keys that a bulk delete removes. Other faults can't be
+    /// expressed in its answer.
     pub(crate) fn refused_removal(&self, key: &str) -> Option<u16> {
         self.draw(Verb::Delete, key).status.map(|refusal| refusal.status)
     }
 
-    /// Has other faults from now on.
+    /// Replaces the faults.
     pub(crate) fn replace(&self, faults: Faults) {
         let selection = Selection::new(faults, self.seed);
         let mut now = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,11 +63,11 @@ impl Draws {
         self.replaced.send_modify(|round| *round += 1);
     }
 
-    /// Waits until faults that were drawn in round `drawn` have been replaced.
+    /// Waits until the faults of round `drawn` have been replaced.
     pub(crate) fn replaced(&self, drawn: u64) -> impl Future<Output = ()> + Send + 'static {
         let mut replaced = self.replaced.subscribe();
         async move {
-            // A server that ends has no faults any more either.
+            // A server that ends also ends its faults.
             let _ = replaced.wait_for(|round| *round != drawn).await;
         }
     }

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A pattern over whole keys: `*` is any run of characters (`/` too), `?` any one character.
+/// A pattern for whole keys. `*` matches any characters including `/`, and `?` matches one character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(Vec<char>);
 
 impl Glob {
-    /// Every text is a pattern.
+    /// Returns a pattern. Every text is a valid pattern.
     pub fn new(pattern: &str) -> Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Whether the whole key matches. Linear in time but for a factor of the number of stars.
+    /// Returns true if the whole key matches. The time is linear in the key for each star.
     pub fn matches(&self, key: &str) -> bool {
         let key: Vec<char> = key.chars().collect();
         let (mut p, mut k) = (0, 0);

@@ -11,7 +11,7 @@ const ACTIONS: &str = "status N [REASON] [retry-after D], reset[@SIZE], drop[@SI
 /// Reads one rule: `[VERB][:N|:A-B|:P%] [key=GLOB] ACTION`.
 ///
 /// # Errors
-/// Names the word that was not understood and says what may stand there.
+/// Names the word that was not understood, and the alternatives.
 pub fn parse_fault(rule: &str) -> Result<FaultRule, Error> {
     let refuse = |problem: String| Error::rule(rule, problem);
     let mut words = rule.split_whitespace().peekable();

@@ -1,11 +1,11 @@
-//! Which faults hit a request: a pure state machine over the rules, handed the time.
+//! Selects the faults of a request. It is a pure state machine over the rules, which takes the time as an argument.
 
 use std::time::Duration;
 
 use super::answer::{AnswerFault, RangeFault};
 use super::{Action, Faults, Selector, Verb};
 
-/// What happens to one request, all rules that hit it taken together; of two that say the same thing the first wins.
+/// The combined faults of one request. If two rules set the same fault, the first wins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Effects {
     pub(crate) status: Option<Refusal>,
@@ -19,9 +19,9 @@ pub(crate) struct Effects {
     pub(crate) lose_answer: bool,
     pub(crate) goaway: bool,
     pub(crate) refuse_stream: bool,
-    /// How many rules hit.
+    /// The number of rules that matched.
     pub(crate) fired: u64,
-    /// How often the rules had been replaced before.
+    /// The number of replacements of the rules before this selection.
     pub(crate) drawn: u64,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) reason: Option<String>,
     pub(crate) retry_after: Option<Duration>,
-    /// Whether the answer's status says 200, and only its document what is wrong.
+    /// True if the status is 200, and only the document reports the error.
     pub(crate) in_200: bool,
 }
 
 impl Refusal {
-    /// Of a request that doesn't say how long it is.
+    /// The refusal of a request without a length.
     pub(crate) const LENGTH_REQUIRED: Self = Self::status(411);
 
     pub(crate) const fn status(status: u16) -> Self {
@@ -44,7 +44,7 @@ impl Refusal {
     }
 }
 
-/// What happens to a body on its way.
+/// A fault of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
     Reset(u64),
@@ -56,7 +56,7 @@ pub(crate) enum BodyFault {
     Slow(u64),
 }
 
-/// The rules with what they have seen so far.
+/// The rules, with the requests counted so far.
 #[derive(Debug)]
 pub(crate) struct Selection {
     rules: Faults,
@@ -78,7 +78,7 @@ impl Selection {
         Selection { seen: vec![0; rules.rules.len()], buckets, rules, random: seed }
     }
 
-    /// Counts the request at `now` (since the server's start) and says what happens to it.
+    /// Counts the request at `now` (since the server's start), and returns its faults.
     pub(crate) fn select(&mut self, now: Duration, verb: Verb, key: &str) -> Effects {
         let mut effects = Effects::default();
         for index in 0..self.rules.rules.len() {
@@ -103,7 +103,7 @@ impl Selection {
 }
 
 impl Effects {
-    /// Answers whether the action came into play.
+    /// Returns true if the action took effect.
     fn add(&mut self, action: &Action, verb: Verb, token: impl FnOnce() -> bool) -> bool {
         let body = if verb.uploads() { &mut self.request } else { &mut self.response };
         match action {
@@ -165,7 +165,7 @@ impl TokenBucket {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), scaled to 0..1: reproducible from the seed, and no dependency.
+/// SplitMix64 (Steele, Lea, Flood 2014), scaled to 0..1. It is reproducible from the seed, and needs no dependency.
 fn unit(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;

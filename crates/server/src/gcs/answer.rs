@@ -1,4 +1,4 @@
-//! Answers of the JSON API: JSON, and errors in Google's form.
+//! Answers of the JSON API: JSON, and errors in Google's format.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::objects::precondition::Failed;
 
 pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
 
-/// An error as the JSON API writes it, and in [`Problem::xml`] as the XML API does.
+/// An error in the JSON API's format, and with [`Problem::xml`] in the XML API's.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -40,12 +40,12 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, "parseError", message)
     }
 
-    /// A signed URL that is over.
+    /// The error for an expired signed URL.
     pub(crate) fn expired_token() -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, "expiredToken", "The provided token has expired.")
     }
 
-    /// A signed URL that can't be read.
+    /// The error for a signed URL that can't be parsed.
     pub(crate) fn malformed_signature(message: String) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, "malformedSecurityHeader", message)
     }
@@ -80,13 +80,13 @@ impl Problem {
         Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
     }
 
-    /// As many uploads are under way as are kept.
+    /// The error if the limit of uploads under way is reached.
     pub(crate) fn too_many_uploads() -> Problem {
         let message = "Too many uploads were begun that nobody has completed.";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
     }
 
-    /// The client's body broke off. It will hardly read this.
+    /// The error if the client's body broke off. The client will hardly read it.
     pub(crate) fn interrupted(error: StdError) -> Problem {
         Problem::invalid(format!("the request body ended early: {error}"))
     }
@@ -96,7 +96,7 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
     }
 
-    /// What the store refused for that bucket and key.
+    /// Returns the error for a refusal of the store, for this bucket and key.
     pub(crate) fn refused(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::NoBucket => Problem::not_found("The specified bucket does not exist."),
@@ -126,7 +126,7 @@ impl Problem {
         }
     }
 
-    /// The same for a read, which is answered 304 where the object is the one that it must not be.
+    /// Returns the error for a refused read. It is 304 if the object is in the state that the reader has.
     pub(crate) fn refused_to_read(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::Precondition(Failed::NotMatch) => {
@@ -164,14 +164,14 @@ impl Problem {
     }
 }
 
-/// A JSON answer.
+/// Returns a JSON answer.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<ResponseBody> {
     // Only maps with keys that aren't strings can't be written, and there are none.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     whole(status, "application/json; charset=UTF-8", bytes)
 }
 
-/// The same JSON with the fields alone that were asked for.
+/// Returns the same JSON with only the requested fields.
 pub(super) fn selected(answer: Response<ResponseBody>, fields: &Fields) -> Response<ResponseBody> {
     rewritten(answer, |mut value| {
         fields.select(&mut value);
@@ -179,7 +179,7 @@ pub(super) fn selected(answer: Response<ResponseBody>, fields: &Fields) -> Respo
     })
 }
 
-/// The same JSON with line breaks and indentation, as the service writes it unless `prettyPrint=false` asks for none.
+/// Returns the same JSON with line breaks and indentation, as the service writes it without `prettyPrint=false`.
 pub(crate) fn indented(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     rewritten(answer, |value| serde_json::to_vec_pretty(&value))
 }
@@ -200,12 +200,12 @@ fn rewritten(
     Response::from_parts(head, ResponseBody::whole(bytes))
 }
 
-/// An answer of plain text.
+/// Returns an answer of plain text.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
     whole(status, "text/plain; charset=UTF-8", text.as_bytes().to_vec())
 }
 
-/// An answer of bytes in memory.
+/// Returns an answer of bytes in memory.
 pub(crate) fn whole(
     status: StatusCode,
     content_type: &'static str,
@@ -219,7 +219,7 @@ pub(crate) fn whole(
     answer
 }
 
-/// An answer without a body.
+/// Returns an answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<ResponseBody> {
     let mut answer = Response::new(ResponseBody::empty());
     *answer.status_mut() = status;
@@ -229,7 +229,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<ResponseBody> {
     answer
 }
 
-/// A status that a fault or the configuration demands.
+/// Returns an answer with a status that a fault or the configuration demands.
 pub(crate) fn refused(status: u16, reason: Option<&str>) -> Response<ResponseBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let usual = match status.as_u16() {

@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::route::{Call, Resource, Route};
 
 const CALLS_MAX: usize = 100;
-/// A batch has no media, so this is plenty.
+/// A batch has no media, so this is enough.
 const BATCH_BYTES_MAX: usize = 10 << 20;
 const ANSWER_BOUNDARY: &str = "batch_laneway";
 
@@ -74,7 +74,7 @@ async fn one(
             Problem::invalid("This call can't be part of a batch.").json()
         }
         Call::Json(resource) => {
-            // Of faults only a status fits into a batch's answer.
+            // In a batch's answer, only a status can express a fault.
             let effects = state.draws.effects(route.verb, &fault_key);
             match effects.status {
                 Some(refusal) => refused(refusal.status, refusal.reason.as_deref()),
@@ -93,7 +93,7 @@ fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<Resp
     let (head, body) = answer.into_parts();
     out.extend_from_slice(format!("--{ANSWER_BOUNDARY}\r\nContent-Type: application/http\r\n").as_bytes());
     if let Some(id) = content_id {
-        // Clients find their answers by `<response-` in front of the id that they sent.
+        // Clients match answers by their own id with the prefix `<response-`.
         let id = id.trim_start_matches('<').trim_end_matches('>');
         out.extend_from_slice(format!("Content-ID: <response-{id}>\r\n").as_bytes());
     }
@@ -128,7 +128,7 @@ pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem
     Ok(calls)
 }
 
-/// A part: its own headers, an empty line, then a request with its headers and body. Lines end with CRLF or LF.
+/// Parses a part: its own headers, an empty line, then a request with headers and body. Lines end with CRLF or LF.
 fn parse_call(part: &[u8]) -> Option<Inner> {
     let text = std::str::from_utf8(part).ok()?.trim_start_matches(['\r', '\n']);
     let (outer, rest) = split_head(text)?;

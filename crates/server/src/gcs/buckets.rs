@@ -41,7 +41,7 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), &bucket)))
 }
 
-/// PATCH of what this store has of a bucket: whether it keeps versions. Anything else is refused, and not passed over.
+/// PATCH of a bucket. Only versioning can be changed, and any other field is refused rather than ignored.
 pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let refuse = |refused| Problem::refused(refused, call.bucket, "");
     let bucket = call.state.objects.bucket(call.bucket).map_err(refuse)?;
@@ -58,7 +58,7 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), &bucket)))
 }
 
-/// `{"enabled": true}`; `null` says nothing of it.
+/// Reads `{"enabled": true}`. `null` changes nothing.
 fn versioning(value: &Value) -> Result<Option<Versioning>, Problem> {
     match (&value["enabled"], value) {
         (Value::Bool(true), _) => Ok(Some(Versioning::Enabled)),
@@ -80,7 +80,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Where a bucket is and whether its folders are real ones; they aren't.
+/// Returns a bucket's location, and that its hierarchical namespace is off.
 /// <https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout>
 pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);

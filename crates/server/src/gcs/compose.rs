@@ -1,4 +1,4 @@
-//! `compose`: up to 32 objects of one bucket, put end to end.
+//! `compose`: joins up to 32 objects of one bucket end to end.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
 }
 
-/// Generations come as strings or as numbers.
+/// Reads a generation, which may be a string or a number.
 fn match_of(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

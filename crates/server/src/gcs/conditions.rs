@@ -1,5 +1,5 @@
-//! `ifGenerationMatch` and its kind, from the query (JSON) or the headers (XML), and what HTTP itself has for readers
-//! (<https://cloud.google.com/storage/docs/request-preconditions>).
+//! `ifGenerationMatch` and similar conditions, from the query (JSON) or the headers (XML), and HTTP's own conditions on
+//! reads (<https://cloud.google.com/storage/docs/request-preconditions>).
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use super::answer::Problem;
 use crate::objects::precondition::{Failed, Precondition};
 use crate::query::Query;
 
-/// The preconditions of a JSON call on the object that its URL names.
+/// Reads the preconditions of a JSON call on the object in its URL.
 pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
@@ -21,7 +21,7 @@ pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// The preconditions of a copy on its source. (Its `sourceGeneration` is none: it says which object is meant.)
+/// Reads the preconditions of a copy on its source. `sourceGeneration` isn't one of them, since it selects the object.
 pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
@@ -33,7 +33,7 @@ pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// The preconditions of an XML request.
+/// Reads the preconditions of an XML request.
 pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
     let number = |name| number(name, headers.get(name).and_then(|value| value.to_str().ok()));
     Ok(Precondition {
@@ -43,7 +43,7 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
     })
 }
 
-/// `If-Match` and `If-None-Match` of a reader, against the entity tag that this API gives. The JSON API's has no quotes.
+/// Checks a reader's `If-Match` and `If-None-Match` against this API's entity tag. Tags of the JSON API have no quotes.
 pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
     let names = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -57,7 +57,8 @@ pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
     if names("if-none-match") == Some(true) { Err(Failed::NotMatch) } else { Ok(()) }
 }
 
-/// `If-Modified-Since` and `If-Unmodified-Since`, which the XML API has: each is looked at only where no entity tag is.
+/// Checks `If-Modified-Since` and `If-Unmodified-Since`, which the XML API supports. Each is ignored if the matching
+/// condition on the entity tag exists.
 pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), Failed> {
     let updated = UNIX_EPOCH + Duration::from_secs(updated_us / 1_000_000);
     let date = |name: &str, etag: &str| {
@@ -71,7 +72,7 @@ pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), Failed
     if is_known { Err(Failed::NotMatch) } else { Ok(()) }
 }
 
-/// A number in a parameter, if it is there at all.
+/// Reads a number from a parameter, if the parameter exists.
 pub(crate) fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, Problem> {
     let Some(value) = value else { return Ok(None) };
     let refuse = || Problem::invalid(format!("Invalid value '{value}' for {name}: a number was expected"));

@@ -1,4 +1,4 @@
-//! Copies: `copyTo` in one call, `rewriteTo` in as many as the configured size of a round demands.
+//! Copies: `copyTo` in one call, and `rewriteTo` in as many calls as the configured size of a round requires.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
-    // A generation that there is no more is not found, as one that never was.
+    // A generation that no longer exists is not found, like one that never existed.
     let asked = conditions::number("sourceGeneration", call.query.value("sourceGeneration"))?;
     let which = asked.map_or(Which::Live, Which::Generation);
     let object = call.state.objects.find_version(call.bucket, call.key, which).map_err(refuse)?;
@@ -71,7 +71,7 @@ fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     Ok(object)
 }
 
-/// The new object shows the old one's bytes; a body, if there is one, says what its metadata is instead.
+/// Makes the new object from the old one's bytes. A request body replaces the metadata.
 async fn carry_out(
     call: &mut JsonCall<'_>,
     source: &Object,
@@ -80,7 +80,7 @@ async fn carry_out(
 ) -> Result<Arc<Object>, Problem> {
     let resource = call.json_body().await?;
     let mut attributes = Attributes::clone(&source.attributes);
-    // Neither encryption nor access nor locks are copied.
+    // Encryption, access control and locks aren't copied.
     attributes.asked = Asked {
         encryption: encryption::sent(&call.head.headers)?,
         acl: call.query.value("destinationPredefinedAcl").map(str::to_owned),
@@ -102,7 +102,7 @@ async fn carry_out(
         .map_err(|refused| Problem::refused(refused, bucket, key))
 }
 
-/// How far an earlier call came with the same generation.
+/// Returns the bytes that earlier calls copied, if the token is for the same generation.
 fn progress(token: &str, source: &Object) -> Option<u64> {
     let (generation, bytes) = token.split_once('-')?;
     let bytes = bytes.parse().ok()?;

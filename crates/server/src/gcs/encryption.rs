@@ -1,4 +1,4 @@
-//! Customer-supplied encryption keys: kept by their hashes and compared
+//! Customer-supplied encryption keys, which are stored and compared by their hashes
 //! (<https://cloud.google.com/storage/docs/encryption/customer-supplied-keys>).
 
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -8,12 +8,12 @@ use crate::customer_key::{self, BadKey, Fit, HashedBy, fits};
 use crate::objects::Object;
 use crate::objects::asked::{Asked, Encryption};
 
-/// The key of the object that a request is about.
+/// Reads the key of the request's object.
 pub(super) fn sent(headers: &HeaderMap) -> Result<Option<Encryption>, Problem> {
     key(headers, ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"])
 }
 
-/// The key of the source of a copy.
+/// Reads the key of a copy's source.
 pub(super) fn of_source(headers: &HeaderMap) -> Result<Option<Encryption>, Problem> {
     key(
         headers,
@@ -35,7 +35,7 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<Encryptio
     })
 }
 
-/// Lets a request through only with the key of the object that it touches.
+/// Checks that a request has the key of its object.
 pub(super) fn admit(sent: Option<&Encryption>, object: &Object) -> Result<(), Problem> {
     match fits(sent, object.attributes.asked.encryption.as_ref()) {
         Fit::Opens => Ok(()),
@@ -53,7 +53,7 @@ pub(super) fn admit(sent: Option<&Encryption>, object: &Object) -> Result<(), Pr
     }
 }
 
-/// Lets through who goes on with an upload with the key that it was begun with.
+/// Checks that a request of an upload has the key with which the upload began.
 pub(super) fn admit_to(sent: Option<&Encryption>, begun: &Asked) -> Result<(), Problem> {
     match fits(sent, begun.encryption.as_ref()) {
         Fit::Opens => Ok(()),

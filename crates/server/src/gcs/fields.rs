@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::answer::Problem;
 
-/// How deep a selection may be nested. Answers aren't half as deep.
+/// The deepest nesting of a selection. Answers are less than half as deep.
 const DEPTH_MAX: usize = 8;
 
-/// What answers of the JSON API hold, those of objects, listings, rewrites and buckets; a selection of anything else is refused.
+/// The fields of all answers of the JSON API: objects, listings, rewrites and buckets. A selection of any other field
+/// is refused.
 const KNOWN: [&str; 71] = [
     "acl",
     "autoclass",
@@ -85,10 +86,10 @@ const KNOWN: [&str; 71] = [
     "website",
 ];
 
-/// Fields whose own fields are known too. Below others anything may stand.
+/// Fields whose own fields are known too. Below other fields any name is accepted.
 const KNOWN_BELOW: [&str; 2] = ["items", "resource"];
 
-/// The fields of an answer that are wanted.
+/// The requested fields of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Fields {
     All,
@@ -99,7 +100,7 @@ impl Fields {
     /// Reads `a,b/c,d(e,f)`.
     ///
     /// # Errors
-    /// For what is no selection, and for fields that don't exist.
+    /// Fails for an invalid selection, and for unknown fields.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         let invalid = |at: &str| Problem::invalid_parameter(format!("Invalid field selection {at}"));
         let mut rest = text;
@@ -120,7 +121,7 @@ impl Fields {
         }
     }
 
-    /// `a/b` or `a/b(c)`: the path, and what is wanted below its end.
+    /// Reads `a/b` or `a/b(c)`. Returns the path, and the selection below its end.
     fn one<'a>(rest: &mut &'a str, depth: usize) -> Option<(Vec<&'a str>, Self)> {
         let end = rest.find([',', '(', ')']).unwrap_or(rest.len());
         let (path, after) = rest.split_at(end);
@@ -136,7 +137,7 @@ impl Fields {
         Some((path, fields))
     }
 
-    /// What a selection of these names is: of everything where one is `*`.
+    /// Returns the selection of these names. A `*` among them selects everything.
     fn of_names(named: BTreeMap<String, Self>) -> Self {
         if named.contains_key("*") { Self::All } else { Self::Named(named) }
     }
@@ -150,7 +151,7 @@ impl Fields {
         })
     }
 
-    /// What is wanted of a field, if anything is.
+    /// Returns the selection below a field, if the field is selected.
     pub(super) fn of(&self, name: &str) -> Option<&Self> {
         match self {
             Self::All => Some(self),
@@ -158,17 +159,17 @@ impl Fields {
         }
     }
 
-    /// Whether a field is wanted.
+    /// Returns true if a field is selected.
     pub(super) fn has(&self, name: &str) -> bool {
         self.of(name).is_some()
     }
 
-    /// Whether something below a field is wanted that isn't all of it.
+    /// Returns true if the selection takes only a part of some field.
     pub(super) fn is_deep(&self) -> bool {
         matches!(self, Self::Named(named) if named.values().any(|below| *below != Self::All))
     }
 
-    /// Leaves of an answer what is wanted.
+    /// Removes the fields that aren't selected from an answer.
     pub(super) fn select(&self, answer: &mut Value) {
         match (self, answer) {
             (Self::All, _) => {}
@@ -190,7 +191,7 @@ impl Fields {
     }
 }
 
-/// Adds what is wanted below a path. Of a field that is wanted whole its parts are too.
+/// Adds a selection below a path. If a field is already selected whole, so are its parts.
 fn merge(named: &mut BTreeMap<String, Fields>, path: &[&str], fields: Fields) {
     let Some((first, below)) = path.split_first() else { return };
     let entry = named.entry((*first).to_owned()).or_insert_with(|| Fields::Named(BTreeMap::new()));

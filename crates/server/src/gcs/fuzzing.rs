@@ -1,17 +1,17 @@
-//! Requests in several parts, for fuzzers.
+//! Entry points of the fuzzers for requests in several parts.
 
 use bytes::Bytes;
 
 use super::batch;
 use super::related::{Malformed, Related, boundary};
 
-/// The content type stands in the first line.
+/// Splits the input. The first line is the content type.
 fn split(input: &[u8]) -> Option<(&str, &[u8])> {
     let at = input.iter().position(|byte| *byte == b'\n')?;
     Some((std::str::from_utf8(&input[..at]).ok()?, &input[at + 1..]))
 }
 
-/// The calls of a batch.
+/// Parses the calls of a batch.
 pub fn batch(input: &[u8]) {
     let Some((content_type, body)) = split(input) else { return };
     if let Some(boundary) = boundary(content_type) {
@@ -19,7 +19,7 @@ pub fn batch(input: &[u8]) {
     }
 }
 
-/// Metadata and media of an upload: the same however they are cut on their way.
+/// Reads metadata and media of an upload. The result must be the same however they are split.
 pub fn related(input: &[u8]) {
     let Some((content_type, body)) = split(input) else { return };
     let whole = read(content_type, body, body.len().max(1)).ok();

@@ -1,5 +1,5 @@
-//! The checksums that a client announces for what it uploads: `x-goog-hash`, `Content-MD5`, and the `crc32c` and
-//! `md5Hash` of JSON metadata.
+//! The checksums that a client announces for an upload: `x-goog-hash`, `Content-MD5`, and the `crc32c` and `md5Hash` of
+//! JSON metadata.
 
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::answer::Problem;
 use crate::checksum::{Sums, Wanted, base64, from_base64};
 use crate::config::GcsConfig;
 
-/// What the content must have, where it was said.
+/// The announced checksums of the content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Expected {
     pub(crate) crc32c: Option<u32>,
@@ -33,7 +33,7 @@ impl Expected {
         Ok(expected)
     }
 
-    /// Adds what JSON metadata says, which wins.
+    /// Adds the checksums of the JSON metadata, which have precedence.
     pub(crate) fn and_metadata(mut self, metadata: &serde_json::Value) -> Result<Expected, Problem> {
         if let Some(sum) = metadata["crc32c"].as_str() {
             self.crc32c = Some(crc32c(sum)?);
@@ -44,7 +44,7 @@ impl Expected {
         Ok(self)
     }
 
-    /// What has to be computed to check it.
+    /// Returns the checksums that must be computed for the check.
     pub(crate) fn wanted(&self, config: &GcsConfig) -> Wanted {
         let md5_bytes_max = if self.md5.is_some() || config.md5 { u64::MAX } else { 0 };
         Wanted { md5_bytes_max, crc64nvme: false, extra: None }

@@ -13,7 +13,7 @@ use crate::objects::Object;
 use crate::objects::glob::Glob;
 use crate::objects::listing::{Cursor, Order, Query};
 
-/// Most entries on a page, as at GCS.
+/// The most entries on a page, as in GCS.
 const ENTRIES_MAX: u64 = 1000;
 
 #[derive(Serialize)]
@@ -29,7 +29,8 @@ struct Listing<'a> {
     items: Option<Items<'a>>,
 }
 
-/// The objects of a page, each made a resource of where it is written: all of them would be larger than the answer.
+/// The objects of a page. Each is turned into a resource while it is written, since all of them together would be
+/// larger than the answer.
 struct Items<'a> {
     wanted: Wanted,
     habits: &'a Habits,

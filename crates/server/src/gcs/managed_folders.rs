@@ -1,4 +1,4 @@
-//! Managed folders: names with permissions of their own, which are kept here by name alone and in memory only.
+//! Managed folders: folders with their own permissions. This store keeps only their names, and only in memory.
 //! <https://cloud.google.com/storage/docs/json_api/v1/managedFolders>
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::objects::now_us;
 
 const ENTRIES_MAX: u64 = 1000;
 
-/// When each was created, by bucket and name.
+/// The creation times, by bucket and name.
 #[derive(Debug, Default)]
 pub(crate) struct ManagedFolders(Mutex<BTreeMap<(String, String), u64>>);
 
@@ -116,7 +116,7 @@ fn missing(name: &str) -> Problem {
     Problem::not_found(format!("No such managed folder: {name}"))
 }
 
-/// Their names end with a slash, whether it was written or not.
+/// Adds the slash at the end of a managed folder's name, if it is missing.
 fn with_slash(name: &str) -> String {
     if name.ends_with('/') { name.to_owned() } else { format!("{name}/") }
 }

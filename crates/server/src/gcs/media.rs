@@ -1,4 +1,4 @@
-//! Downloads of the JSON and of the XML API: ranges, pinned generations, and the unpacking of gzip.
+//! Downloads in the JSON and the XML API: ranges, pinned generations, and decompression of gzip.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     Ok(answer)
 }
 
-/// The object as the preconditions allow it to be read.
+/// Finds the object, and checks the preconditions of the read.
 pub(super) fn find(
     state: &State,
     bucket: &str,
@@ -46,7 +46,7 @@ pub(super) fn find(
     Ok(object)
 }
 
-/// The answer with the bytes that the headers ask for.
+/// Returns the answer with the range that the headers request.
 pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: String) -> Answer {
     let headers = &head.headers;
     let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
@@ -92,14 +92,14 @@ pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: Strin
     Ok(answer)
 }
 
-/// Whether the length stays untold. On HTTP/2 there are no chunks, and a length may always stand.
+/// Returns true if the length isn't announced. HTTP/2 has no chunks and always announces it.
 fn chunked(state: &State, head: &Parts, object: &Object) -> bool {
     object.attributes.content_encoding.as_deref() == Some("gzip")
         && head.version < Version::HTTP_2
         && state.habits.gzip_chunked_from.is_some_and(|from| object.size >= from)
 }
 
-/// The headers that describe an object, for GET and HEAD alike.
+/// Adds the headers that describe an object, for GET and HEAD.
 pub(super) fn describe(headers: &mut HeaderMap, object: &Object, etag: &str) {
     let attributes = &object.attributes;
     let content_type = attributes.content_type.as_deref().unwrap_or("application/octet-stream");
@@ -146,7 +146,7 @@ pub(super) fn user_metadata(headers: &mut HeaderMap, object: &Object) {
     }
 }
 
-/// `x-goog-hash`, one header for each kind, as GCS sends them.
+/// Adds one `x-goog-hash` header for each kind, as GCS does.
 pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
     let name = HeaderName::from_static("x-goog-hash");
     if let Ok(value) = HeaderValue::try_from(format!("crc32c={}", object.crc32c_base64())) {
@@ -159,7 +159,7 @@ pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
     }
 }
 
-/// The JSON API sends one `x-goog-hash` with both kinds, and `gcsfs` reads only one.
+/// Joins both kinds in one `x-goog-hash`, as the JSON API does. `gcsfs` reads only one header.
 fn join_hashes(headers: &mut HeaderMap) {
     let name = HeaderName::from_static("x-goog-hash");
     let values: Vec<&str> = headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -168,8 +168,8 @@ fn join_hashes(headers: &mut HeaderMap) {
     }
 }
 
-/// Media of the JSON API has none of the user's own metadata, and a `Cache-Control` of its own where not everybody may read the
-/// object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
+/// Removes user metadata, as GCS does for media of the JSON API. It also sets `Cache-Control` for objects that aren't
+/// public (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
 fn leave_out_attributes(headers: &mut HeaderMap) {
     let own: Vec<HeaderName> =
         headers.keys().filter(|name| name.as_str().starts_with("x-goog-meta-")).cloned().collect();
@@ -179,7 +179,7 @@ fn leave_out_attributes(headers: &mut HeaderMap) {
     insert(headers, CACHE_CONTROL, "no-cache, no-store, max-age=0, must-revalidate");
 }
 
-/// Inserts what can stand in a header; what a writer made up that can't is left out.
+/// Inserts a header. A writer's value that a header can't carry is left out.
 pub(super) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
@@ -193,7 +193,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// One `Range`.
+/// The range of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     From(u64),
@@ -201,7 +201,7 @@ enum Asked {
     Last(u64),
 }
 
-/// Several ranges and other units are ignored, as HTTP allows.
+/// Parses a range. Several ranges and other units are ignored, as HTTP allows.
 fn parse_range(text: &str) -> Option<Asked> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     match (first.trim(), last.trim()) {
@@ -215,7 +215,7 @@ fn parse_range(text: &str) -> Option<Asked> {
 }
 
 impl Asked {
-    /// The bytes of an object of that size; `None` where there are none.
+    /// Returns the bytes of an object of this size, or `None` if the range has none.
     fn within(&self, size: u64) -> Option<Range<u64>> {
         let range = match *self {
             Asked::From(first) => first..size,

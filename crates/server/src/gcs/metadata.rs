@@ -1,4 +1,4 @@
-//! Metadata of one object: read, changed, and removed with the object.
+//! Metadata of one object: reads, changes, and deletion with the object.
 
 use http::StatusCode;
 use time::OffsetDateTime;
@@ -26,7 +26,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     Ok(json(StatusCode::OK, &resource))
 }
 
-/// PATCH changes what it names; PUT (`update`) replaces all that can be changed.
+/// PATCH changes the fields that it names; PUT (`update`) replaces all that can be changed.
 pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let change = call.json_body().await?;
     let precondition = conditions::in_query(&call.query)?;
@@ -60,7 +60,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// `customTime` can be set and moved on, but neither removed nor set back.
+/// Checks a change of `customTime`. It can be set and moved forward, but neither removed nor moved back.
 /// <https://cloud.google.com/storage/docs/metadata#custom-time>
 fn custom_time_goes_on(
     present: Option<&str>,
@@ -86,7 +86,7 @@ fn custom_time_goes_on(
     }
 }
 
-/// The version that the URL names: one that isn't there is 404 and not 412.
+/// Reads the version in the URL. A version that doesn't exist is 404, not 412.
 fn version(call: &JsonCall<'_>) -> Result<Which, Problem> {
     let generation = conditions::number("generation", call.query.value("generation"))?;
     Ok(generation.map_or(Which::Live, Which::Generation))

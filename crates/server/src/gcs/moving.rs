@@ -1,4 +1,4 @@
-//! `moveTo`: an object gets another key in its bucket, in one step.
+//! `moveTo`: changes an object's key within its bucket, in one step.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/move>
 
 use http::StatusCode;

@@ -1,6 +1,6 @@
-//! Requests by signed URLs: what the XML API refuses before it looks at the object
-//! (<https://cloud.google.com/storage/docs/access-control/signed-urls>). No key of a service account is known here, so that the
-//! signature itself is not verified.
+//! Requests by signed URLs: the XML API's checks before it looks at the object
+//! (<https://cloud.google.com/storage/docs/access-control/signed-urls>). The signature itself isn't verified, since the
+//! server has no service account's key.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use super::answer::Problem;
 use crate::iso8601::basic;
 use crate::query::Query;
 
-/// Refuses a URL that has ended, is malformed, or asks for headers that didn't come.
+/// Refuses a URL that has expired or is malformed, or whose signed headers are missing.
 pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), Problem> {
     if !query.is_signed_by_google() {
         return Ok(());
@@ -62,7 +62,7 @@ mod tests {
     const GOOD: &str = "X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=a%40b%2F20261122%2Fauto%2Fstorage%2Fgoog4_request&\
                         X-Goog-Date=20261122T000000Z&X-Goog-Expires=60&X-Goog-SignedHeaders=content-type%3Bhost&X-Goog-Signature=0a";
 
-    /// What is wrong with a URL, a minute after it was signed.
+    /// Returns the mistake in a URL, a minute after it was signed.
     fn reason(query: &str, after_s: u64) -> Option<String> {
         let (head, ()) = http::Request::builder()
             .uri(format!("/b/k?{query}"))

@@ -1,21 +1,22 @@
-//! `multipart/related` as uploads use it: JSON metadata, then the media, of any length, as the last part.
+//! `multipart/related` uploads: JSON metadata, then media of any length as the last part.
 
-/// Metadata and part headers beyond this are refused: all custom metadata of an object has at most 8 KiB.
+/// The largest metadata and part headers. All custom metadata of an object has at most 8 KiB.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// Bytes after the closing delimiter that are tolerated.
+/// The bytes that are accepted after the closing delimiter.
 const EPILOGUE_BYTES_MAX: usize = 16;
 
-/// Takes the body as it comes and lets the media through, holding back only what may be the closing delimiter.
+/// Reads the body as it arrives and passes the media on. It holds back only bytes that may be the closing delimiter.
 ///
-/// Lines may end with CRLF, as the standard wants it, or with LF alone, as `gcsfs` and `gcloud` send them and GCS takes
-/// them. The media's own bytes are safe either way: they end where a line with the boundary begins, and the line end
-/// before it is of the kind that the media's first boundary line had.
+/// Lines may end with CRLF, as in the standard, or with LF alone, as `gcsfs` and `gcloud` send them and GCS accepts
+/// them. The media is unchanged either way. It ends before a line with the boundary. The line break before that line is
+/// of the same kind as the one after the media's first boundary.
 #[derive(Debug)]
 pub(crate) struct Related {
     /// `--` and the boundary.
     dashes: Vec<u8>,
     head: Vec<u8>,
-    /// How long the head has to be until it is looked at again: a body that comes byte by byte would otherwise be read through for each.
+    /// The head's length at which it is parsed again. Otherwise a body that arrives byte by byte would be parsed again
+    /// for each byte.
     look_at: usize,
     found: Option<Found>,
     tail: Vec<u8>,
@@ -24,30 +25,30 @@ pub(crate) struct Related {
 #[derive(Debug)]
 struct Found {
     head: Head,
-    /// Line end, dashes, boundary and two dashes more: what closes the media.
+    /// The end of the media: a line break, the dashes, the boundary and two more dashes.
     closing: Vec<u8>,
 }
 
-/// What comes before the media.
+/// The part before the media.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) metadata: Vec<u8>,
     pub(crate) media_type: Option<String>,
 }
 
-/// Why a body isn't what its `Content-Type` announces.
+/// The reason why a body doesn't match its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
 impl Related {
-    /// `content_type` is the header of the request.
+    /// Returns a reader. `content_type` is the request's header.
     pub(crate) fn new(content_type: &str) -> Result<Related, Malformed> {
         let boundary = boundary(content_type).ok_or(Malformed("the Content-Type names no boundary"))?;
         let dashes = [b"--", boundary.as_bytes()].concat();
         Ok(Related { dashes, head: Vec::new(), look_at: 0, found: None, tail: Vec::new() })
     }
 
-    /// Takes the next bytes; `media` gets what is certainly media, with the head that came before it.
+    /// Reads the next bytes. `media` gets those that are certainly media, with the head before them.
     pub(crate) fn push<E: From<Malformed>>(
         &mut self,
         bytes: &[u8],
@@ -81,7 +82,7 @@ impl Related {
         }
     }
 
-    /// Lets the rest of the media through and checks that it was closed.
+    /// Passes the rest of the media on, and checks the closing delimiter.
     pub(crate) fn finish<E: From<Malformed>>(
         mut self,
         media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
@@ -125,12 +126,13 @@ fn pass<E>(
     Ok(())
 }
 
-/// The two heads and the metadata, and where the media begins; `None` if more bytes are needed.
+/// Parses both part heads and the metadata, and returns the position of the media. Returns `None` if more bytes are
+/// needed.
 fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Malformed> {
     let Some(opening) = opening(bytes, dashes)? else { return Ok(None) };
     let Some((_, metadata_head)) = rest_of_line(bytes, opening + dashes.len())? else { return Ok(None) };
     let Some(metadata_start) = after_blank_line(bytes, metadata_head) else { return Ok(None) };
-    // The line end in front of the boundary may have been the blank line's own, where there is no metadata at all.
+    // If there is no metadata, the line break before the boundary may belong to the blank line.
     let Some(metadata_end) = next_delimiter(bytes, metadata_start, dashes) else { return Ok(None) };
     let boundary_end = metadata_end + 1 + dashes.len();
     if bytes[boundary_end..].starts_with(b"--") {
@@ -149,7 +151,7 @@ fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Mal
     Ok(Some((Found { head: Head { metadata, media_type }, closing }, media_start)))
 }
 
-/// Where the first boundary line begins: at the beginning, or after empty lines.
+/// Returns the position of the first boundary line. Empty lines may precede it.
 fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
     let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let rest = &bytes[start..];
@@ -162,7 +164,7 @@ fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// The end of a boundary line, and where the next one begins. Blanks may stand before the end.
+/// Returns the line break of a boundary line, and the position after it. Spaces and tabs may precede the line break.
 fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usize)>, Malformed> {
     let blanks = bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     match &bytes[from + blanks..] {
@@ -173,7 +175,7 @@ fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usiz
     }
 }
 
-/// Where the line after the next empty one begins, if it has come.
+/// Returns the position after the next empty line, if it has arrived.
 fn after_blank_line(bytes: &[u8], from: usize) -> Option<usize> {
     let mut line = from;
     loop {
@@ -185,7 +187,8 @@ fn after_blank_line(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// Where the line end before the next boundary line stands, once two bytes after the boundary have come.
+/// Returns the position of the line break before the next boundary line, once two bytes after the boundary have
+/// arrived.
 fn next_delimiter(bytes: &[u8], from: usize, dashes: &[u8]) -> Option<usize> {
     let delimiter = [b"\n", dashes].concat();
     let from = from.checked_sub(1)?;
@@ -193,7 +196,7 @@ fn next_delimiter(bytes: &[u8], from: usize, dashes: &[u8]) -> Option<usize> {
     (bytes.len() >= at + delimiter.len() + 2).then_some(at)
 }
 
-/// The boundary parameter of a multipart content type. Quoted it may hold anything, with `\` before what would end it;
+/// Returns the boundary of a multipart content type. A quoted boundary may contain anything, with `\` before a quote.
 /// `gcloud` quotes it with apostrophes.
 pub(crate) fn boundary(content_type: &str) -> Option<String> {
     let mut rest = content_type;
@@ -208,7 +211,7 @@ pub(crate) fn boundary(content_type: &str) -> Option<String> {
     }
 }
 
-/// A parameter's value, and what comes after it.
+/// Returns a parameter's value, and the text after it.
 fn parameter_value(text: &str) -> (String, &str) {
     let quote = match text.as_bytes().first() {
         Some(quote @ (b'"' | b'\'')) => char::from(*quote),
@@ -229,7 +232,7 @@ fn parameter_value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Where the needle first stands.
+/// Returns the first position of the needle.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let first = *needle.first()?;
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Objects and buckets as JSON resources, and object attributes read from JSON.
+//! Objects and buckets as JSON resources, and object attributes from JSON.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::habits::Habits;
 use crate::objects::asked::{Encryption, Retention};
 use crate::objects::{Attributes, Bucket, Object, Versioning};
 
-/// Where every bucket is.
+/// The location of every bucket.
 pub(super) const LOCATION: &str = "US";
 /// US is a multi-region.
 pub(super) const LOCATION_TYPE: &str = "multi-region";
-/// What a key's segment in a URL may hold unescaped.
+/// The characters that a key's segment in a URL may contain unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Declares a resource of fields that may be absent, each with its name in JSON, and beside it which of them are wanted.
+/// Declares a resource of optional fields with their names in JSON, and a type that tells which of them are selected.
 macro_rules! resource {
     ($(#[$about:meta])* $resource:ident, $wanted:ident { $($field:ident $name:literal: $kind:ty,)* }) => {
         $(#[$about])*
@@ -38,7 +38,7 @@ macro_rules! resource {
             }
         }
 
-        /// Which fields are wanted, looked up once for all objects of an answer.
+        /// The selected fields, looked up once for all objects of an answer.
         pub(super) struct $wanted {
             $($field: bool,)*
         }
@@ -52,7 +52,7 @@ macro_rules! resource {
 }
 
 resource! {
-    /// An object as the JSON API shows it, or what is wanted of it. Numbers that may exceed 2^53 are strings there.
+    /// An object in the JSON API, or its selected fields. Numbers that may exceed 2^53 are strings.
     ObjectResource, Wanted {
         kind "kind": &'static str,
         id "id": String,
@@ -86,7 +86,7 @@ resource! {
     }
 }
 
-/// By which of a customer's keys an object is encrypted.
+/// The customer's key that encrypts an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CustomerEncryption<'a> {
@@ -94,7 +94,7 @@ struct CustomerEncryption<'a> {
     key_sha256: &'a str,
 }
 
-/// Until when an object is kept.
+/// The retention of an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Keeping {
@@ -107,7 +107,7 @@ impl<'a> ObjectResource<'a> {
         Self::with(&Wanted::of(&Fields::All), habits, base, bucket, object)
     }
 
-    /// The fields that are wanted.
+    /// Returns a resource with the selected fields.
     pub(super) fn with(
         wanted: &Wanted,
         habits: &Habits,
@@ -169,7 +169,7 @@ impl<'a> ObjectResource<'a> {
         }
     }
 
-    /// Leaves out what only a client with the object's key gets.
+    /// Removes the hashes, which only a client with the object's key may see.
     pub(crate) fn hide_hashes_of(&mut self, object: &Object) {
         if matches!(object.attributes.asked.encryption, Some(Encryption::Customer { .. })) {
             self.crc32c = None;
@@ -178,7 +178,7 @@ impl<'a> ObjectResource<'a> {
     }
 }
 
-/// A bucket as the JSON API shows it.
+/// A bucket in the JSON API.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BucketResource<'a> {
@@ -198,7 +198,7 @@ pub(crate) struct BucketResource<'a> {
     versioning: Option<Kept>,
 }
 
-/// Whether a bucket keeps versions.
+/// A bucket's versioning setting.
 #[derive(Serialize)]
 struct Kept {
     enabled: bool,
@@ -227,7 +227,7 @@ impl<'a> BucketResource<'a> {
     }
 }
 
-/// Applies a JSON resource: what is named is set, what is `null` is cleared, the rest stays.
+/// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept.
 pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
     let set = |field: &mut Option<String>, name: &str| match &resource[name] {
         Value::String(text) => *field = Some(text.clone()),
@@ -272,7 +272,7 @@ fn kept(retention: &Value) -> Option<Retention> {
     Some(Retention { strict: retention["mode"].as_str()? == "Locked", until_us })
 }
 
-/// `2026-11-21T09:04:05.678Z`.
+/// Writes `2026-11-21T09:04:05.678Z`.
 pub(crate) fn rfc3339(us: u64) -> String {
     let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(us) * 1000)
         .unwrap_or(OffsetDateTime::UNIX_EPOCH);
@@ -281,7 +281,7 @@ pub(crate) fn rfc3339(us: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// A number that is written as text.
+/// A number that is written as a string.
 struct Text(u64);
 
 impl Serialize for Text {

@@ -1,6 +1,7 @@
-//! Resumable uploads: a session is begun, takes chunks in order, and can be asked how far it has come.
+//! Resumable uploads. A session begins, takes chunks in order, and reports its state.
 //!
-//! What arrived of a chunk that broke off is kept, as at GCS; the client asks for the place and goes on from there.
+//! The received bytes of an interrupted chunk are kept, as in GCS. The client requests the state and continues from
+//! there.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,15 +24,15 @@ use crate::objects::sessions::{LeftSession, SessionRecord};
 use crate::objects::writer::Writer;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 
-/// All chunks but the last have to be multiples of this.
+/// The length of every chunk but the last must be a multiple of this.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// Sessions remembered; beyond it those that are over are forgotten, and answer 404 instead of their object. Where all of them are open, no more
-/// are begun.
+/// The most sessions kept. Beyond it, finished sessions are forgotten, and return 404 instead of their object. If all
+/// are open, no new session begins.
 const SESSIONS_MAX: usize = 10_000;
-/// "Resume Incomplete", in Google's words.
+/// "Resume Incomplete" in GCS's terms.
 const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
 
-/// The sessions of a server. Those of a store on disk outlive it.
+/// The sessions of a server. The sessions of a store on disk outlive it.
 pub(crate) struct Sessions {
     map: Mutex<HashMap<String, Arc<Session>>>,
     objects: Arc<Objects>,
@@ -44,7 +45,7 @@ struct Session {
     attributes: Attributes,
     precondition: Precondition,
     expected: Expected,
-    /// One chunk at a time: a second one waits, and then finds its offset taken.
+    /// Takes one chunk at a time. A second one waits, and then finds that its offset is taken.
     #[serde(skip)]
     state: tokio::sync::Mutex<State>,
 }
@@ -55,7 +56,7 @@ enum State {
         writer: Box<Writer>,
         total: Option<u64>,
     },
-    /// As an earlier run has left it: the bytes are read once before it is open again.
+    /// A session from an earlier run. Its bytes are read once before it opens again.
     Left {
         data: Arc<DataFile>,
         total: Option<u64>,
@@ -65,7 +66,7 @@ enum State {
     Failed,
 }
 
-/// A session as it is written down.
+/// A session in the form that is saved.
 #[derive(Serialize)]
 struct Said<'a> {
     session: &'a Session,
@@ -81,22 +82,22 @@ struct OwnedSaid {
 }
 
 impl Sessions {
-    /// The sessions of a store, with those that an earlier run has left.
+    /// Returns the sessions of a store, including those of an earlier run.
     ///
     /// # Errors
-    /// For what an earlier run has written down and can't be read.
+    /// Fails if a session of an earlier run can't be read.
     pub(crate) fn of(objects: &Arc<Objects>) -> io::Result<Self> {
         let left = objects.sessions.take_left().into_iter();
         let map = left.map(|left| Ok((left.id.clone(), Arc::new(Session::left(objects, left)?))));
         Ok(Self { map: Mutex::new(map.collect::<io::Result<_>>()?), objects: objects.clone() })
     }
 
-    /// Sessions that are neither finished nor cancelled.
+    /// Returns the number of sessions that are neither finished nor cancelled.
     pub(crate) fn open(&self) -> usize {
         self.map().values().filter(|session| session.is_open()).count()
     }
 
-    /// The ids of those in a bucket that nobody writes to right now, each with the bytes that have come.
+    /// Returns the ids of a bucket's open sessions without a write under way, each with its received bytes.
     pub(crate) fn open_in(&self, bucket: &str) -> Vec<(String, u64)> {
         let size = |session: &Session| match &*session.state.try_lock().ok()? {
             State::Open { writer, .. } => Some(writer.size()),
@@ -133,7 +134,7 @@ impl Sessions {
         Some(removed)
     }
 
-    /// Writes down an open session, where the store is on disk.
+    /// Saves an open session, if the store is on disk.
     fn keep(
         &self,
         id: &str,
@@ -149,7 +150,7 @@ impl Sessions {
         kept.map_err(|error| Problem::io(&error))
     }
 
-    /// Writes down that a session has become an object. Where that fails, the next start finds it by the object.
+    /// Saves that a session has become an object. If that fails, the next start recognizes it by the object.
     fn keep_done(&self, id: &str, session: &Session, object: &Object) {
         let said = serde_json::to_value(Said { session, total: None, done: Some(object) });
         if let Ok(said) = said {
@@ -170,7 +171,7 @@ impl Drop for Sessions {
 }
 
 impl Session {
-    /// One that is busy counts as open.
+    /// Returns true if the session is open. A busy one counts as open.
     fn is_open(&self) -> bool {
         let is_open = |state: &State| matches!(state, State::Open { .. } | State::Left { .. });
         self.state.try_lock().map_or(true, |state| is_open(&state))
@@ -178,7 +179,7 @@ impl Session {
 
     fn left(objects: &Objects, left: LeftSession) -> io::Result<Self> {
         let OwnedSaid { mut session, total, done } = serde_json::from_value(left.said)?;
-        // A run that was killed between the two has made the object and not written down that the session is done.
+        // A run that was killed at the end may have made the object without saving that the session is done.
         let made = |data: &Arc<DataFile>| {
             let object = objects.find(&session.bucket, &session.key).ok();
             object.filter(|object| object.content.is_in(data)).map(|object| without_content(&object))
@@ -193,7 +194,7 @@ impl Session {
     }
 }
 
-/// Only the metadata of an object: a finished session must not keep bytes alive that are deleted since.
+/// Returns only the metadata of an object. A finished session must not keep bytes alive that have been deleted since.
 fn without_content(object: &Object) -> Arc<Object> {
     Arc::new(Object { content: Default::default(), ..Object::clone(object) })
 }
@@ -213,7 +214,7 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     let total = conditions::number("X-Upload-Content-Length", header("x-upload-content-length"))?;
     let expected = Expected::in_headers(&call.head.headers)?.and_metadata(&metadata)?;
     let precondition = conditions::in_query(&call.query)?;
-    // GCS checks when the session begins and again when it ends.
+    // GCS checks the condition when the session begins and when it ends.
     let present = call.state.objects.find(call.bucket, &key).ok();
     precondition.check(present.as_deref()).map_err(|failed| {
         Problem::refused(crate::objects::Refused::Precondition(failed), call.bucket, &key)
@@ -269,10 +270,10 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     if let Some(first) = range.first {
         encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &session.attributes.asked)?;
         if first > writer.size() {
-            // A gap can't be filled; the answer says where to go on.
+            // A gap can't be filled. The answer tells where to continue.
             return Ok(incomplete(writer.size(), &call.head.headers));
         }
-        // What the session already has of this chunk is passed over.
+        // Skip the bytes of this chunk that the session already has.
         let mut surplus = writer.size() - first;
         let mut received = 0;
         while let Some(bytes) = call.body.next().await {
@@ -314,7 +315,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     Ok(stored(&call, &object))
 }
 
-/// Opens a session again that an earlier run has left. Its bytes may be many, so another thread reads them.
+/// Opens a session of an earlier run again. It may have many bytes, so another thread reads them.
 async fn reopen(call: &JsonCall<'_>, session: &Session, state: &mut State) -> Result<(), Problem> {
     let State::Left { data, total } = state else { return Ok(()) };
     let (objects, data, total) = (call.state.objects.clone(), data.clone(), *total);
@@ -325,7 +326,7 @@ async fn reopen(call: &JsonCall<'_>, session: &Session, state: &mut State) -> Re
     Ok(())
 }
 
-/// Makes an object of all that has come.
+/// Makes an object from the received bytes.
 fn finish(call: &JsonCall<'_>, session: &Session, writer: Writer) -> Result<Arc<Object>, Problem> {
     let written = writer.finish();
     session.expected.check(&written.sums)?;
@@ -340,7 +341,7 @@ fn finish(call: &JsonCall<'_>, session: &Session, writer: Writer) -> Result<Arc<
 pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
     let id = call.query.value("upload_id").unwrap_or_default();
     match call.state.sessions.remove(id) {
-        // "Client Closed Request" is what GCS answers to a cancelled session.
+        // GCS returns "Client Closed Request" for a cancelled session.
         Some(_) => Ok(empty(StatusCode::from_u16(499).unwrap_or(StatusCode::OK))),
         None => Err(Problem::not_found("No such upload session.")),
     }
@@ -365,8 +366,8 @@ fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
     attributes
 }
 
-/// 308 with what has come. To clients whose HTTP library would follow it as a redirect, and who say so by
-/// `X-GUploader-No-308`, a 200 says it in a header.
+/// Returns 308 with the received range. Some clients' HTTP libraries would follow it as a redirect. They send
+/// `X-GUploader-No-308`, and get a 200 with a header instead.
 fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
     let disguised = headers.get("x-guploader-no-308").is_some_and(|value| value == "yes");
     let mut answer = empty(if disguised { StatusCode::OK } else { INCOMPLETE });
@@ -381,10 +382,10 @@ fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
     answer
 }
 
-/// `Content-Range` of a chunk: `bytes 0-99/100`, `bytes 0-99/*`, `bytes */100`, `bytes */*`, or none at all.
+/// The `Content-Range` of a chunk: `bytes 0-99/100`, `bytes 0-99/*`, `bytes */100`, `bytes */*`, or none.
 #[derive(Debug, PartialEq, Eq)]
 struct ChunkRange {
-    /// `None` asks only how far the session has come.
+    /// `None` only requests the session's state.
     first: Option<u64>,
     last: Option<u64>,
     total: Option<u64>,
@@ -398,7 +399,7 @@ impl ChunkRange {
         let text = value.to_str().unwrap_or_default();
         let mut range = ChunkRange::parse(text)
             .ok_or_else(|| Problem::invalid(format!("Invalid Content-Range: '{text}'")))?;
-        // `bytes */0` with nothing stored is also the whole upload of an empty object.
+        // `bytes */0` without stored bytes is also the whole upload of an empty object.
         if range.first.is_none() && range.total == Some(0) && headers.contains_key(CONTENT_LENGTH) {
             range.first = Some(0);
         }

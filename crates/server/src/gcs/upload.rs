@@ -93,7 +93,7 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
     finish(&call, &key, written, attributes, &precondition)
 }
 
-/// What query and headers of an upload ask for.
+/// Reads the encryption and access settings of an upload from query and headers.
 pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
     let acl = call.query.value("predefinedAcl").map(str::to_owned);
     let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
@@ -119,7 +119,7 @@ fn finish(
     Ok(stored(call, &object))
 }
 
-/// Refuses an upload to a missing bucket before its body is read.
+/// Refuses an upload to a missing bucket before reading its body.
 pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), Problem> {
     let found = call.state.objects.bucket_to_write(call.bucket);
     found.map(drop).map_err(|refused| Problem::refused(refused, call.bucket, ""))
@@ -135,7 +135,7 @@ pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
     }
 }
 
-/// The answer to an upload that is done.
+/// Returns the answer to a finished upload.
 pub(super) fn stored(call: &JsonCall<'_>, object: &Object) -> http::Response<crate::body::ResponseBody> {
     json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, object))
 }

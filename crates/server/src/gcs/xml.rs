@@ -36,8 +36,8 @@ struct XmlCall<'a> {
     key: &'a str,
 }
 
-/// Subresources of Google's that this store hasn't: a request for one would be taken for its bucket's or object's own, so
-/// that composing would write the list of what is to be composed.
+/// Google's subresources that this store lacks. Without this list, a request for one would be handled as a request for
+/// the bucket or object itself. Then `compose` would write the list of its sources as an object.
 /// <https://cloud.google.com/storage/docs/xml-api/reference-headers#query-string-parameters>
 const NOT_HERE: [&str; 16] = [
     "acl",
@@ -191,7 +191,7 @@ fn delete_bucket(call: &XmlCall<'_>) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Reads a body into the store and checks it; nothing stays of one that is refused.
+/// Reads a body into the store and checks it. A refused body leaves nothing behind.
 async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
     let mut writer = state.objects.writer(expected.wanted(&state.config), body.expected());
     while let Some(bytes) = body.next().await {
@@ -203,7 +203,7 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
     Ok(written)
 }
 
-/// The attributes in the headers of a PUT or of the beginning of a multipart upload.
+/// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
 fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let metadata = headers.iter().filter_map(|(name, value)| {
@@ -229,7 +229,7 @@ fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
     })
 }
 
-/// The answer to an upload that is done.
+/// Returns the answer to a finished upload.
 fn stored(object: &Object) -> Response<ResponseBody> {
     let mut answer = empty(StatusCode::OK);
     media::insert(answer.headers_mut(), ETAG, &quoted(&object.etag));
@@ -237,7 +237,7 @@ fn stored(object: &Object) -> Response<ResponseBody> {
     answer
 }
 
-/// What the XML API's headers say of every object.
+/// Adds the XML API's headers of every object.
 fn tell(headers: &mut HeaderMap, object: &Object) {
     headers.insert("x-goog-generation", object.generation.into());
     headers.insert("x-goog-metageneration", object.metageneration.into());
@@ -247,7 +247,7 @@ fn tell(headers: &mut HeaderMap, object: &Object) {
     media::hashes(headers, object);
 }
 
-/// The same with what its writer made up.
+/// Adds the same headers, and the user metadata.
 pub(crate) fn tell_all(headers: &mut HeaderMap, object: &Object) {
     tell(headers, object);
     media::user_metadata(headers, object);

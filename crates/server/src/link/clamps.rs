@@ -1,8 +1,8 @@
-//! What the client's kernel lets be on its way: the buffers that a client keeps small on purpose.
+//! The client's small buffers, which limit the bytes under way.
 //!
-//! On loopback they hold nothing back, because bytes are acknowledged there as soon as they are sent. Linux tells of any socket of
-//! the machine how large its buffers are (sock_diag(7)), and so the imitated path can hold back what a real one would. Where
-//! the client is on another machine or the system doesn't tell, nothing is held back.
+//! On loopback a small buffer limits nothing, because bytes are acknowledged as soon as they are sent. Linux tells the
+//! buffer sizes of any socket of the machine (sock_diag(7)), so the simulated path can hold bytes back as a real one
+//! would. If the client is on another machine, or the system doesn't tell, nothing is held back.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-// linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
+// From linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 const AF_NETLINK: i32 = 16;
 const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -20,22 +20,22 @@ const INET_DIAG_SKMEMINFO: u16 = 7;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
-/// Of a message, and of what inet_diag answers before the attributes.
+/// The length of a message's header, and of inet_diag's answer before its attributes.
 const HEADER_BYTES: usize = 16;
 const ANSWER_BYTES: usize = HEADER_BYTES + 72;
-/// In an answer: the near end's port, and bytes received and unread.
+/// Offsets in an answer: the local port, and the bytes received and unread.
 const PORT_AT: usize = HEADER_BYTES + 4;
 const UNREAD_AT: usize = HEADER_BYTES + 56;
-/// In struct tcp_info.
+/// The offset in struct tcp_info.
 const RECEIVE_WINDOW_AT: usize = 64;
-/// In the array of SK_MEMINFO_RCVBUF and so on.
+/// The offsets in the array of SK_MEMINFO_RCVBUF and so on.
 const RECEIVE_BUFFER_AT: usize = 4;
 const SEND_BUFFER_AT: usize = 12;
 
-/// A window that nobody has touched is larger on loopback.
+/// The kernel's own window is larger than this on loopback.
 const WINDOW_UNTOUCHED: usize = 60 << 10;
 
-/// Asks the kernel about connections.
+/// A connection to the kernel for queries about sockets.
 #[derive(Debug)]
 pub(crate) struct Kernel(Mutex<Socket>);
 
@@ -43,22 +43,22 @@ pub(crate) struct Kernel(Mutex<Socket>);
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Buffers {
     receive_buffer: usize,
-    /// What it may announce if everything has been read.
+    /// The window that it may announce once everything has been read.
     receive_window: usize,
     unread: usize,
     send_buffer: usize,
 }
 
 impl Buffers {
-    /// How many bytes the client may have sent and not seen acknowledged. A quarter of the buffer is taken up by what is
-    /// around them, or not yet filled again.
+    /// Returns the most bytes that the client may have sent without an acknowledgement. A quarter of the buffer holds
+    /// overhead, or hasn't been filled again yet.
     pub(crate) fn may_send(&self) -> usize {
         self.send_buffer / 4 * 3
     }
 
-    /// How many bytes may be on their way to the client. A window that is left to the kernel counts for nothing as long as
-    /// what comes is read: on loopback it grows for a round trip of microseconds. One that is kept small is much smaller
-    /// than its buffer.
+    /// Returns the most bytes that may be under way to the client. A window that the kernel manages doesn't count while
+    /// the client reads: on loopback it grows for a round trip of microseconds. A window that the client keeps small is
+    /// much smaller than its buffer.
     pub(crate) fn may_receive(&self) -> usize {
         let is_small =
             self.receive_window < WINDOW_UNTOUCHED || self.receive_window <= self.receive_buffer / 8 * 5;
@@ -68,7 +68,7 @@ impl Buffers {
 }
 
 impl Kernel {
-    /// `None` where the system has nothing of the kind.
+    /// Opens the connection, or returns `None` if the system has no such interface.
     pub(crate) fn open() -> Option<Kernel> {
         if !cfg!(target_os = "linux") {
             return None;
@@ -76,12 +76,12 @@ impl Kernel {
         let socket =
             Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_SOCK_DIAG)));
         let socket = socket.ok()?;
-        // Answers are there when a question has been taken.
+        // The answer is available as soon as the kernel has accepted the query.
         socket.set_nonblocking(true).ok()?;
         Some(Kernel(Mutex::new(socket)))
     }
 
-    /// The buffers of this machine's TCP socket that is connected from `near` to `far`.
+    /// Returns the buffers of this machine's TCP socket that is connected from `near` to `far`.
     pub(crate) fn buffers(&self, near: SocketAddr, far: SocketAddr) -> Option<Buffers> {
         let mut socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         socket.write_all(&question(near, far)).ok()?;
@@ -96,7 +96,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     bytes.extend(u32::to_ne_bytes((HEADER_BYTES + 56) as u32));
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Its number, and the kernel's port.
+    // The message's number, and the kernel's port.
     bytes.extend([0; 8]);
     let attributes = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
     let family = if near.is_ipv4() { AF_INET } else { AF_INET6 };
@@ -119,7 +119,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// What an answer says of the connection whose near end has this port.
+/// Reads the answer about the connection with this local port.
 fn read(answer: &[u8], port: u16) -> Option<Buffers> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -178,7 +178,7 @@ mod tests {
             let ours = socket2::SockRef::from(&client);
             ours.set_send_buffer_size(50_000).unwrap();
             ours.set_recv_buffer_size(40_000).unwrap();
-            // An answer's bytes are there when the first of them have been read.
+            // All bytes of a write are available once the first of them have been read.
             server.write_all(&[7; 3000]).unwrap();
             (&client).read_exact(&mut [0; 1000]).unwrap();
             let kernel = Kernel::open().unwrap();
@@ -187,7 +187,7 @@ mod tests {
             assert_eq!(buffers.receive_buffer, ours.recv_buffer_size().unwrap());
             assert_eq!(buffers.unread, 2000);
             assert!(buffers.receive_window > 0);
-            // Nobody's.
+            // No such connection exists.
             assert_eq!(kernel.buffers(server.local_addr().unwrap(), "127.0.0.1:1".parse().unwrap()), None);
         }
     }

@@ -1,7 +1,7 @@
-//! One direction of a connection: the bytes under way, and what their sender knows of them.
+//! One direction of a connection: the bytes under way, and the sender's knowledge about them.
 //!
-//! Real bytes go in and come out, so that a lost packet is what TCP makes of it: its bytes are late, and with them all that
-//! follow, until its sender has found out and has sent it again.
+//! Real bytes go in and come out. So a lost packet delays its bytes, and all bytes after it, until its sender has
+//! noticed the loss and sent it again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,39 +12,39 @@ use super::Path;
 use super::window::{SEGMENT, Sent, Window};
 use super::wire::{Fate, Wire};
 
-/// How much longer a sender waits for the acknowledgement of a packet that nothing follows, where it was the only one on its
-/// way: what Linux grants a receiver that delays its acknowledgements. Where it was not, a round trip.
+/// The additional wait for the acknowledgement of a last packet that was alone under way. Linux allows a receiver to
+/// delay its acknowledgements for this long. If other packets were under way, the wait is a round trip.
 const ALONE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(crate) struct Flow {
     delay: Duration,
-    /// Nothing begins to travel before: the handshake ends then, which loopback makes in no time.
+    /// No byte travels before this time, the end of the simulated handshake. On loopback the real one takes no time.
     opens: Duration,
-    /// How many bytes went in.
+    /// The bytes that went in.
     pushed: u64,
-    /// What has not come out, by the place of its first byte.
+    /// The chunks that haven't come out, by the position of their first byte.
     under_way: BTreeMap<u64, Chunk>,
-    /// How many chunks were sent, those that were sent again counted again.
+    /// The transmissions of chunks, including repeated ones.
     sendings: u64,
-    /// What is lost, by when its sender finds out.
+    /// The lost chunks, by the time when the sender notices.
     lost: BTreeSet<(Duration, u64)>,
-    /// What its sender knows to be lost and has not sent again, for want of window.
+    /// The chunks that the sender knows to be lost and can't send again yet, because the window is full.
     again: BTreeSet<u64>,
     acknowledgements: VecDeque<Acknowledgement>,
-    /// Sent, and neither acknowledged nor known to be lost.
+    /// The bytes sent, and neither acknowledged nor known to be lost.
     in_flight: usize,
     window: Window,
-    /// Sent, and not known to have been taken by who receives it, and when that gets known.
+    /// The bytes sent that the receiver hasn't read, as far as the sender knows, and the times when it learns of reads.
     untaken: usize,
     taken: VecDeque<(Duration, usize)>,
 }
 
-/// What travels.
+/// An item under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     Bytes(Bytes),
-    /// The end of the stream, which travels like bytes do.
+    /// The end of the stream, which travels like bytes.
     End,
 }
 
@@ -55,7 +55,7 @@ struct Chunk {
     arrives: Option<Duration>,
     sent: Duration,
     sending: u64,
-    /// Its sender has waited in vain for what would tell of its loss.
+    /// True once its sender has waited in vain for a packet that would reveal the loss.
     was_waited_for: bool,
 }
 
@@ -84,8 +84,8 @@ impl Flow {
         }
     }
 
-    /// How many bytes may be sent at `now` if `most` may be out that haven't been taken: none, or at least a segment, so
-    /// that a full window is not filled up with crumbs.
+    /// Returns the bytes that may be sent at `now`, if at most `most` bytes may be unread by the receiver. The result
+    /// is zero or at least a segment, so that a full window isn't filled in tiny pieces.
     pub(crate) fn room(&mut self, now: Duration, most: usize, wire: &mut Wire) -> usize {
         self.advance(now, wire);
         if !self.again.is_empty() {
@@ -112,24 +112,24 @@ impl Flow {
         self.under_way.insert(self.pushed, chunk);
     }
 
-    /// Takes note that `len` bytes that came out have been taken by their receiver at `now`. Until its sender knows, they keep
-    /// the window closed, like one whose buffer is full.
+    /// Records that the receiver has read `len` bytes at `now`. Until the sender learns of it, they keep the window
+    /// closed, like a full buffer.
     pub(crate) fn taken(&mut self, now: Duration, len: usize) {
         self.taken.push_back((now + self.delay, len));
     }
 
-    /// When there may be more room than at `now`.
+    /// Returns the time when there may be more room than at `now`.
     pub(crate) fn next_room(&self, now: Duration) -> Option<Duration> {
         let paced = Some(self.window.paced_until()).filter(|until| *until > now);
         let acknowledged = self.acknowledgements.front().map(|next| next.at);
         let taken = self.taken.front().map(|(at, _)| *at);
         let lost = self.lost.first().map(|(at, _)| *at);
-        // What is lost may go again at once where nothing else is waited for.
+        // If nothing else is awaited, lost chunks may be sent again at once.
         let again = (!self.again.is_empty()).then_some(now);
         [paced, acknowledged, taken, lost].into_iter().flatten().min().or(again)
     }
 
-    /// When the next item comes out, or something has to be sent again that was lost before `now`.
+    /// Returns the time when the next item comes out, or when a chunk that was lost before `now` must be sent again.
     pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
         let arrives = self.under_way.first_key_value().and_then(|(_, chunk)| chunk.arrives);
         let lost = self.lost.first().map(|(at, _)| *at);
@@ -137,7 +137,7 @@ impl Flow {
         [arrives, lost, again].into_iter().flatten().min()
     }
 
-    /// The next item that has arrived by `now`, with all before it.
+    /// Returns the next item that has arrived by `now`, after all earlier ones.
     pub(crate) fn pop(&mut self, now: Duration) -> Option<Item> {
         let first = self.under_way.first_entry()?;
         if first.get().arrives? > now {
@@ -146,7 +146,7 @@ impl Flow {
         Some(first.remove().item)
     }
 
-    /// Does what the sender does by `now` by itself: hears of what arrived and what didn't, and sends that again.
+    /// Carries out the sender's reactions up to `now`: it learns of arrivals and losses, and sends lost chunks again.
     pub(crate) fn advance(&mut self, now: Duration, wire: &mut Wire) {
         while self.taken.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, len)) = self.taken.pop_front()
@@ -183,7 +183,8 @@ impl Flow {
         }
     }
 
-    /// The sender would hear at `at` of a loss from what was sent after it. Where there is nothing, it waits longer.
+    /// Handles the time at which later packets would reveal a loss to the sender. If there are none, the sender waits
+    /// longer.
     fn finds_out(&mut self, at: Duration, place: u64) {
         let Some(chunk) = self.under_way.get_mut(&place) else { return };
         let Item::Bytes(bytes) = &chunk.item else { return };
@@ -240,7 +241,7 @@ mod tests {
         flow.send(now, vec![0; segments * SEGMENT].into(), wire);
     }
 
-    /// When how many segments come out.
+    /// Returns the times at which segments come out, and their numbers.
     fn arrivals(flow: &mut Flow, wire: &mut Wire) -> Vec<(Duration, usize)> {
         let (mut now, mut arrivals) = (Duration::ZERO, Vec::new());
         while let Some(next) = flow.next(now) {
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_wait_for_the_imitated_handshake_and_nothing_overtakes_them() {
+    fn the_first_bytes_wait_for_the_simulated_handshake_and_keep_their_order() {
         let (mut flow, mut wire) = (Flow::new(&PATH, 20 * MS), Wire::new(PATH, 1));
         send(&mut flow, Duration::ZERO, 1, &mut wire);
         send(&mut flow, 5 * MS, 2, &mut wire);
@@ -292,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flights_end_is_missed_a_round_trip_later_and_a_packet_that_is_alone_after_a_timeout() {
-        // A segment leaves in a millisecond; two wait, and one for a late timer's sake.
+    fn a_lost_tail_is_resent_after_a_round_trip_and_a_lone_packet_by_timeout() {
+        // A segment takes a millisecond. Two fit into the queue, and one more because of late timers.
         let path = Path { bandwidth: Some(1000 * SEGMENT as u64), queue: 2 * SEGMENT, ..PATH };
         let (mut flow, mut wire) = (Flow::new(&path, Duration::ZERO), Wire::new(path, 1));
         send(&mut flow, Duration::ZERO, 6, &mut wire);
@@ -320,7 +321,7 @@ mod tests {
         let (mut flow, mut wire) = start();
         wire.lose_after(0);
         send(&mut flow, Duration::ZERO, 1, &mut wire);
-        // Its loss is known, and the pace that held it back has passed since.
+        // Its loss is known, and the pacing delay has passed since.
         while let Some((at, place)) = flow.lost.pop_first() {
             flow.finds_out(at, place);
         }
@@ -340,7 +341,7 @@ mod tests {
         flow.taken(50 * MS, most);
         assert_eq!(flow.next_room(50 * MS), Some(60 * MS));
         assert_eq!(flow.room(60 * MS, most, &mut wire), most);
-        // One that is closed altogether would never open again.
+        // A window that is closed completely would never open again.
         assert_eq!(flow.room(60 * MS, 0, &mut wire), 2 * SEGMENT);
     }
 }

@@ -1,4 +1,4 @@
-//! Carries flows out on sockets: two tasks for each connection, one a direction, and the stream between them.
+//! Carries flows out on sockets: two tasks for each connection, one per direction, and the stream between them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,11 +20,11 @@ use super::flow::{Flow, Item};
 use super::wire::Wire;
 use super::{Path, RECEIVE_BYTES_MAX, unsent};
 
-/// tokio's timer counts whole milliseconds, rounded up. Asking half of one early puts the error's middle at zero.
+/// tokio's timer rounds up to whole milliseconds. Asking for half of one less centres the error at zero.
 const TIMER_SLACK: Duration = Duration::from_micros(500);
-/// One read from the socket.
+/// The size of one read from the socket.
 const READ_BYTES: usize = 64 << 10;
-/// How old may be what is known of the client's buffers. Asking takes some microseconds.
+/// The age up to which knowledge of the client's buffers is used. A query takes some microseconds.
 const BUFFERS_AGE_MAX: Duration = Duration::from_millis(5);
 
 /// The path of a server: its delay, and the two wires that its connections share.
@@ -38,7 +38,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// `None` where there is nothing to imitate, so that sockets are used as they are. Losses are drawn from `seed`.
+    /// Returns a link, or `None` if there is nothing to simulate and sockets are used directly. Losses are drawn with
+    /// `seed`.
     pub(crate) fn new(path: Path, seed: u64) -> Option<Arc<Link>> {
         if path.is_nothing() {
             return None;
@@ -46,7 +47,7 @@ impl Link {
         Some(Arc::new(Link {
             path,
             epoch: Instant::now(),
-            // A delay alone holds nothing back.
+            // A path with only a delay holds nothing back.
             kernel: path.bandwidth.and_then(|_| Kernel::open()),
             inbound: Arc::new(Mutex::new(Wire::new(path, seed))),
             outbound: Arc::new(Mutex::new(Wire::new(path, !seed))),
@@ -56,8 +57,8 @@ impl Link {
     /// Puts the path in front of a socket.
     pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
         let socket = Arc::new(socket);
-        // The TCP handshake took no time on loopback. What a client has to send meanwhile waits for its round trip; what it does besides
-        // passes beside it, as on a real path.
+        // The TCP handshake took no time on loopback, so the client's first bytes wait for its round trip. Other work
+        // of the client runs meanwhile, as on a real path.
         let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.now() + self.path.delay * 2));
         let outbound = Arc::new(Line::new(&self.path, &self.outbound, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
@@ -76,7 +77,7 @@ impl Link {
         }
     }
 
-    /// Segments that were lost so far, in both directions.
+    /// Returns the segments lost so far, in both directions.
     pub(crate) fn segments_lost(&self) -> u64 {
         lock(&self.inbound).lost() + lock(&self.outbound).lost()
     }
@@ -85,8 +86,9 @@ impl Link {
         self.epoch.elapsed()
     }
 
-    /// How many bytes may be sent now, if so many may be out that haven't been taken; where none may, when that may change by itself. Both
-    /// are said of one moment: what ends between two of them would be waited for without end.
+    /// Returns the bytes that may be sent now, if at most `most` bytes may be unread by the receiver, and the time when
+    /// that may change by itself. Both are for the same moment. Otherwise an event between two moments would be awaited
+    /// for ever.
     fn room(&self, line: &Line, most: usize) -> (usize, Option<Duration>) {
         let now = self.now() + TIMER_SLACK;
         let mut flow = lock(&line.flow);
@@ -99,10 +101,10 @@ impl Link {
         line.filled.notify_one();
     }
 
-    /// Lets the sender know of bytes that came out of the line and went on.
+    /// Tells the sender about bytes that left the line.
     fn taken(&self, line: &Line, len: usize) {
         let mut flow = lock(&line.flow);
-        // Whoever knows of an earlier moment already waits for that: a moment that its own look took for one to come.
+        // If an earlier time is known, a task already waits for it. That task saw the time as one in the future.
         let now = self.now();
         let is_awaited = flow.next_room(now + TIMER_SLACK).is_some();
         flow.taken(now, len);
@@ -125,10 +127,10 @@ impl Link {
     }
 }
 
-/// What is known of the client's end of a connection.
+/// The client's end of a connection, as far as it is known.
 #[derive(Debug)]
 struct Client {
-    /// The connection as the client sees it; `None` where nothing can be known of it.
+    /// The connection from the client's side; `None` if its kernel can't be queried.
     ends: Option<(SocketAddr, SocketAddr)>,
     buffers: Option<Buffers>,
     asked: Duration,
@@ -140,7 +142,7 @@ impl Client {
         Client { ends, buffers: None, asked: Duration::ZERO }
     }
 
-    /// What its kernel lets be on the way, as asked a moment ago.
+    /// Returns the limits of the client's kernel, queried a moment ago.
     fn buffers(&mut self, link: &Link) -> Option<&Buffers> {
         let (kernel, (near, far)) = (link.kernel.as_ref()?, self.ends?);
         let now = link.now();
@@ -148,7 +150,7 @@ impl Client {
             self.buffers = kernel.buffers(near, far);
             self.asked = now;
             if self.buffers.is_none() {
-                // It is another machine's.
+                // The client is on another machine.
                 self.ends = None;
             }
         }
@@ -156,20 +158,20 @@ impl Client {
     }
 }
 
-/// A line with those who wait at its ends.
+/// A line, and the tasks that wait at its ends.
 #[derive(Debug)]
 struct Line {
     flow: Mutex<Flow>,
-    /// What the connections share. Locked while the flow is.
+    /// The wire that the connections share. It is locked while the flow is.
     wire: Arc<Mutex<Wire>>,
-    /// Rung when something was pushed.
+    /// Notified when something was pushed.
     filled: Notify,
-    /// Rung when what was taken makes room.
+    /// Notified when bytes that were read make room.
     drained: Notify,
     /// The connection's task, waiting for room to write.
     writer: Mutex<Option<Waker>>,
     failed: Mutex<Option<io::ErrorKind>>,
-    /// End with a reset instead of a FIN.
+    /// If true, the connection ends with a reset instead of a FIN.
     reset: AtomicBool,
 }
 
@@ -213,7 +215,7 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
         buffer.reserve(READ_BYTES);
         let read = match socket.try_read_buf(&mut (&mut buffer).limit(room.min(READ_BYTES))) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // An error here comes again from the next read.
+                // The next read returns the error again.
                 let _ = socket.readable().await;
                 continue;
             }
@@ -233,7 +235,7 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
             Item::End => {
                 if line.reset.load(Relaxed) {
                     unsent::sent(&socket).await;
-                    // Failing only makes it an ordinary close.
+                    // If this fails, the connection is closed in the ordinary way.
                     let _ = socket.set_zero_linger();
                 }
                 return;
@@ -251,12 +253,12 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
                 }
             }
         }
-        // One who doesn't read has a full socket and closes the window.
+        // If the client doesn't read, its socket fills up and the window closes.
         link.taken(&line, len);
     }
 }
 
-/// Waits until the next item has come through the line. What was lost on the way there is sent again meanwhile.
+/// Waits until the next item has come through the line. Lost chunks are sent again meanwhile.
 async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
     loop {
         let next = lock(&line.flow).next(link.now() + TIMER_SLACK);
@@ -282,7 +284,7 @@ pub(crate) struct Delayed {
     outbound: Arc<Line>,
     client: Client,
     waiting: Option<Pin<Box<dyn Future<Output = Item> + Send>>>,
-    /// Until there may be room, where there was no room to write.
+    /// The wait for room, if there was no room to write.
     room: Option<Pin<Box<Sleep>>>,
     current: Bytes,
     ended: bool,
@@ -290,7 +292,7 @@ pub(crate) struct Delayed {
 }
 
 impl Delayed {
-    /// Lets the connection end with a reset, after what has been written has travelled.
+    /// Ends the connection with a reset, after the written bytes have travelled.
     pub(crate) fn reset_at_end(&mut self) {
         self.outbound.reset.store(true, Relaxed);
     }
@@ -298,7 +300,7 @@ impl Delayed {
 
 impl Drop for Delayed {
     fn drop(&mut self) {
-        // What has been written still travels: the sender closes the socket after the last of it.
+        // Written bytes still travel. The sender closes the socket after the last of them.
         self.outbound.end(self.link.now());
         self.receiver.abort();
     }
@@ -340,7 +342,7 @@ impl AsyncWrite for Delayed {
                 ready!(sleep.as_mut().poll(cx));
                 this.room = None;
             }
-            // Before the room is looked at, so that an acknowledgement that appears in between still wakes.
+            // Set before checking the room, so that an acknowledgement in between still wakes the task.
             *lock(&this.outbound.writer) = Some(cx.waker().clone());
             if let Some(kind) = *lock(&this.outbound.failed) {
                 return Poll::Ready(Err(kind.into()));
@@ -360,12 +362,12 @@ impl AsyncWrite for Delayed {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is on its way needs no more help.
+        // The bytes under way need no flush.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The socket is closed when this end is dropped and the line has run empty.
+        // The socket is closed once this end is dropped and the line is empty.
         Poll::Ready(Ok(()))
     }
 }

@@ -1,6 +1,6 @@
-//! Whether the kernel still has bytes to send: a reset throws those away, and a fault that promises to let N bytes
-//! through has to wait for them. Linux tells it in `/proc/net/tcp`; elsewhere it waits for so long that a client which reads
-//! has them.
+//! Finds out if the kernel still has bytes to send. A reset discards them, and a fault that promises to let N bytes
+//! through must wait for them. Linux tells it in `/proc/net/tcp`. Elsewhere the fault waits long enough for a client
+//! that reads.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// A client that reads nothing for that long gets its reset anyway.
+/// After this many pauses, a client that reads nothing gets its reset anyway.
 const PAUSES_MAX: u32 = 500;
 
-/// How long bytes are given where nothing tells whether they have gone, as without `/proc`: on the loopback interface they take
+/// The wait if nothing tells whether the bytes have left, as without `/proc`. On the loopback interface they take
 /// microseconds to a client that reads.
 const UNKNOWN: Duration = Duration::from_millis(100);
 
-/// Returns when everything that was written has been acknowledged, or after a second; where that isn't known, after
-/// [`UNKNOWN`].
+/// Returns when everything written has been acknowledged, or after a second. If that can't be found out, it returns
+/// after [`UNKNOWN`].
 pub(crate) async fn sent(socket: &TcpStream) {
     let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) else { return };
     for _ in 0..PAUSES_MAX {
@@ -29,7 +29,7 @@ pub(crate) async fn sent(socket: &TcpStream) {
     }
 }
 
-/// The send queue of one connection in a table such as `/proc/net/tcp`.
+/// Returns the send queue of one connection in a table such as `/proc/net/tcp`.
 fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
     let (local, peer) = (written(local), written(peer));
     table.lines().find_map(|line| {
@@ -40,7 +40,7 @@ fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
     })
 }
 
-/// As the kernel writes addresses: words in the machine's byte order, in hexadecimal.
+/// Writes an address as the kernel does: words in the machine's byte order, in hexadecimal.
 fn written(addr: SocketAddr) -> String {
     let octets = match addr.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

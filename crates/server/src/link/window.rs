@@ -1,32 +1,32 @@
-//! What one sender may have on its way, and how fast it sends.
+//! The bytes that one sender may have under way, and its sending rate.
 //!
-//! As TCP does by the rule that is called BBR: the first window is ten segments and doubles with each round trip until the bytes
-//! that are acknowledged in one come no faster; then the window is twice what the best rate of the last ten round trips
-//! carries in one, and bytes are sent at that rate, a quarter faster in every eighth round trip. Lost bytes count as not
-//! delivered and have no other say. A path without a bandwidth is a delay alone, and has no window.
+//! It follows TCP's BBR. The first window is ten segments, and it doubles each round trip until the rate of
+//! acknowledged bytes stops growing. Then the window is twice the bytes that the best rate of the last ten round trips
+//! carries in one round trip. Bytes are sent at that rate, a quarter faster in every eighth round trip. Lost bytes
+//! count as not delivered, and have no other effect. A path without a bandwidth is only a delay, and has no window.
 
 use std::time::Duration;
 
 use super::Path;
 
-/// What one packet carries, in bytes: Ethernet's 1500 without headers and timestamps.
+/// The payload of one packet in bytes: Ethernet's 1500 without headers and timestamps.
 pub(super) const SEGMENT: usize = 1448;
-/// RFC 6928.
+/// The initial window of RFC 6928.
 pub(super) const INITIAL: usize = 10 * SEGMENT;
 const MIN: usize = 4 * SEGMENT;
-/// Shorter ones can't be kept apart by timers.
+/// Timers can't separate shorter ones.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
-/// How many round trips a rate is remembered.
+/// The round trips for which a rate is remembered.
 const ROUNDS: usize = 10;
-/// Twice the rate of the last round trip each: 2 / ln 2.
+/// Doubles the rate of the last round trip each time: 2 / ln 2.
 const STARTUP: f64 = 2.885;
-/// The path is full when the rate has not grown by a quarter for so many round trips.
+/// The path is full when the rate hasn't grown by a quarter for this many round trips.
 const FULL_ROUNDS: u32 = 3;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// What leaves at once: a TLS record and its neighbour's head, or what is sent in a millisecond.
+/// The bytes sent at once: a TLS record and the next one's header, or the bytes of a millisecond.
 const BURST_BYTES: f64 = 17e3;
 const BURST_TIME_S: f64 = 1e-3;
-/// A timer that comes late makes nothing slower.
+/// The lateness of a timer that doesn't reduce the rate.
 const LATE_MAX: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]
@@ -34,31 +34,31 @@ pub(super) struct Window {
     bytes: usize,
     round_trip: Duration,
     phase: Phase,
-    /// Acknowledged in all, and when last.
+    /// The total of acknowledged bytes, and the time of the last acknowledgement.
     delivered: u64,
     delivered_at: Duration,
-    /// The best rate of each of the last round trips, in bytes a second.
+    /// The best rate of each of the last round trips, in bytes per second.
     rates: [f64; ROUNDS],
     round: usize,
-    /// The round trip under way ends when what was sent then is acknowledged.
+    /// The current round trip ends when the bytes sent at this time are acknowledged.
     round_began: Duration,
-    /// The most that was on its way in it.
+    /// The most bytes under way during the round trip.
     used: usize,
     paced_until: Duration,
-    /// Without a bottleneck there is nothing to find out, and only the receiver holds a sender back.
+    /// Without a bottleneck, only the receiver limits a sender.
     is_unlimited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Phase {
-    /// The rate when it last grew by a quarter, and round trips since.
+    /// The rate when it last grew by a quarter, and the round trips since.
     Startup(f64, u32),
     Drain,
-    /// Since when.
+    /// The time when it began.
     Steady(Duration),
 }
 
-/// What is remembered of bytes when they are sent.
+/// The state recorded when bytes are sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Duration,
@@ -83,7 +83,7 @@ impl Window {
         }
     }
 
-    /// How many bytes may be sent at `now` beside those on their way.
+    /// Returns the bytes that may be sent at `now`, in addition to those under way.
     pub(super) fn room(&self, now: Duration, in_flight: usize) -> usize {
         if self.is_unlimited {
             return usize::MAX;
@@ -95,12 +95,12 @@ impl Window {
         self.bytes.saturating_sub(in_flight).min(burst as usize)
     }
 
-    /// Before it nothing may be sent.
+    /// Returns the time before which nothing may be sent.
     pub(super) fn paced_until(&self) -> Duration {
         if self.is_unlimited { Duration::ZERO } else { self.paced_until }
     }
 
-    /// Sends `len` bytes at `now` beside those on their way.
+    /// Records `len` bytes sent at `now`, in addition to those under way.
     pub(super) fn send(&mut self, now: Duration, len: usize, in_flight: usize) -> Sent {
         let takes = Duration::from_secs_f64(len as f64 / self.pace(now));
         self.paced_until = self.paced_until.max(now.saturating_sub(LATE_MAX)) + takes;
@@ -111,7 +111,7 @@ impl Window {
         Sent { at: now, delivered: self.delivered, delivered_at: self.delivered_at }
     }
 
-    /// `len` bytes have been acknowledged at `now`; so many are still on their way.
+    /// Records the acknowledgement of `len` bytes at `now`. `in_flight` bytes are still under way.
     pub(super) fn acknowledged(&mut self, now: Duration, sent: Sent, len: usize, in_flight: usize) {
         self.delivered += len as u64;
         self.delivered_at = now;
@@ -137,7 +137,7 @@ impl Window {
     }
 
     fn round_ends(&mut self, now: Duration) {
-        // A sender with little to send learns nothing of the path, and forgets nothing.
+        // A sender with little to send learns nothing about the path, and keeps what it knows.
         let is_used = 5 * self.used >= 2 * self.bytes;
         (self.round_began, self.used) = (now, 0);
         if !is_used {
@@ -155,17 +155,17 @@ impl Window {
         self.rates[self.round % ROUNDS] = 0.0;
     }
 
-    /// Bytes a second.
+    /// Returns the best rate in bytes per second.
     fn rate(&self) -> f64 {
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// What the path carries in a round trip.
+    /// Returns the bandwidth-delay product: the bytes that the path carries in a round trip.
     fn product(&self) -> f64 {
         (self.rate() * self.round_trip.as_secs_f64()).max(SEGMENT as f64)
     }
 
-    /// Bytes a second that are sent at `now`.
+    /// Returns the sending rate at `now` in bytes per second.
     fn pace(&self, now: Duration) -> f64 {
         let first = INITIAL as f64 / self.round_trip.as_secs_f64();
         match self.phase {
@@ -188,8 +188,8 @@ mod tests {
     const PATH: Path =
         Path { delay: Duration::from_millis(10), bandwidth: Some(10_000_000), queue: 0, loss: 0.0 };
 
-    /// Sends as much as it may, of which a path of so many bytes a second lets come what it can: the window at the end of
-    /// each round trip.
+    /// Sends as much as permitted over a path of this rate in bytes per second. Returns the window at the end of each
+    /// round trip.
     fn windows(window: &mut Window, rate: usize, rounds: u32) -> Vec<usize> {
         let round = |n| {
             let now = n * ROUND_TRIP;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_with_each_round_trip_until_the_path_is_full_and_then_holds_two_products() {
+    fn doubles_each_round_trip_until_the_path_is_full_then_holds_two_bdp() {
         let mut window = Window::new(&PATH);
         assert_eq!(windows(&mut window, usize::MAX, 4), [2, 4, 8, 16].map(|times| times * INITIAL));
         let mut window = Window::new(&PATH);

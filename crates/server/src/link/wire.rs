@@ -1,45 +1,46 @@
-//! The bottleneck that all connections share in one direction: a queue of finite length in front of a wire that sends one byte
-//! after the other. What finds the queue full is dropped, and packets are lost by chance.
+//! The bottleneck that all connections share in one direction: a finite queue in front of a wire that sends one byte
+//! after the other. Bytes that find the queue full are dropped, and packets are lost at random.
 
 use std::time::Duration;
 
 use super::Path;
 use super::window::SEGMENT;
 
-/// Timers come up to a millisecond late, and what is sent then in one go would have come to a real queue one after the other.
-/// For so long more it may wait.
+/// The extra wait that the queue permits. Timers may be a millisecond late. Bytes that are then sent at once would have
+/// reached a real queue one after the other.
 const TIMER_LATE: Duration = Duration::from_millis(1);
 
-/// Times count from any fixed moment.
+/// The wire of one direction. Its times count from any fixed moment.
 #[derive(Debug)]
 pub(crate) struct Wire {
     path: Path,
     free_at: Duration,
-    /// Segments until the next one that is lost by chance.
+    /// Segments until the next random loss.
     until_lost: u64,
     random: u64,
-    /// Segments that were dropped or lost by chance, each of which is sent again.
+    /// Segments that were dropped or lost at random. Each is sent again.
     lost: u64,
 }
 
-/// What becomes of some bytes that follow each other.
+/// The fate of consecutive bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// The last of them has left at this time.
+    /// The last of them leaves at this time.
     Departs(Duration),
-    /// Their sender can know at this time, which is when an acknowledgement of what is sent with them comes.
+    /// Their sender learns of the loss at this time, when the acknowledgement of bytes sent with them would arrive.
     Lost(Duration),
 }
 
 impl Wire {
-    /// `seed` is what losses are drawn from.
+    /// Returns a wire. `seed` determines the losses.
     pub(crate) fn new(path: Path, seed: u64) -> Wire {
         let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed, lost: 0 };
         wire.draw();
         wire
     }
 
-    /// Sends `len` bytes at `now`: says of each run of segments of one fate how many bytes it has.
+    /// Sends `len` bytes at `now`. Calls `run` for each sequence of segments with the same fate, with its number of
+    /// bytes.
     pub(super) fn send(&mut self, now: Duration, len: usize, mut run: impl FnMut(usize, Fate)) {
         let mut left = len;
         while left > 0 {
@@ -51,7 +52,7 @@ impl Wire {
                 (bytes, Fate::Departs(self.pass(now, bytes)))
             } else {
                 let known = self.free_at.max(now) + 2 * self.path.delay;
-                // Where the queue is full, all the rest is dropped.
+                // If the queue is full, all the remaining bytes are dropped.
                 let bytes = if room == 0 { left } else { left.min(SEGMENT) };
                 self.lost += bytes.div_ceil(SEGMENT) as u64;
                 if room > 0 {
@@ -64,18 +65,18 @@ impl Wire {
         }
     }
 
-    /// Segments that were lost so far.
+    /// Returns the segments lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Loses the packet after so many by chance, and none after it.
+    /// Loses the packet after this many, and no packet after it.
     #[cfg(test)]
     pub(super) fn lose_after(&mut self, segments: u64) {
         self.until_lost = segments;
     }
 
-    /// How long what is sent now waits.
+    /// Returns the wait of bytes that are sent now.
     #[cfg(test)]
     pub(super) fn wait(&self, now: Duration) -> Duration {
         self.free_at.saturating_sub(now)
@@ -87,7 +88,8 @@ impl Wire {
         self.free_at
     }
 
-    /// How many segments find a place in the queue. However short it is, one that is being sent finds one.
+    /// Returns the segments for which the queue has room. One segment always fits if the wire is free, however short
+    /// the queue.
     fn room(&self, now: Duration) -> u64 {
         let Some(rate) = self.path.bandwidth else { return u64::MAX };
         let bytes = |time: Duration| (time.as_nanos() * u128::from(rate) / 1_000_000_000) as usize;
@@ -96,7 +98,7 @@ impl Wire {
         ((room / SEGMENT) as u64).max(u64::from(waits.is_zero()))
     }
 
-    /// Draws how many segments pass until one is lost.
+    /// Draws the number of segments until the next loss.
     fn draw(&mut self) {
         self.until_lost = u64::MAX;
         if self.path.loss <= 0.0 {
@@ -141,7 +143,8 @@ mod tests {
     fn what_finds_the_queue_full_is_dropped() {
         let mut wire = Wire::new(PATH, 1);
         let sent = fates(&mut wire, Duration::ZERO, 30);
-        // Twenty wait, and one for the timer's sake; who sent the others knows it when the queue's end has come back.
+        // Twenty wait, and one more because of late timers. The sender of the others learns of it when the queue's end
+        // has been acknowledged.
         assert_eq!(sent, [(21, Fate::Departs(21 * MS)), (9, Fate::Lost(23 * MS))]);
         assert_eq!(fates(&mut wire, 11 * MS, 30)[0], (11, Fate::Departs(32 * MS)));
         let mut short = Wire::new(Path { queue: 0, ..PATH }, 1);

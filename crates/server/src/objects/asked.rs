@@ -1,50 +1,51 @@
-//! What the writer of an object asks for beyond bytes and description: kept and given back, as far as a demo store can.
+//! The requested properties of an object besides bytes and metadata. They are stored and returned, as far as a demo
+//! store can.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Encryption, access, tags and locks. Nothing is encrypted and nothing locked; but a customer's key is compared.
+/// Encryption, access control, tags and locks. Nothing is encrypted or locked, but a customer's key is compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// How the object is encrypted, where that was said.
+    /// The object's encryption, if the writer requested one.
     pub encryption: Option<Encryption>,
     /// The predefined access control list.
     pub acl: Option<String>,
     /// S3's tags.
     pub tags: BTreeMap<String, String>,
-    /// Until when the object is kept.
+    /// The retention of the object.
     pub retention: Option<Retention>,
-    /// Whether it is held: S3's legal hold, GCS's temporary hold.
+    /// True if the object is held: S3's legal hold, GCS's temporary hold.
     pub legal_hold: bool,
 }
 
-/// With whose key an object is encrypted.
+/// The encryption of an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Encryption {
-    /// With one that the store manages.
+    /// Encryption with a key that the store manages.
     Managed {
         /// `AES256`, `aws:kms`, `aws:kms:dsse`.
         algorithm: String,
         /// The key of the key management service.
         kms_key: Option<String>,
-        /// Whether a key of the bucket stands between.
+        /// True if S3 uses a bucket key.
         bucket_key: bool,
     },
-    /// With the customer's own, of which hashes in base64 are kept.
+    /// Encryption with the customer's own key, of which only base64 hashes are kept.
     Customer {
-        /// What S3's answers name the key by.
+        /// The hash that S3's answers contain.
         md5: String,
-        /// What GCS's answers name it by.
+        /// The hash that GCS's answers contain.
         sha256: String,
     },
 }
 
-/// Until when, and how strictly, an object is kept.
+/// The retention of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
-    /// `COMPLIANCE` or `Locked`, instead of `GOVERNANCE` or `Unlocked`.
+    /// True for `COMPLIANCE` or `Locked`, false for `GOVERNANCE` or `Unlocked`.
     pub strict: bool,
-    /// Microseconds since 1970.
+    /// The end of the retention, in microseconds since 1970.
     pub until_us: u64,
 }

@@ -1,5 +1,5 @@
-//! What becomes of the parts of an upload: which ones a client names, and whether they fit together. Pure, and the
-//! same for both dialects.
+//! Assembles the parts of an upload: checks the parts that a client names, and joins them. It is pure, and the same for
+//! both dialects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use super::uploads::Part;
 use super::writer::Written;
 use crate::checksum::{concatenated, hex, md5};
 
-/// A part as the completing request names it.
+/// A part in a request that completes an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) number: u32,
-    /// Without quotes; `None` where the client left it out.
+    /// Without quotes; `None` if the client left it out.
     pub(crate) etag: Option<String>,
 }
 
-/// Why the named parts make no object.
+/// The reason why the named parts can't form an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
     Empty,
@@ -27,7 +27,7 @@ pub(crate) enum Misfit {
     Unequal { number: u32 },
 }
 
-/// The parts that were named, in order. `part_size_min` holds for all but the last.
+/// Returns the named parts in order. `part_size_min` applies to all but the last.
 pub(crate) fn select(
     parts: &BTreeMap<u32, Arc<Part>>,
     named: &[Named],
@@ -53,7 +53,7 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// The parts, if all but the last have one size and the last has no larger one, as some services demand.
+/// Checks that all parts but the last have the same size, and that the last isn't larger. Some services demand it.
 pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
     let size = |part: &Arc<Part>| part.written.sums.size;
     let first = parts.first().map_or(0, size);
@@ -67,7 +67,7 @@ pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
     }
 }
 
-/// The parts put end to end. The MD5 of the whole is not known.
+/// Joins the parts end to end. The MD5 of the whole isn't known.
 pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
     let mut content = Content::default();
     let mut sums = None;
@@ -83,7 +83,7 @@ pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
     Written { content, sums }
 }
 
-/// `MD5-OF-MD5S-N`, where the parts' MD5s are known; else the same made of their ETags.
+/// Returns `MD5-OF-MD5S-N` if the parts' MD5s are known, and otherwise the same made from their ETags.
 pub(crate) fn etag(parts: &[Arc<Part>]) -> String {
     let mut digests = Vec::with_capacity(parts.len() * 16);
     for part in parts {
@@ -137,13 +137,13 @@ mod tests {
         let wrong = [Named { number: 1, etag: Some("other".to_owned()) }];
         assert_eq!(select(&parts, &wrong, 0).unwrap_err(), Misfit::Unknown { number: 1 });
         assert_eq!(select(&parts, &named(&[1, 2]), 5).unwrap_err(), Misfit::TooSmall { number: 1, size: 2 });
-        // The last one may be as small as it likes.
+        // The last part may have any size.
         assert!(select(&parts, &named(&[2]), 5).is_ok());
     }
 
     #[test]
     fn the_etag_is_the_md5_of_the_md5s() {
-        // printf hello | md5, decoded, hashed again.
+        // The output of printf hello | md5, decoded and hashed again.
         let parts = BTreeMap::from([part(1, b"hello")]);
         let selected = select(&parts, &named(&[1]), 0).unwrap();
         assert_eq!(etag(&selected), format!("{}-1", hex(&md5(&md5(b"hello")))));

@@ -1,4 +1,4 @@
-//! What a test does behind the protocols: it puts, reads, damages and restores objects.
+//! Direct access for tests, without a protocol: they put, read, damage and restore objects.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::{Attributes, NewObject, Object, Objects, Refused, disk, now_us, read,
 use crate::checksum::Wanted;
 
 impl Objects {
-    /// Stores bytes under a key as a plain upload would, creating the bucket if it is missing.
+    /// Stores bytes under a key as a plain upload would. It creates the bucket if it is missing.
     ///
     /// # Errors
-    /// What the disk answers, or an unusable bucket name.
+    /// Returns the disk's error, or refuses an unusable bucket name.
     pub fn put(&self, bucket: &str, key: &str, bytes: &[u8]) -> io::Result<Arc<Object>> {
         self.put_with(bucket, key, bytes, Attributes::default())
     }
 
-    /// The same with metadata.
+    /// Stores bytes with metadata.
     ///
     /// # Errors
-    /// As [`Objects::put`].
+    /// As for [`Objects::put`].
     pub fn put_with(
         &self,
         bucket: &str,
@@ -49,15 +49,15 @@ impl Objects {
         })
     }
 
-    /// The metadata of an object.
+    /// Returns the metadata of an object.
     pub fn object(&self, bucket: &str, key: &str) -> Option<Arc<Object>> {
         self.find(bucket, key).ok()
     }
 
-    /// The whole content of an object.
+    /// Returns the whole content of an object.
     ///
     /// # Errors
-    /// What the disk answers; an object that doesn't exist is `NotFound`.
+    /// Returns the disk's error. An object that doesn't exist is `NotFound`.
     pub fn read(&self, bucket: &str, key: &str) -> io::Result<Vec<u8>> {
         let object = self.object(bucket, key).ok_or(io::ErrorKind::NotFound)?;
         let mut reader = object.content.clone().reader();
@@ -68,10 +68,10 @@ impl Objects {
         Ok(bytes)
     }
 
-    /// Flips one bit of the stored content and leaves the checksums as they were, like a disk that rots.
+    /// Flips one bit of the stored content and leaves the checksums unchanged, as a failing disk would.
     ///
     /// # Errors
-    /// `NotFound` if there is no such object or byte, or what the disk answers.
+    /// `NotFound` if the object or byte doesn't exist, or the disk's error.
     pub fn corrupt(&self, bucket: &str, key: &str, offset: u64) -> io::Result<()> {
         let found = self.bucket(bucket).map_err(|_| io::ErrorKind::NotFound)?;
         let mut keys = write(&found.keys);
@@ -99,22 +99,22 @@ impl Objects {
         Ok(())
     }
 
-    /// All keys of a bucket in byte order; none if there is no such bucket.
+    /// Returns all keys of a bucket in byte order. A missing bucket has none.
     pub fn keys(&self, bucket: &str) -> Vec<String> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
         let keys = read(&bucket.keys);
         keys.live.values().map(|object| object.key.clone()).collect()
     }
 
-    /// Removes an object; answers whether there was one.
+    /// Deletes an object. Returns true if it existed.
     pub fn remove(&self, bucket: &str, key: &str) -> bool {
         self.delete(bucket, key, &Precondition::default()).is_ok()
     }
 
-    /// Whether a bucket that is there keeps versions from now on.
+    /// Sets whether an existing bucket keeps versions from now on.
     ///
     /// # Errors
-    /// What the disk answers; a bucket that doesn't exist is `NotFound`.
+    /// Returns the disk's error. A bucket that doesn't exist is `NotFound`.
     pub fn keep_versions(&self, bucket: &str, versioning: Versioning) -> io::Result<()> {
         self.set_versioning(bucket, versioning).map_err(|refused| match refused {
             Refused::Io(error) => error,
@@ -122,14 +122,14 @@ impl Objects {
         })
     }
 
-    /// All versions of a key, oldest first, delete markers included.
+    /// Returns all versions of a key, oldest first, including delete markers.
     pub fn versions(&self, bucket: &str, key: &str) -> Vec<Arc<Object>> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
         let keys = read(&bucket.keys);
         keys.noncurrent(key).iter().chain(keys.live(key)).cloned().collect()
     }
 
-    /// Restores an archived object at once, for so many days; answers whether it was archived.
+    /// Restores an archived object at once, for this many days. Returns true if it was archived.
     pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
         let now = now_us();
         let copied = self.restore_if(bucket, key, Which::Live, |object| match object.place(now) {

@@ -1,18 +1,18 @@
-//! Which names S3 allows for a bucket:
-//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>.
+//! S3's rules for bucket names: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>.
 
 use std::net::Ipv4Addr;
 
 use crate::Error;
 
-/// What no name of a general purpose bucket begins or ends with. Those of directory buckets end in `--x-s3`, and may.
+/// The reserved prefixes and suffixes of general purpose buckets' names. Names of directory buckets end in `--x-s3`,
+/// which isn't among them.
 const RESERVED_PREFIXES: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
 const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s3"];
 
-/// Reads the name of a bucket.
+/// Checks the name of a bucket.
 ///
 /// # Errors
-/// Says what is wrong with a name that S3 doesn't allow.
+/// Returns the mistake in a name that S3 doesn't permit.
 pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
     match objection(text) {
         None => Ok(text.to_owned()),
@@ -20,7 +20,7 @@ pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
     }
 }
 
-/// What S3 has against a name.
+/// Returns S3's objection to a name, if there is one.
 pub(crate) fn objection(name: &str) -> Option<&'static str> {
     let is_inner =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');

@@ -1,4 +1,4 @@
-//! What changes objects, each in one step: a reader sees the state before it or the one after it.
+//! Changes objects, each in one step. A reader sees the state before the step or after it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use super::writer::Written;
 use super::{Attributes, Bucket, NewObject, Object, Objects, Refused, check_key, now_us, write};
 use crate::checksum::hex;
 
-/// What a delete has done.
+/// The result of a delete.
 #[derive(Debug, Clone)]
 pub(crate) enum Removed {
-    /// The object is gone.
+    /// The object is deleted.
     Gone,
-    /// It, or the version that was named, is gone.
+    /// The object, or the named version of it, is deleted.
     Version(Arc<Object>),
-    /// A delete marker stands in its place.
+    /// A delete marker has replaced it.
     Marked(Arc<Object>),
 }
 
 impl Objects {
-    /// Makes written bytes the object under a key, if the precondition holds at that moment.
+    /// Makes the written bytes the object under a key, if the precondition holds at that moment.
     pub(crate) fn commit(
         &self,
         bucket: &str,
@@ -41,12 +41,12 @@ impl Objects {
         let steps = keys.writing(versioning, object.clone(), now_us());
         let replaced = self.carry_out(&bucket, &mut keys, key, steps)?;
         drop(keys);
-        // Outside the lock, because dropping the last reader of a large file takes its time.
+        // Dropping the last reader of a large file takes time, so it is done without the lock.
         drop(replaced);
         Ok(object)
     }
 
-    /// A new generation, which nobody can see yet.
+    /// Returns a new generation that isn't visible yet.
     fn generation(&self, key: &str, written: Written, new: NewObject, versioning: Versioning) -> Arc<Object> {
         let generation = self.next_generation();
         let now = now_us();
@@ -85,7 +85,7 @@ impl Objects {
         Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
     }
 
-    /// Carries steps out, on disk first; answers what went.
+    /// Carries out steps, on disk first. Returns the objects that were removed.
     fn carry_out(
         &self,
         bucket: &Bucket,
@@ -108,7 +108,8 @@ impl Objects {
         Ok(gone)
     }
 
-    /// Gives an object another key in its bucket: a new generation there and none where it was, at one moment.
+    /// Changes an object's key within its bucket. A new generation appears there, and the old key disappears, in one
+    /// step.
     pub(crate) fn rename(
         &self,
         bucket: &str,
@@ -160,7 +161,7 @@ impl Objects {
         self.put_back(&bucket, &mut keys, object)
     }
 
-    /// Puts a changed object where it was, live or noncurrent.
+    /// Puts a changed object in its place, live or noncurrent.
     fn put_back(&self, bucket: &Bucket, keys: &mut Keys, object: Object) -> Result<Arc<Object>, Refused> {
         let object = Arc::new(object);
         let step = match object.standing.noncurrent_us {
@@ -171,7 +172,7 @@ impl Objects {
         Ok(object)
     }
 
-    /// Restores an archived object unless that is refused. Nothing else of it changes.
+    /// Restores an archived object unless `decide` refuses. Nothing else changes.
     pub(crate) fn restore_if<T, E>(
         &self,
         bucket: &str,
@@ -191,7 +192,7 @@ impl Objects {
         Ok(Ok(answer))
     }
 
-    /// Deletes an object that has to be there. Where versions are kept it becomes a noncurrent one.
+    /// Deletes an object that must exist. If versions are kept, it becomes noncurrent.
     pub(crate) fn delete(
         &self,
         bucket: &str,
@@ -201,7 +202,7 @@ impl Objects {
         self.delete_if(bucket, key, precondition, |keys| keys.live(key).is_some())
     }
 
-    /// The same as S3 has it: where versions are kept, what isn't there gets a delete marker too.
+    /// Deletes an object as S3 does: if versions are kept, a key that doesn't exist gets a delete marker too.
     pub(crate) fn delete_or_mark(
         &self,
         bucket: &str,
@@ -235,7 +236,7 @@ impl Objects {
         Ok(if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) })
     }
 
-    /// Removes one version for good.
+    /// Deletes one version for good.
     pub(crate) fn delete_version(
         &self,
         bucket: &str,

@@ -1,4 +1,4 @@
-//! The bytes of an object: stretches of memory or of files, shared and never changed.
+//! The bytes of an object: extents in memory or in files, which are shared and never change.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-/// What one read takes from a file at most. Larger reads gained nothing on a page cache.
+/// The most bytes of one read from a file. Larger reads gained nothing with a page cache.
 const FILE_READ_BYTES: u64 = 64 << 10;
 
-/// Stretches put end to end. Composing, completing and copying only make new lists of them.
+/// Extents joined end to end. Composing, completing and copying only make new lists of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     pub(crate) extents: Vec<Extent>,
 }
 
-/// One stretch of bytes.
+/// One extent of bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Extent {
     Memory(Bytes),
     File { file: Arc<DataFile>, offset: u64, len: u64 },
 }
 
-/// A file of bytes that is removed when the last content that shows it is gone, but kept when the store closes.
+/// A file of bytes. It is removed with the last content that refers to it, but kept when the store closes.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     pub(crate) path: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct DataFile {
 }
 
 impl DataFile {
-    /// Returns how many bytes it holds.
+    /// Returns the size of the file in bytes.
     pub(crate) fn size(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |data| data.len())
     }
@@ -43,7 +43,7 @@ impl DataFile {
 impl Drop for DataFile {
     fn drop(&mut self) {
         if self.store_open.load(Relaxed) {
-            // What can't be removed now is an orphan, which the next start removes.
+            // A file that can't be removed now is an orphan, which the next start removes.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -74,14 +74,14 @@ impl Content {
         self.extents.iter().map(Extent::len).sum()
     }
 
-    /// Returns whether some of the bytes lie in that file.
+    /// Returns true if some of the bytes are in this file.
     pub(crate) fn is_in(&self, data: &Arc<DataFile>) -> bool {
         self.extents
             .iter()
             .any(|extent| matches!(extent, Extent::File { file, .. } if Arc::ptr_eq(file, data)))
     }
 
-    /// A half-open range of the bytes, cut off at the end.
+    /// Returns a half-open range of the bytes, cut off at the end.
     pub(crate) fn range(&self, range: Range<u64>) -> Content {
         let mut extents = Vec::new();
         let mut start = 0;
@@ -105,8 +105,8 @@ impl Content {
     }
 }
 
-/// Reads a content from its beginning to its end. File reads block: they are short and mostly come from the page
-/// cache, so that handing them to another thread would cost more than it saves.
+/// Reads content from its beginning to its end. File reads block: they are short and mostly come from the page cache.
+/// Another thread would cost more than it saves.
 #[derive(Debug)]
 pub(crate) struct Reader {
     left: u64,
@@ -115,12 +115,12 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Bytes not yet read.
+    /// Returns the bytes not yet read.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// The next bytes, never empty; `None` at the end.
+    /// Returns the next bytes, never empty, or `None` at the end.
     pub(crate) fn next(&mut self) -> Option<io::Result<Bytes>> {
         loop {
             if let Some((file, left)) = &mut self.open {
@@ -145,7 +145,7 @@ impl Reader {
                         Ok(opened) => self.open = Some((opened, len)),
                         Err(error) => return Some(Err(error)),
                     }
-                    // An open file can be read after it is unlinked, so `file` may go here.
+                    // An open file can still be read after it is unlinked, so `file` may be dropped here.
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! When keys were last deleted: what a conditional write that was under way meanwhile conflicts with.
+//! The times of the last deletions of keys. A conditional write that was under way conflicts with them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Deletions remembered for each bucket; older ones are forgotten, and conflict with nothing.
+/// The deletions remembered for each bucket. Older ones are forgotten, and conflict with nothing.
 const REMEMBERED_MAX: usize = 1000;
 
 /// The latest deletions of a bucket.

@@ -10,9 +10,9 @@
 //! data/ab/NAME                        bytes; objects share them after a copy, a compose or a multipart upload
 //! ```
 //!
-//! Renaming an object's JSON into place is the moment at which it exists. Data files that no JSON names (a crash in
-//! the middle of a request) are removed at the next start. A session's data file grows as bytes come. Its checksums
-//! are computed anew when the session goes on after a restart.
+//! An object exists from the moment when its JSON file is renamed into place. Data files that no JSON names, left by a
+//! crash in the middle of a request, are removed at the next start. A session's data file grows as bytes arrive. If the
+//! session continues after a restart, its checksums are computed anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -39,7 +39,7 @@ pub(crate) struct Disk {
     next_name: AtomicU64,
 }
 
-/// The uploads and sessions that an earlier run has left.
+/// The uploads and sessions of an earlier run.
 #[derive(Default)]
 pub(crate) struct Left {
     pub(crate) buckets: Vec<Found>,
@@ -47,7 +47,7 @@ pub(crate) struct Left {
     pub(crate) sessions: Vec<LeftSession>,
 }
 
-/// One bucket as found at the start.
+/// One bucket that exists at the start.
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) created_us: u64,
@@ -92,7 +92,7 @@ struct ExtentRecord {
 }
 
 impl Disk {
-    /// Opens or creates the folder and reads what is in it.
+    /// Opens or creates the folder, and reads its content.
     pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Left)> {
         for folder in ["buckets", "data", "sessions", "uploads"] {
             fs::create_dir_all(root.join(folder))?;
@@ -112,7 +112,7 @@ impl Disk {
         }
         left.uploads = disk.read_uploads(&files)?;
         left.sessions = disk.read_sessions(&files)?;
-        // Contents that no object, part or session refers to are dropped with this map.
+        // Dropping this map removes data files to which no object, part or session refers.
         drop(files);
         Ok((disk, left))
     }
@@ -141,7 +141,7 @@ impl Disk {
         fs::remove_dir_all(self.bucket(name))
     }
 
-    /// A new data file, removed again unless an object comes to show it.
+    /// Returns a new data file. It is removed again unless an object refers to it.
     pub(crate) fn create_data(&self) -> io::Result<(File, Arc<DataFile>)> {
         let name = format!("{:016x}", self.next_name.fetch_add(1, Relaxed));
         let path = self.data(&name);
@@ -155,17 +155,17 @@ impl Disk {
         Ok((file, Arc::new(DataFile { path, name, store_open: self.store_open.clone() })))
     }
 
-    /// Makes the object the one that exists under its key.
+    /// Makes this object the live one under its key.
     pub(crate) fn publish(&self, bucket: &str, object: &Object) -> io::Result<()> {
         self.write_record(&self.record(bucket, &object.key), object)
     }
 
-    /// Keeps a noncurrent version.
+    /// Saves a noncurrent version.
     pub(crate) fn set_aside(&self, bucket: &str, object: &Object) -> io::Result<()> {
         self.write_record(&self.noncurrent(bucket, &object.key, object.generation), object)
     }
 
-    /// Removes a noncurrent version.
+    /// Deletes a noncurrent version.
     pub(crate) fn forget(&self, bucket: &str, key: &str, generation: u64) -> io::Result<()> {
         fs::remove_file(self.noncurrent(bucket, key, generation))
     }
@@ -179,7 +179,7 @@ impl Disk {
         fs::remove_file(self.record(bucket, key))
     }
 
-    /// From now on dropping an object no longer removes its bytes.
+    /// From now on, dropping an object no longer removes its bytes.
     pub(crate) fn close(&self) {
         self.store_open.store(false, Relaxed);
     }
@@ -221,7 +221,7 @@ impl Disk {
                         Some(_) => found.noncurrent.push(object),
                     }
                 }
-                // The rest of an interrupted write.
+                // A leftover of an interrupted write.
                 _ => fs::remove_file(&path)?,
             }
         }
@@ -229,14 +229,14 @@ impl Disk {
         Ok(found)
     }
 
-    /// Keeps an upload that has begun.
+    /// Saves a new upload.
     pub(crate) fn begin_upload(&self, upload: &Upload) -> io::Result<()> {
         let folder = self.upload(&upload.id);
         fs::create_dir_all(&folder)?;
         self.replace(&folder.join("upload.json"), &serde_json::to_vec(upload)?)
     }
 
-    /// Keeps a part of an upload.
+    /// Saves a part of an upload.
     pub(crate) fn keep_part(&self, id: &str, part: &Part) -> io::Result<()> {
         let record = PartRecord {
             number: part.number,
@@ -249,7 +249,7 @@ impl Disk {
         self.replace(&path, &serde_json::to_vec(&record)?)
     }
 
-    /// Forgets an upload that was completed or aborted.
+    /// Deletes an upload that was completed or aborted.
     pub(crate) fn end_upload(&self, id: &str) -> io::Result<()> {
         fs::remove_dir_all(self.upload(id))
     }
@@ -258,7 +258,7 @@ impl Disk {
         let mut uploads = Vec::new();
         for entry in fs::read_dir(self.root.join("uploads"))? {
             let folder = entry?.path();
-            // It was about to begin, or to end.
+            // The upload was interrupted while it began or ended.
             let Ok(text) = fs::read(folder.join("upload.json")) else {
                 fs::remove_dir_all(&folder)?;
                 continue;
@@ -280,12 +280,12 @@ impl Disk {
         Ok(uploads)
     }
 
-    /// Keeps what a resumable session says.
+    /// Saves the state of a resumable session.
     pub(crate) fn keep_session(&self, id: &str, record: &SessionRecord) -> io::Result<()> {
         self.replace(&self.session(id), &serde_json::to_vec(record)?)
     }
 
-    /// Forgets a resumable session.
+    /// Deletes a resumable session.
     pub(crate) fn end_session(&self, id: &str) -> io::Result<()> {
         fs::remove_file(self.session(id))
     }
@@ -296,13 +296,13 @@ impl Disk {
             let path = entry?.path();
             let id = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if path.extension().is_none_or(|kind| kind != "json") {
-                // The rest of an interrupted write.
+                // A leftover of an interrupted write.
                 fs::remove_file(&path)?;
                 continue;
             }
             let SessionRecord { data, said } = serde_json::from_slice(&fs::read(&path)?)?;
             match data.map(|name| files.get(&name).cloned()) {
-                // Its bytes are gone: it was about to end.
+                // Its bytes no longer exist, so it was interrupted while it ended.
                 Some(None) => fs::remove_file(&path)?,
                 data => sessions.push(LeftSession { id, data: data.flatten(), said }),
             }
@@ -310,7 +310,8 @@ impl Disk {
         Ok(sessions)
     }
 
-    /// A noncurrent version that is no older than the live object is of a change that was interrupted before it hid that.
+    /// Removes noncurrent versions that are no older than the live object. They belong to a change that was interrupted
+    /// before it replaced the live one.
     fn undo_interrupted(&self, found: &mut Found) -> io::Result<()> {
         let live: HashMap<&str, u64> =
             found.objects.iter().map(|object| (object.key.as_str(), object.generation)).collect();
@@ -342,7 +343,7 @@ impl Disk {
         self.root.join("sessions").join(format!("{id}.json"))
     }
 
-    /// Keys may be longer than file names, hold `..`, `//` or anything; their hash never does.
+    /// Keys may be longer than file names, and may contain `..`, `//` or anything else. Their hashes don't.
     fn record(&self, bucket: &str, key: &str) -> PathBuf {
         self.bucket(bucket).join(format!("{}.json", hashed(key)))
     }
@@ -356,7 +357,7 @@ impl Disk {
     }
 }
 
-/// The stretches of a content as they are written down.
+/// Returns the extents of content in the form that is saved.
 fn recorded(content: &Content) -> Vec<ExtentRecord> {
     let extents = content.extents.iter().filter_map(|extent| match extent {
         Extent::File { file, offset, len } => {
@@ -367,7 +368,7 @@ fn recorded(content: &Content) -> Vec<ExtentRecord> {
     extents.collect()
 }
 
-/// The content that the record at `path` tells of.
+/// Returns the content in the record at `path`.
 fn content(
     path: &Path,
     extents: Vec<ExtentRecord>,
@@ -384,7 +385,7 @@ fn hashed(key: &str) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, key.as_bytes()).as_ref())
 }
 
-/// The files behind a content, for tests that damage them.
+/// Returns the file and offset behind a byte of content, for tests that damage it.
 pub(crate) fn file_at(content: &Content, mut offset: u64) -> Option<(PathBuf, u64)> {
     for extent in &content.extents {
         if offset < extent.len() {

@@ -1,11 +1,11 @@
-//! Patterns over whole keys as GCS's listings take them: `*` and `?` stay between slashes, `**` doesn't, `[a-z]` and
-//! `[!a-z]` are one character, `{a,b}` one of several patterns.
+//! The patterns for whole keys in GCS's listings. `*` and `?` don't cross slashes, `**` does. `[a-z]` and `[!a-z]`
+//! match one character, `{a,b}` one of several patterns.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob>
 
-/// More alternatives than this, all combined, are refused, and so are more braces: each is a step of a recursion.
+/// The most combined alternatives, and the most braces, since each brace is a step of a recursion.
 const ALTERNATIVES_MAX: usize = 256;
 
-/// A pattern, taken apart into the alternatives that its braces make.
+/// A pattern, expanded into the alternatives of its braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob(Vec<Vec<PatternToken>>);
 
@@ -18,12 +18,12 @@ enum PatternToken {
     Run,
     /// `**`
     Everything,
-    /// `[...]`, and whether it is one of those that aren't in it.
+    /// `[...]`. The flag is true if it matches characters that aren't listed.
     Class(Vec<(char, char)>, bool),
 }
 
 impl Glob {
-    /// `None` where a bracket or brace isn't closed, or where there are too many alternatives.
+    /// Parses a pattern. Returns `None` if a bracket or brace isn't closed, or if there are too many alternatives.
     pub(crate) fn new(pattern: &str) -> Option<Glob> {
         if pattern.matches('{').count() > ALTERNATIVES_MAX {
             return None;
@@ -38,7 +38,7 @@ impl Glob {
     }
 }
 
-/// The patterns without braces that a pattern stands for.
+/// Expands a pattern into patterns without braces.
 fn expand(pattern: &str) -> Option<Vec<String>> {
     let Some(open) = pattern.find('{') else { return Some(vec![pattern.to_owned()]) };
     let (mut depth, mut close, mut commas) = (0_usize, None, vec![open]);
@@ -82,7 +82,7 @@ fn tokens(pattern: &str) -> Option<Vec<PatternToken>> {
             '[' => {
                 let outside = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
                 let mut ranges = Vec::new();
-                // A bracket that comes first is one of the characters.
+                // A bracket in the first place is one of the characters.
                 let mut first = true;
                 loop {
                     let low = chars.next()?;
@@ -108,8 +108,8 @@ fn tokens(pattern: &str) -> Option<Vec<PatternToken>> {
     Some(tokens)
 }
 
-/// Whether all of the key matches: the set of places in the pattern that the key can have come to, character by character,
-/// so that time is bounded by the product of both lengths.
+/// Returns true if the whole key matches. It tracks the set of positions in the pattern character by character, so the
+/// time is bounded by the product of both lengths.
 fn whole(tokens: &[PatternToken], key: &[char]) -> bool {
     let mut at = vec![false; tokens.len() + 1];
     at[0] = true;
@@ -130,7 +130,7 @@ fn whole(tokens: &[PatternToken], key: &[char]) -> bool {
     at[tokens.len()]
 }
 
-/// A run may be empty.
+/// Adds the positions after runs, since a run may be empty.
 fn pass_runs(tokens: &[PatternToken], at: &mut [bool]) {
     for (index, token) in tokens.iter().enumerate() {
         if at[index] && matches!(token, PatternToken::Run | PatternToken::Everything) {

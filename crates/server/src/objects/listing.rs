@@ -7,58 +7,58 @@ use super::glob::Glob;
 use super::object::Object;
 use super::versions::{Index, Keys};
 
-/// What to list.
+/// The parameters of a listing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(crate) prefix: String,
-    /// Empty is none.
+    /// An empty text means no delimiter.
     pub(crate) delimiter: String,
     pub(crate) from: Cursor,
-    /// Exclusive; keys from here on are left out.
+    /// The exclusive end. Keys from here on are left out.
     pub(crate) end: Option<String>,
-    /// Objects and prefixes together.
+    /// The most objects and prefixes together.
     pub(crate) max: usize,
-    /// GCS: only keys that match, and the common prefixes of those.
+    /// GCS: only keys that match this pattern, and their common prefixes.
     pub(crate) glob: Option<Glob>,
-    /// GCS: list the object whose key is the common prefix itself beside the prefix.
+    /// GCS: also list the object whose key equals a common prefix.
     pub(crate) include_trailing_delimiter: bool,
 }
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Cursor {
     #[default]
     Start,
     /// GCS `startOffset`.
     At(String),
-    /// S3 `start-after` and `marker`, and the token after a page that ended with an object.
+    /// S3's `start-after` and `marker`, and the token after a page that ended with an object.
     After(String),
     /// The token after a page that ended with a common prefix.
     AfterPrefix(String),
-    /// Behind one version of a key, in the listing's order.
+    /// After one version of a key, in the listing's order.
     AfterVersion(String, u64),
 }
 
-/// In which order the versions of a key are listed, and whether delete markers are.
+/// The order of a key's versions, and whether delete markers are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// S3's, with delete markers.
+    /// S3's order, with delete markers.
     NewestFirst,
-    /// GCS's, which knows none.
+    /// GCS's order, without delete markers.
     OldestFirst,
 }
 
-/// What was found, in order.
+/// The result, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) prefixes: Vec<String>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub(crate) next: Option<Cursor>,
 }
 
 impl Cursor {
-    /// Written into continuation tokens, before they are wrapped in base64.
+    /// Returns the content of a continuation token, before it is encoded in base64.
     pub(crate) fn to_token(&self) -> String {
         let (kind, key) = match self {
             Cursor::Start => ("s", ""),
@@ -100,8 +100,8 @@ impl Cursor {
     }
 }
 
-/// The smallest byte string that is greater than every one with this prefix. UTF-8 has no 0xFF byte, so adding one to
-/// the last byte always works.
+/// Returns the smallest byte string that is greater than all strings with this prefix. UTF-8 has no 0xFF byte, so
+/// adding one to the last byte always works.
 fn successor(prefix: &str) -> Option<Vec<u8>> {
     let mut bytes = prefix.as_bytes().to_vec();
     *bytes.last_mut()? += 1;
@@ -122,7 +122,7 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
     }
     let mut last = query.from.clone();
     loop {
-        // Restarted after each common prefix, so that a prefix with a million keys costs one step.
+        // The walk restarts after each common prefix, so a prefix with a million keys costs one step.
         let mut skip_to = None;
         for (key, object) in index.range::<[u8], _>((as_slice(&at), Bound::Unbounded)) {
             let ended = query.end.as_ref().is_some_and(|end| &**key >= end.as_bytes());
@@ -157,7 +157,7 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
     }
 }
 
-/// Lists one page of all versions: key by key, those of one key in the order that is asked for.
+/// Lists one page of all versions, key by key. The versions of a key are in the requested order.
 pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page {
     let mut page = Page::default();
     let prefix = query.prefix.as_bytes();
@@ -242,7 +242,7 @@ fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     }
 }
 
-/// The common prefix that stands for the key, up to and with the first delimiter after the prefix asked for.
+/// Returns the common prefix of a key: up to and including the first delimiter after the requested prefix.
 fn fold<'a>(key: &'a str, query: &Query) -> Option<&'a str> {
     if query.delimiter.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use super::restore::Restore;
 use super::standing::Standing;
 use crate::checksum::{Algorithm, Sums, base64, hex};
 
-/// What the writer of an object says about it.
+/// The metadata that the writer of an object sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attributes {
     /// `Content-Type`.
@@ -24,7 +24,7 @@ pub struct Attributes {
     pub content_disposition: Option<String>,
     /// `Content-Language`.
     pub content_language: Option<String>,
-    /// The storage class; STANDARD if absent.
+    /// The storage class. The default is STANDARD.
     pub storage_class: Option<String>,
     /// The archive tier of an object of the class INTELLIGENT_TIERING: `ARCHIVE_ACCESS` or `DEEP_ARCHIVE_ACCESS`.
     #[serde(default)]
@@ -34,20 +34,21 @@ pub struct Attributes {
     pub custom_time: Option<String>,
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
-    /// Encryption, access, tags and locks.
+    /// Encryption, access control, tags and locks.
     #[serde(default)]
     pub asked: Asked,
 }
 
 impl Attributes {
-    /// The same to be held by an object: those of whom nobody has said anything, which may be millions, hold one together.
+    /// Returns the attributes for an object to hold. Objects without any, of which there may be millions, share one
+    /// value.
     pub(crate) fn shared(self) -> Arc<Attributes> {
         static NONE: LazyLock<Arc<Attributes>> = LazyLock::new(Arc::default);
         if self == **NONE { NONE.clone() } else { Arc::new(self) }
     }
 }
 
-/// How attributes that are shared are written down: each object's for itself.
+/// Serializes shared attributes: each object's separately.
 mod shared {
     use std::sync::Arc;
 
@@ -64,42 +65,42 @@ mod shared {
     }
 }
 
-/// One generation of an object. Objects are never changed: writing makes another one.
+/// One generation of an object. Objects never change: a write makes a new one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Object {
-    /// The key, exactly.
+    /// The exact key.
     pub key: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Strictly increasing over the whole store, microseconds since 1970 where the clock allows.
+    /// The generation. It strictly increases over the whole store, and is microseconds since 1970 if the clock allows.
     pub generation: u64,
-    /// From 1, with each change of metadata one more.
+    /// The metageneration. It starts at 1, and grows by one with each change of metadata.
     pub metageneration: u64,
     /// CRC32C of the content.
     pub crc32c: u32,
-    /// CRC64NVME of the content, where it was computed.
+    /// CRC64NVME of the content, if it was computed.
     pub crc64nvme: Option<u64>,
-    /// MD5 of the content; absent from composite, multipart and large GCS objects.
+    /// MD5 of the content. Composite, multipart and large GCS objects have none.
     pub md5: Option<[u8; 16]>,
     /// The S3 ETag, without quotes.
     pub etag: String,
-    /// Of how many components a GCS composite object is made.
+    /// The number of components of a GCS composite object.
     pub components: Option<u32>,
-    /// Of how many parts an S3 multipart object is made.
+    /// The number of parts of an S3 multipart object.
     pub parts: Option<u32>,
-    /// How long each of them is.
+    /// The sizes of the parts.
     #[serde(default)]
     pub(crate) part_sizes: Vec<u64>,
-    /// What its writer said about it.
+    /// The metadata that its writer set.
     #[serde(with = "shared")]
     pub attributes: Arc<Attributes>,
     #[serde(default)]
     pub(crate) restore: Option<Restore>,
-    /// Microseconds since 1970.
+    /// The time of creation, in microseconds since 1970.
     pub created_us: u64,
-    /// Microseconds since 1970.
+    /// The time of the last change, in microseconds since 1970.
     pub updated_us: u64,
-    /// What it is among the versions of its key.
+    /// Its state among the versions of its key.
     #[serde(default)]
     pub standing: Standing,
     pub(crate) checksum: Option<StoredChecksum>,
@@ -107,17 +108,17 @@ pub struct Object {
     pub(crate) content: Content,
 }
 
-/// The checksum that S3 answers with: the one that the writer chose.
+/// The checksum that S3 returns: the one that the writer chose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredChecksum {
     pub(crate) algorithm: Algorithm,
-    /// As in the header, for composites with `-N`.
+    /// The value in the header, with `-N` for composites.
     pub(crate) value: String,
     pub(crate) composite: bool,
 }
 
 impl Object {
-    /// An object of no bytes, of which nobody has said anything.
+    /// Returns an empty object without metadata.
     pub(crate) fn empty(key: &str, generation: u64) -> Object {
         Object {
             key: key.to_owned(),
@@ -141,7 +142,7 @@ impl Object {
         }
     }
 
-    /// `md5=...` and `crc32c=...` as in JSON metadata and `x-goog-hash`.
+    /// Returns the CRC32C in base64, as in JSON metadata and `x-goog-hash`.
     pub(crate) fn crc32c_base64(&self) -> String {
         base64(&self.crc32c.to_be_bytes())
     }
@@ -150,7 +151,7 @@ impl Object {
         self.md5.map(|md5| base64(&md5))
     }
 
-    /// The JSON API's ETag, which changes with metadata too.
+    /// Returns the JSON API's ETag, which changes with metadata too.
     pub(crate) fn gcs_etag(&self) -> String {
         let mut state = [0; 12];
         state[..8].copy_from_slice(&self.generation.to_be_bytes());
@@ -167,7 +168,8 @@ impl Object {
     }
 }
 
-/// The ETag of an object whose MD5 isn't known: opaque, and with a `-1` so that nobody takes it for an MD5.
+/// Returns the ETag of an object whose MD5 isn't known. It is opaque, and has a `-1` so that no client takes it for an
+/// MD5.
 pub(crate) fn opaque_etag(generation: u64, crc32c: u32) -> String {
     let mut state = [0; 16];
     state[..8].copy_from_slice(&generation.to_be_bytes());

@@ -1,10 +1,11 @@
-//! What a request demands of the present state of an object before it acts.
+//! Conditions of a request on the present state of an object.
 
 use serde::{Deserialize, Serialize};
 
 use super::object::Object;
 
-/// Both dialects' preconditions; all that are present must hold. A generation of 0 is an absent object.
+/// The preconditions of both dialects. All that are set must hold. A generation of 0 means that the object doesn't
+/// exist.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Precondition {
     pub(crate) generation_match: Option<u64>,
@@ -24,7 +25,7 @@ pub(crate) enum ETags {
     One(String),
 }
 
-/// Which kind of condition did not hold: readers answer 304 to the second kind.
+/// The kind of condition that failed. For the second kind, a read gets 304.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
     Match,
@@ -51,7 +52,7 @@ impl Precondition {
         if differs { Ok(()) } else { Err(Failed::NotMatch) }
     }
 
-    /// Whether it asks for anything at all.
+    /// Returns true if no condition is set.
     pub(crate) fn is_none(&self) -> bool {
         *self == Precondition::default()
     }

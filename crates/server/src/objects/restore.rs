@@ -1,4 +1,4 @@
-//! When an archived object can be read: S3's archives are read from copies that somebody has asked for.
+//! Restoration from S3's archives. An archived object can only be read from a copy that a client has requested.
 //! [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html)
 
 use serde::{Deserialize, Serialize};
@@ -7,41 +7,42 @@ use super::Object;
 
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// A restore that somebody has asked for.
+/// A requested restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Restore {
-    /// When the copy can be read from on, in microseconds since 1970.
+    /// The time from which the copy can be read, in microseconds since 1970.
     ready_us: u64,
-    /// When the copy goes; `None` where the object itself leaves the archive, as intelligently tiered ones do.
+    /// The time when the copy is removed. `None` if the object itself leaves the archive, as intelligently tiered ones
+    /// do.
     ends_us: Option<u64>,
 }
 
 impl Restore {
-    /// A copy that can be read from `ready_us` on, for so many days; they end at midnight, as at S3.
+    /// Returns a copy that can be read from `ready_us` on, for this many days. They end at midnight, as on S3.
     pub(crate) fn copy(ready_us: u64, days: u32) -> Restore {
         let days_over = (ready_us / DAY_US).saturating_add(u64::from(days)) + 1;
         Restore { ready_us, ends_us: Some(days_over.saturating_mul(DAY_US)) }
     }
 
-    /// The object leaves the archive at `ready_us`.
+    /// Returns a restoration by which the object leaves the archive at `ready_us`.
     pub(crate) fn for_good(ready_us: u64) -> Restore {
         Restore { ready_us, ends_us: None }
     }
 }
 
-/// Where an object lies at a moment.
+/// The place of an object at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Where it can be read, as most objects.
+    /// Not archived. Most objects are here.
     AtHand,
-    /// In an archive, from which it may be on its way.
+    /// In an archive. `restoring` is true if a restoration is under way.
     Archive { restoring: bool },
-    /// In an archive, with a copy that can be read until then, in microseconds since 1970.
+    /// In an archive, with a copy that can be read until this time, in microseconds since 1970.
     Copied { until_us: u64 },
 }
 
 impl Object {
-    /// Where the object lies at `now_us`, in microseconds since 1970.
+    /// Returns the object's place at `now_us`, in microseconds since 1970.
     pub(crate) fn place(&self, now_us: u64) -> Place {
         let is_class = matches!(self.storage_class(), "GLACIER" | "DEEP_ARCHIVE");
         if !is_class && self.attributes.archive_status.is_none() {
@@ -55,7 +56,7 @@ impl Object {
         }
     }
 
-    /// The archive tier of an intelligently tiered object that lies there at `now_us`, in S3's words.
+    /// Returns the archive tier of an intelligently tiered object that is archived at `now_us`, by S3's name for it.
     pub(crate) fn archive_tier(&self, now_us: u64) -> Option<&str> {
         let in_archive = matches!(self.place(now_us), Place::Archive { .. });
         self.attributes.archive_status.as_deref().filter(|_| in_archive)

@@ -1,4 +1,4 @@
-//! Resumable sessions as a store on disk keeps them. What a session says is its dialect's, and stands here as JSON.
+//! Resumable sessions, saved by a store on disk. The dialect defines a session's state, which is JSON here.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::content::DataFile;
 use super::disk::Disk;
 
-/// One session as it is written down.
+/// One session in the form that is saved.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SessionRecord {
-    /// The data file that takes the bytes; `None` once an object has them.
+    /// The data file for the bytes; `None` once an object has them.
     pub(crate) data: Option<String>,
     pub(crate) said: Value,
 }
 
-/// A session that an earlier run has left.
+/// A session of an earlier run.
 #[derive(Debug)]
 pub(crate) struct LeftSession {
     pub(crate) id: String,
@@ -25,7 +25,7 @@ pub(crate) struct LeftSession {
     pub(crate) said: Value,
 }
 
-/// The sessions of a store on disk. In memory nothing is kept here.
+/// The sessions of a store on disk. A store in memory keeps none here.
 #[derive(Debug, Default)]
 pub(crate) struct KeptSessions {
     disk: Option<Arc<Disk>>,
@@ -37,20 +37,20 @@ impl KeptSessions {
         Self { disk: Some(disk), left: Mutex::new(left) }
     }
 
-    /// Returns the sessions that an earlier run has left, once.
+    /// Returns the sessions of an earlier run, once.
     pub(crate) fn take_left(&self) -> Vec<LeftSession> {
         std::mem::take(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps what a session says, in place of what it said before.
+    /// Saves a session's state, in place of its earlier one.
     pub(crate) fn keep(&self, id: &str, record: &SessionRecord) -> io::Result<()> {
         self.disk.as_ref().map_or(Ok(()), |disk| disk.keep_session(id, record))
     }
 
-    /// Forgets a session.
+    /// Deletes a session.
     pub(crate) fn end(&self, id: &str) {
         if let Some(disk) = &self.disk {
-            // A file that stays comes back at the next start, and can be cancelled then.
+            // If the file remains, the session returns at the next start, and can be cancelled then.
             let _ = disk.end_session(id);
         }
     }

@@ -1,4 +1,4 @@
-//! Uploads in parts, of both dialects.
+//! The multipart uploads of both dialects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,11 +11,11 @@ use super::object::Attributes;
 use super::writer::Written;
 use crate::checksum::Algorithm;
 
-/// Most uploads that are begun and neither completed nor aborted: who begins more is refused until some are. Each keeps its key and metadata,
-/// some KiB.
+/// The most unfinished uploads. Beyond it, no new upload begins until one is completed or aborted. Each keeps its key
+/// and metadata, some KiB.
 const UPLOADS_MAX: usize = 10_000;
 
-/// One upload that has been begun and neither completed nor aborted.
+/// One unfinished upload: begun, and neither completed nor aborted.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Upload {
     pub(crate) id: String,
@@ -28,14 +28,14 @@ pub(crate) struct Upload {
     pub(crate) parts: Mutex<BTreeMap<u32, Arc<Part>>>,
 }
 
-/// The kind of checksum that an S3 client chose at the beginning.
+/// The kind of checksum that an S3 client chose when the upload began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UploadChecksum {
     pub(crate) algorithm: Algorithm,
     pub(crate) composite: bool,
 }
 
-/// One part; sending the same number again replaces it.
+/// One part. Sending the same number again replaces it.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) number: u32,
@@ -50,13 +50,13 @@ impl Upload {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of all parts that have come.
+    /// Returns the bytes of all received parts.
     pub(crate) fn size(&self) -> u64 {
         self.parts().values().map(|part| part.written.content.size()).sum()
     }
 }
 
-/// All uploads of a store. Those of a store on disk outlive the server.
+/// All uploads of a store. The uploads of a store on disk outlive the server.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     map: Mutex<HashMap<String, Arc<Upload>>>,
@@ -64,13 +64,13 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// The uploads of a store on disk, with those that an earlier run has left.
+    /// Returns the uploads of a store on disk, including those of an earlier run.
     pub(crate) fn on_disk(disk: Arc<Disk>, left: Vec<Upload>) -> Self {
         let left = left.into_iter().map(|upload| (upload.id.clone(), Arc::new(upload)));
         Self { map: Mutex::new(left.collect()), disk: Some(disk) }
     }
 
-    /// Keeps it; `None` where there are too many.
+    /// Adds an upload, or returns `None` if the limit is reached.
     pub(crate) fn insert(&self, upload: Upload) -> io::Result<Option<Arc<Upload>>> {
         let mut map = self.map();
         if map.len() >= UPLOADS_MAX {
@@ -84,7 +84,7 @@ impl Uploads {
         Ok(Some(upload))
     }
 
-    /// Keeps a part, in place of an earlier one of its number.
+    /// Saves a part, in place of an earlier one with its number.
     pub(crate) fn keep(&self, upload: &Upload, part: Part) -> io::Result<Arc<Part>> {
         let mut parts = upload.parts();
         if let Some(disk) = &self.disk {
@@ -95,7 +95,7 @@ impl Uploads {
         Ok(part)
     }
 
-    /// The upload of that id, if it is for that key.
+    /// Returns the upload with this id, if it is for this key.
     pub(crate) fn find(&self, bucket: &str, key: &str, id: &str) -> Option<Arc<Upload>> {
         self.map().get(id).filter(|upload| upload.bucket == bucket && upload.key == key).cloned()
     }
@@ -103,12 +103,12 @@ impl Uploads {
     pub(crate) fn remove(&self, id: &str) {
         let removed = self.map().remove(id);
         if let (Some(disk), Some(_)) = (&self.disk, &removed) {
-            // What stays comes back at the next start, and can be aborted then.
+            // If its files remain, the upload returns at the next start, and can be aborted then.
             let _ = disk.end_upload(id);
         }
     }
 
-    /// The uploads of a bucket, by key and then by age.
+    /// Returns the uploads of a bucket, by key and then by age.
     pub(crate) fn of(&self, bucket: &str) -> Vec<Arc<Upload>> {
         let mut uploads: Vec<_> =
             self.map().values().filter(|upload| upload.bucket == bucket).cloned().collect();

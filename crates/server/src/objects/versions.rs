@@ -1,8 +1,8 @@
-//! Which versions of a key are kept: what a write, a delete and the removal of one version do to them. Pure.
+//! Decides which versions of a key are kept after a write, a delete, or the deletion of one version. It is pure.
 //!
-//! A key has at most one live object, and noncurrent versions that are older, oldest first. Where nothing is live the newest one is
-//! a delete marker: S3 shows it, to GCS there is none. An object whose version is `null` was written without versioning;
-//! a key has one of them at most.
+//! A key has at most one live object, and older noncurrent versions, oldest first. If none is live, the newest version
+//! is a delete marker: S3 shows it, and GCS shows none. An object with the version `null` was written without
+//! versioning, and a key has at most one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use serde::{Deserialize, Serialize};
 
 use super::object::Object;
 
-/// Whether a bucket keeps versions.
+/// The versioning setting of a bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Versioning {
-    /// What is replaced or deleted is gone.
+    /// A replaced or deleted object is gone.
     #[default]
     Off,
-    /// What is replaced or deleted becomes noncurrent.
+    /// A replaced or deleted object becomes noncurrent.
     Enabled,
-    /// S3's state after that: what has a version id is kept, and new objects have none.
+    /// S3's state after `Enabled`: versions with an id are kept, and new objects have none.
     Suspended,
 }
 
-/// Keys in byte order, which is the order of both stores.
+/// Keys in byte order, the order of both stores.
 pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
 
-/// Which version of a key is meant.
+/// A selection among the versions of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The one that is live.
+    /// The live version.
     Live,
     Generation(u64),
-    /// The one that was written without versioning.
+    /// The version that was written without versioning.
     Null,
 }
 
-/// What a removed version leaves in charge.
+/// The rule for the live object after one version was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heir {
-    /// S3: the newest that is left becomes current.
+    /// S3: the newest remaining version becomes current.
     Newest,
-    /// GCS: nothing is live until something is written.
+    /// GCS: no version is live until the next write.
     Nobody,
 }
 
@@ -49,20 +49,21 @@ pub(crate) enum Heir {
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     pub(crate) live: Index,
-    /// Oldest first; no key without any.
+    /// The versions of each key, oldest first. Keys without noncurrent versions are absent.
     pub(crate) noncurrent: BTreeMap<Box<[u8]>, Vec<Arc<Object>>>,
 }
 
-/// One change of a key's versions. A store on disk that ends between two of them is read back as it was before the first.
+/// One change of a key's versions. If a store on disk ends between two steps, it is read back as it was before the
+/// first.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// Keeps a noncurrent version.
     SetAside(Arc<Object>),
     /// Makes an object the live one.
     Show(Arc<Object>),
-    /// Leaves nothing live.
+    /// Leaves no live object.
     Hide,
-    /// Forgets a noncurrent version.
+    /// Deletes a noncurrent version.
     Drop(u64),
 }
 
@@ -85,7 +86,7 @@ impl Keys {
         self.noncurrent.get(key.as_bytes()).map_or(&[], Vec::as_slice)
     }
 
-    /// A version, delete markers included.
+    /// Returns a version, including delete markers.
     pub(crate) fn find(&self, key: &str, which: Which) -> Option<&Arc<Object>> {
         let live = self.live(key).filter(|object| which.is(object));
         live.or_else(|| self.noncurrent(key).iter().find(|object| which.is(object)))
@@ -95,7 +96,7 @@ impl Keys {
         self.live.is_empty() && self.noncurrent.is_empty()
     }
 
-    /// A new object takes its key.
+    /// Returns the steps of a write.
     pub(crate) fn writing(&self, versioning: Versioning, new: Arc<Object>, now_us: u64) -> Vec<Step> {
         let mut steps = self.displacing(&new.key, versioning, now_us);
         if versioning == Versioning::Suspended {
@@ -105,7 +106,7 @@ impl Keys {
         steps
     }
 
-    /// A key is deleted. Without versioning a marker is left only over older versions.
+    /// Returns the steps of a delete. Without versioning, a marker is left only if older versions exist.
     pub(crate) fn deleting(&self, versioning: Versioning, marker: Arc<Object>, now_us: u64) -> Vec<Step> {
         let key = marker.key.as_str();
         let mut steps = self.displacing(key, versioning, now_us);
@@ -123,7 +124,7 @@ impl Keys {
         steps
     }
 
-    /// One version goes for good; `None` where there is none such.
+    /// Returns the steps that delete one version for good, or `None` if it doesn't exist.
     pub(crate) fn removing(
         &self,
         key: &str,
@@ -139,7 +140,7 @@ impl Keys {
         if !is_live && self.live(key).is_some() {
             return Some(vec![gone]);
         }
-        // Nothing of the key is live now.
+        // No version of the key is live now.
         let mut steps = Vec::new();
         match (heir, left.last()) {
             (Heir::Nobody, _) if left.iter().all(|object| object.standing.is_delete_marker) => {
@@ -162,7 +163,7 @@ impl Keys {
         Some(steps)
     }
 
-    /// What becomes of the live object when something takes its place.
+    /// Returns the steps for the live object when something replaces it.
     fn displacing(&self, key: &str, versioning: Versioning, now_us: u64) -> Vec<Step> {
         let is_kept = |live: &Object| match versioning {
             Versioning::Off => false,
@@ -180,7 +181,7 @@ impl Keys {
         nulls.map(|object| Step::Drop(object.generation))
     }
 
-    /// Carries a step out; answers what went, so that it is dropped outside of locks.
+    /// Carries out a step. Returns the removed object, so that it is dropped without holding locks.
     pub(crate) fn apply(&mut self, key: &str, step: Step) -> Option<Arc<Object>> {
         match step {
             Step::Show(object) => self.live.insert(key.as_bytes().into(), object),
@@ -224,7 +225,8 @@ mod tests {
         }
     }
 
-    /// Generations, oldest first; a marker with `m`, one without an id with `n`, and the live one in brackets.
+    /// Returns the generations, oldest first: a marker with `m`, one without an id with `n`, and the live one in
+    /// brackets.
     fn reported(keys: &Keys) -> String {
         let name = |object: &Object| {
             let null = if object.standing.has_id { "" } else { "n" };

@@ -1,4 +1,4 @@
-//! Bytes on their way into the store.
+//! Writes bytes into the store.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -10,11 +10,11 @@ use super::content::{Content, DataFile, Extent};
 use super::disk::Disk;
 use crate::checksum::{Hasher, Sums, Wanted};
 
-/// What one segment of memory holds. Bodies are copied into segments of their own because the network's buffers are
-/// shared: a kilobyte kept in one of them would keep all of it.
+/// The bytes of one segment of memory. Bodies are copied into segments, because the network's buffers are shared: a
+/// kilobyte kept in one would keep all of it.
 const SEGMENT_BYTES: usize = 256 << 10;
 
-/// Collects content and computes its checksums. Dropped before [`Writer::finish`] it leaves nothing behind.
+/// Collects content and computes its checksums. If it is dropped before [`Writer::finish`], it leaves nothing behind.
 pub(crate) struct Writer {
     hasher: Hasher,
     sink: Sink,
@@ -34,7 +34,7 @@ enum Sink {
 }
 
 impl Writer {
-    /// `expected` is how many bytes will come, if that is known; it is only a hint.
+    /// Returns a writer. `expected` is the number of bytes to come, if known. It is only a hint.
     pub(crate) fn new(disk: Option<&Arc<Disk>>, wanted: Wanted, expected: Option<u64>) -> Writer {
         let sink = match disk {
             Some(disk) => Sink::Disk { disk: disk.clone(), open: None },
@@ -43,7 +43,7 @@ impl Writer {
         Writer { hasher: Hasher::new(wanted), sink, size: 0 }
     }
 
-    /// Goes on at the end of a file.
+    /// Returns a writer that continues at the end of a file.
     pub(crate) fn after(disk: &Arc<Disk>, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
         let mut file = File::options().read(true).append(true).open(&data.path)?;
         let (mut hasher, mut size, mut buffer) = (Hasher::new(wanted), 0, vec![0; SEGMENT_BYTES]);
@@ -59,7 +59,7 @@ impl Writer {
         Ok(Writer { hasher, sink: Sink::Disk { disk: disk.clone(), open: Some((file, data)) }, size })
     }
 
-    /// Returns the file that takes the bytes, if they go to one.
+    /// Returns the data file, if the bytes go to one.
     pub(crate) fn data(&mut self) -> io::Result<Option<&Arc<DataFile>>> {
         match &mut self.sink {
             Sink::Memory { .. } => Ok(None),
@@ -67,12 +67,12 @@ impl Writer {
         }
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Writes to memory or to the page cache; blocking in the second case, for the reason that reads do.
+    /// Writes to memory or to the page cache. The latter blocks, for the same reason as reads.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Writer {
                         if !open.is_empty() {
                             segments.push(std::mem::take(open).freeze());
                         }
-                        // Where no length was announced, each segment is as large as all before it.
+                        // If no length was announced, each segment is as large as all before it.
                         let room = expected.map_or(written, |expected| expected.saturating_sub(written));
                         let least = bytes.len().min(SEGMENT_BYTES);
                         *open = BytesMut::with_capacity((room as usize).clamp(least, SEGMENT_BYTES));
@@ -120,7 +120,7 @@ impl Writer {
     }
 }
 
-/// The file of a writer, created before its first byte.
+/// Returns the file of a writer, which is created before its first byte.
 fn opened<'a>(
     disk: &Disk,
     open: &'a mut Option<(File, Arc<DataFile>)>,

@@ -1,5 +1,5 @@
-//! Archived objects: those of the classes GLACIER and DEEP_ARCHIVE, and intelligently tiered ones in an archive tier. Their
-//! bytes can't be read before they are restored.
+//! Archived objects: those of the classes GLACIER and DEEP_ARCHIVE, and intelligently tiered ones in an archive tier.
+//! Their bytes can't be read before they are restored.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,14 +12,15 @@ use crate::body::ResponseBody;
 use crate::objects::restore::{Place, Restore};
 use crate::objects::{Object, now_us};
 
-/// Carry what a refusal says to where its document is written: the framework's errors have no elements of their own.
+/// Headers that carry a refusal's details to the place where its document is written. The framework's errors have no
+/// elements of their own.
 const CLASS: HeaderName = HeaderName::from_static("archived-in");
 const TIER: HeaderName = HeaderName::from_static("archived-in-tier");
 const WHY: HeaderName = HeaderName::from_static("archived-why");
-/// Has a restore answered 202: the framework answers 200 to all.
+/// A header that turns the answer to a restoration into 202. The framework always answers 200.
 const ACCEPTED: HeaderName = HeaderName::from_static("restore-accepted");
 
-/// Lets those through who may read the bytes.
+/// Checks that an object's bytes can be read.
 pub(super) fn admit(object: &Object) -> S3Result<()> {
     match object.place(now_us()) {
         Place::AtHand | Place::Copied { .. } => Ok(()),
@@ -38,7 +39,7 @@ fn invalid_state(object: &Object, message: &'static str) -> S3Error {
     error
 }
 
-/// An answer as S3 gives it: one that refuses what is archived says in which class and tier the object lies.
+/// Completes an answer as S3 gives it. The refusal of an archived object tells its class and tier.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_InvalidObjectState.html)
 pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
     if answer.headers_mut().remove(ACCEPTED).is_some() {
@@ -79,7 +80,7 @@ pub(super) fn restore(
     Ok(answer)
 }
 
-/// What becomes of a request to restore, and how it is answered.
+/// Decides about a request to restore an object, and returns the status of the answer.
 fn decide(
     object: &Object,
     request: &RestoreRequest,
@@ -106,7 +107,8 @@ fn decide(
         Place::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
             match request.days {
                 None => Ok((Restore::for_good(ready_us), StatusCode::ACCEPTED)),
-                // In S3's words (<https://github.com/s3tools/s3cmd/issues/1377>); the API's page doesn't have them.
+                // This message is S3's own (<https://github.com/s3tools/s3cmd/issues/1377>). The API's page doesn't
+                // have it.
                 Some(_) => Err(s3_error!(
                     InvalidArgument,
                     "INTELLIGENT_TIERING objects are not subject to restore expiry. Do not specify Days when restoring \
@@ -115,12 +117,12 @@ fn decide(
             }
         }
         Place::Archive { restoring: false } => Ok((Restore::copy(ready_us, days()?), StatusCode::ACCEPTED)),
-        // The copy is there, and stays for so many days from now.
+        // The copy exists, and stays for this many days from now.
         Place::Copied { .. } => Ok((Restore::copy(now_us, days()?), StatusCode::OK)),
     }
 }
 
-/// `x-amz-restore` of what is being restored, or is.
+/// Returns the `x-amz-restore` header of an object that is being restored or has been.
 pub(super) fn header(object: &Object) -> Option<String> {
     match object.place(now_us()) {
         Place::AtHand | Place::Archive { restoring: false } => None,
@@ -132,12 +134,12 @@ pub(super) fn header(object: &Object) -> Option<String> {
     }
 }
 
-/// `x-amz-archive-status` of what is intelligently tiered.
+/// Returns the `x-amz-archive-status` header of an intelligently tiered object.
 pub(super) fn tier(object: &Object) -> Option<ArchiveStatus> {
     object.archive_tier(now_us()).map(|tier| ArchiveStatus::from(tier.to_owned()))
 }
 
-/// What listings say where it was asked for: nothing of what nobody has restored.
+/// Returns the restore status for listings that request it. It is absent for objects that no client has restored.
 pub(super) fn status(object: &Object, now_us: u64) -> Option<RestoreStatus> {
     let (is_restore_in_progress, until_us) = match object.place(now_us) {
         Place::AtHand | Place::Archive { restoring: false } => return None,
@@ -148,7 +150,7 @@ pub(super) fn status(object: &Object, now_us: u64) -> Option<RestoreStatus> {
     Some(RestoreStatus { is_restore_in_progress: Some(is_restore_in_progress), restore_expiry_date })
 }
 
-/// Whether a listing is asked for [`status`].
+/// Returns true if a listing requests the [`status`].
 ///
 /// # Errors
 /// 400 for any other attribute.

@@ -1,4 +1,4 @@
-//! What the headers of a new object ask for, in the fields that several operations have alike.
+//! Reads the requested properties of a new object from headers that several operations share.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use s3s::{S3Result, s3_error};
 use super::tagging;
 use crate::objects::asked::Retention;
 
-/// The [`Asked`](crate::objects::asked::Asked) of an operation that makes an object.
+/// Returns the [`Asked`](crate::objects::asked::Asked) of an operation that makes an object.
 macro_rules! asked_of {
     ($input:expr) => {{
         let customer = $crate::s3::asked::customer_of!($input)?;
@@ -34,7 +34,7 @@ macro_rules! asked_of {
     }};
 }
 
-/// The customer's key that comes with a request.
+/// Returns the customer's key in a request.
 macro_rules! customer_of {
     ($input:expr) => {
         $crate::s3::encryption::customer(
@@ -45,7 +45,7 @@ macro_rules! customer_of {
     };
 }
 
-/// The customer's key of the source of a copy.
+/// Returns the customer's key of a copy's source.
 macro_rules! source_customer_of {
     ($input:expr) => {
         $crate::s3::encryption::customer(
@@ -56,7 +56,7 @@ macro_rules! source_customer_of {
     };
 }
 
-/// Tells how an object is encrypted.
+/// Adds an object's encryption to an answer.
 macro_rules! tell_encryption {
     ($output:expr, $encryption:expr) => {
         match $encryption {
@@ -75,7 +75,7 @@ macro_rules! tell_encryption {
     };
 }
 
-/// Tells until when an object is kept.
+/// Adds an object's retention to an answer.
 macro_rules! tell_lock {
     ($output:expr, $asked:expr) => {
         if let Some(retention) = &$asked.retention {
@@ -92,7 +92,7 @@ macro_rules! tell_lock {
 
 pub(super) use {asked_of, customer_of, source_customer_of, tell_encryption, tell_lock};
 
-/// Mode and date of a lock, which come together or not at all.
+/// Reads the mode and date of a lock. They must be given together.
 pub(super) fn retention(
     mode: Option<&ObjectLockMode>,
     until: Option<&Timestamp>,
@@ -120,7 +120,7 @@ pub(super) fn retention(
     Ok(Some(Retention { strict, until_us }))
 }
 
-/// The tags in a header.
+/// Reads the tags in a header.
 pub(super) fn tags(header: Option<&str>) -> S3Result<BTreeMap<String, String>> {
     tagging::in_header(header.unwrap_or_default())
 }

@@ -15,7 +15,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
         version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };
-    // Clients write them into one header, which `s3s` leaves as it is.
+    // Clients write all names into one header, which `s3s` doesn't split.
     let names = input.object_attributes.iter().flat_map(|names| names.as_str().split(',')).map(str::trim);
     for name in names {
         match name {
@@ -28,7 +28,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
                 let stored = checksums::of(&object);
                 let mut checksum =
                     Checksum { checksum_type: Some(kind(stored.composite)), ..Default::default() };
-                // How many parts a composite is of stands in ObjectParts here, and not behind the value.
+                // Here ObjectParts tells the number of parts, so the composite value has no suffix.
                 let value = stored.value.split('-').next().unwrap_or_default().to_owned();
                 set_checksum!(checksum, stored.algorithm, value);
                 output.checksum = Some(checksum);

@@ -23,7 +23,7 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     if objection(&input.bucket).is_some() {
         return Err(refusal(Refused::BadBucketName));
     }
-    // A region's endpoint makes buckets of that region, and wants it named unless it is the first one.
+    // A region's endpoint makes buckets of that region. It must be named unless it is the first region.
     let region = dialect.config.region.as_str();
     let named = input.create_bucket_configuration.and_then(|wanted| wanted.location_constraint);
     let wanted = named.as_ref().map_or("us-east-1", |constraint| constraint.as_str());
@@ -63,7 +63,7 @@ pub(super) fn location(
     input: GetBucketLocationInput,
 ) -> S3Result<GetBucketLocationOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    // S3 answers an empty constraint for its first region.
+    // S3 returns an empty constraint for its first region.
     let region = Some(region(dialect, &input.bucket)).filter(|region| region != "us-east-1");
     Ok(GetBucketLocationOutput { location_constraint: region.map(BucketLocationConstraint::from) })
 }

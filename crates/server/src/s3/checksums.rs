@@ -10,7 +10,7 @@ use crate::objects::object::StoredChecksum;
 pub(super) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Crc32, Algorithm::Crc32c, Algorithm::Crc64Nvme, Algorithm::Sha1, Algorithm::Sha256];
 
-/// What an upload says about its bytes.
+/// The checksums that an upload announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Announced {
     /// The algorithm, and its value unless that comes in a trailer.
@@ -44,14 +44,14 @@ impl Announced {
         Ok(Announced { checksum: in_header.or_else(in_trailer), md5 })
     }
 
-    /// What to compute. `otherwise` is the algorithm where the client chose none.
+    /// Returns the checksums to compute. `otherwise` is the algorithm if the client chose none.
     pub(super) fn wanted(&self, otherwise: Option<Algorithm>, md5_etags: bool) -> Wanted {
         let md5_bytes_max = if md5_etags || self.md5.is_some() { u64::MAX } else { 0 };
         let extra = self.checksum.as_ref().map(|(algorithm, _)| *algorithm).or(otherwise);
         Wanted { md5_bytes_max, crc64nvme: true, extra }
     }
 
-    /// Compares what was announced, in header or trailer, with what came.
+    /// Compares the announced checksums, in header or trailer, with the received bytes.
     pub(super) fn check(&self, sums: &Sums, trailers: Option<&HeaderMap>) -> S3Result<()> {
         if self.md5.is_some_and(|md5| sums.md5.is_some_and(|computed| computed != md5)) {
             return Err(s3_error!(
@@ -75,7 +75,7 @@ impl Announced {
     }
 }
 
-/// The header that carries it.
+/// Returns the header of an algorithm.
 pub(super) fn header(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Crc32 => "x-amz-checksum-crc32",
@@ -86,7 +86,7 @@ pub(super) fn header(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// The word in `x-amz-checksum-algorithm`.
+/// Returns the algorithm's name in `x-amz-checksum-algorithm`.
 pub(super) fn name(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Crc32 => "CRC32",
@@ -102,7 +102,8 @@ pub(super) fn named(word: &str) -> S3Result<Algorithm> {
     found.ok_or_else(|| s3_error!(InvalidRequest, "Checksum algorithm provided is unsupported."))
 }
 
-/// What S3 answers for an object: what its writer chose; for objects of the other dialect their CRC32C.
+/// Returns the checksum that S3 returns for an object: the one that its writer chose, or the CRC32C for objects of the
+/// other dialect.
 pub(super) fn of(object: &Object) -> StoredChecksum {
     object.checksum.clone().unwrap_or_else(|| StoredChecksum {
         algorithm: Algorithm::Crc32c,
@@ -111,14 +112,14 @@ pub(super) fn of(object: &Object) -> StoredChecksum {
     })
 }
 
-/// The checksum of an object that was written whole.
+/// Returns the checksum of an object that was written in one request.
 pub(super) fn stored(sums: &Sums, announced: &Announced) -> Option<StoredChecksum> {
-    // Without a choice S3 computes CRC64NVME by itself.
+    // If the client chose none, S3 computes CRC64NVME.
     let algorithm = announced.checksum.as_ref().map_or(Algorithm::Crc64Nvme, |(algorithm, _)| *algorithm);
     sums.of(algorithm).map(|sum| StoredChecksum { algorithm, value: base64(&sum), composite: false })
 }
 
-/// Sets the field of an output that belongs to the algorithm; the outputs share names but no type.
+/// Sets the field of an output for the algorithm. The outputs share field names but no type.
 macro_rules! set_checksum {
     ($output:expr, $algorithm:expr, $value:expr) => {{
         let value = Some($value);
@@ -133,7 +134,7 @@ macro_rules! set_checksum {
 }
 pub(super) use set_checksum;
 
-/// `COMPOSITE` or `FULL_OBJECT`.
+/// Returns `COMPOSITE` or `FULL_OBJECT`.
 pub(super) fn kind(composite: bool) -> s3s::dto::ChecksumType {
     use s3s::dto::ChecksumType;
     ChecksumType::from_static(if composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT })

@@ -1,5 +1,5 @@
-//! The time at the server, which may be another than this machine's
-//! ([`S3Config::clock_ahead_s`](crate::S3Config::clock_ahead_s)), and what is signed at another time.
+//! The server's clock, which may differ from this machine's
+//! ([`S3Config::clock_ahead_s`](crate::S3Config::clock_ahead_s)), and the checks of signatures against it.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,13 +12,13 @@ use crate::config::S3Config;
 use crate::iso8601::basic;
 use crate::query::Query;
 
-/// Opens a session token that says until when it counts.
+/// The prefix of a session token with an expiration.
 const UNTIL: &str = "until-";
 
-/// How far a signature's time may be off, as at S3.
+/// The largest difference of a signature's time, as on S3.
 const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// The time at the server.
+/// Returns the server's time.
 fn now(config: &S3Config) -> SystemTime {
     let ahead = Duration::from_secs(config.clock_ahead_s.unsigned_abs());
     let now = SystemTime::now();
@@ -26,12 +26,12 @@ fn now(config: &S3Config) -> SystemTime {
     shown.unwrap_or(now)
 }
 
-/// 403 for what was signed at another time than it is here. What can't be read is left to the check of the signature.
+/// Returns 403 for a signature with a different time. A time that can't be read is left to the check of the signature.
 pub(super) fn refusal(config: &S3Config, uri: &Uri, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
     let query = Query::parse(uri.query());
     let signed_at = match headers.get("x-amz-date") {
         Some(date) => date.to_str().ok()?,
-        // How long a presigned URL lasts is another question.
+        // The life of a presigned URL is checked elsewhere.
         None if query.value("X-Amz-Expires").is_some() => return None,
         None => query.value("X-Amz-Date")?,
     };
@@ -42,7 +42,7 @@ pub(super) fn refusal(config: &S3Config, uri: &Uri, headers: &HeaderMap) -> Opti
     (off_by > SKEW_MAX).then(|| error_document(StatusCode::FORBIDDEN, "RequestTimeTooSkewed", message))
 }
 
-/// 400 for a session token `until-20261124T154500Z` that has ended. Any other token counts for ever.
+/// Returns 400 for an expired session token `until-20261124T154500Z`. Any other token never expires.
 pub(super) fn expired(config: &S3Config, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
     let token = headers.get("x-amz-security-token")?.to_str().ok()?;
     let ends = basic(token.strip_prefix(UNTIL)?)?;
@@ -50,7 +50,7 @@ pub(super) fn expired(config: &S3Config, headers: &HeaderMap) -> Option<Response
     (ends <= now(config)).then(|| error_document(StatusCode::BAD_REQUEST, "ExpiredToken", message))
 }
 
-/// Says what time it is.
+/// Adds the server's time to an answer.
 pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
     if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(now(config))) {
         headers.insert(DATE, date);

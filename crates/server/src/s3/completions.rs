@@ -1,4 +1,4 @@
-//! Uploads that have been completed. A client whose answer was lost completes again and has to get the same answer:
+//! Remembers completed uploads. A client whose answer was lost completes again, and must get the same answer:
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>
 
 use std::collections::VecDeque;
@@ -8,10 +8,10 @@ use crate::objects::asked::Encryption;
 use crate::objects::assembly::Named;
 use crate::objects::object::StoredChecksum;
 
-/// Uploads that are remembered; the oldest is forgotten for a new one.
+/// The uploads that are remembered. A new one replaces the oldest.
 const REMEMBERED: usize = 1000;
 
-/// What an upload became.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Completion {
     pub(super) upload: String,
@@ -24,7 +24,7 @@ pub(super) struct Completion {
     pub(super) encryption: Option<Encryption>,
 }
 
-/// The uploads that were completed last.
+/// The last completed uploads.
 #[derive(Debug, Default)]
 pub(super) struct Completions(Mutex<VecDeque<Completion>>);
 
@@ -37,7 +37,7 @@ impl Completions {
         remembered.push_back(completion);
     }
 
-    /// What the upload became, if it was completed of the same parts.
+    /// Returns the result of an upload, if it was completed from the same parts.
     pub(super) fn of(&self, upload: &str, bucket: &str, key: &str, parts: &[Named]) -> Option<Completion> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &&Completion| {

@@ -1,4 +1,4 @@
-//! `If-Match` and its kind.
+//! `If-Match` and similar conditions.
 
 use s3s::dto::{ETagCondition, Timestamp};
 use s3s::{S3Result, s3_error};
@@ -8,7 +8,7 @@ use crate::habits::Treatment;
 use crate::objects::Object;
 use crate::objects::precondition::{ETags, Precondition};
 
-/// The conditions of a write, as far as the service looks at them.
+/// Returns the conditions of a write, as far as the service uses them.
 pub(super) fn of_write(
     treatment: Treatment,
     matches: Option<ETagCondition>,
@@ -25,8 +25,8 @@ pub(super) fn of_write(
 }
 
 impl Dialect {
-    /// A conditional write that began at `begun_us` and during which its key was deleted ends as a conflict: the
-    /// object that the condition was about is gone.
+    /// Returns a conflict if a conditional write began at `begun_us` and its key was deleted meanwhile. The object of
+    /// the condition is then gone.
     pub(super) fn conflict(
         &self,
         bucket: &str,
@@ -49,7 +49,7 @@ pub(super) fn etags(matches: Option<ETagCondition>, differs: Option<ETagConditio
     Precondition { etag_match: matches.map(tags), etag_none_match: differs.map(tags), ..Default::default() }
 }
 
-/// The dates of a read: like HTTP, each is looked at only where no ETag is.
+/// Checks the dates of a read. As in HTTP, each is ignored if the matching condition on the ETag exists.
 pub(super) fn dates(
     object: &Object,
     etags: &Precondition,
@@ -68,7 +68,7 @@ pub(super) fn dates(
     Ok(())
 }
 
-/// The conditions on the source of a copy. None of them is answered 304: whoever copies has no older state to keep.
+/// Checks the conditions on the source of a copy. None of them gets 304, since a copy has no older state to keep.
 pub(super) fn of_source(
     source: &Object,
     matches: Option<ETagCondition>,
@@ -85,7 +85,8 @@ pub(super) fn of_source(
     Err(s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold"))
 }
 
-/// The conditions on the destination of a copy as R2 has them. Its dates are looked at now, ETags when the copy is there.
+/// Reads R2's conditions on the destination of a copy. Its dates are checked now, and its ETags when the copy is
+/// committed.
 pub(super) fn of_destination(
     dialect: &Dialect,
     bucket: &str,
@@ -109,7 +110,7 @@ pub(super) fn of_destination(
     Ok(tags)
 }
 
-/// An ETag in a header that `s3s` doesn't read.
+/// Reads an ETag from a header that `s3s` doesn't parse.
 pub(super) fn in_header(headers: &http::HeaderMap, name: &str) -> S3Result<Option<ETagCondition>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     ETagCondition::parse_http_header(value.as_bytes())

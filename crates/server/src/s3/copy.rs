@@ -1,4 +1,4 @@
-//! CopyObject. The copy shows the source's bytes; nothing is read.
+//! CopyObject. The copy refers to the source's bytes, so nothing is read.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     };
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
     attributes.archive_status = None;
-    // Neither encryption nor access nor locks are copied.
+    // Encryption, access control and locks aren't copied.
     attributes.asked = asked;
     let new = NewObject {
         etag: encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),
@@ -106,7 +106,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     Ok(output)
 }
 
-/// What is copied in one call has at most 5 GiB.
+/// Checks that the source of a single copy call has at most 5 GiB.
 fn check_size(size: u64) -> S3Result<()> {
     if size > refusals::PUT_BYTES_MAX {
         return Err(s3_error!(
@@ -117,7 +117,7 @@ fn check_size(size: u64) -> S3Result<()> {
     Ok(())
 }
 
-/// Bucket, key and version of `x-amz-copy-source`.
+/// Reads bucket, key and version of `x-amz-copy-source`.
 pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)> {
     match source {
         CopySource::Bucket { bucket, key, version_id } => Ok((bucket, key, version_id.as_deref())),
@@ -125,7 +125,7 @@ pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)
     }
 }
 
-/// The object to copy.
+/// Finds the object to copy.
 pub(super) fn of_source(
     dialect: &Dialect,
     bucket: &str,

@@ -70,7 +70,7 @@ pub(super) fn many(
     })
 }
 
-/// Removing what isn't there succeeds, unless something was demanded of it; `None` then.
+/// Deletes an object. A missing object is a success, and returns `None`, unless there is a condition on it.
 fn delete(
     dialect: &Dialect,
     bucket: &str,
@@ -93,7 +93,7 @@ fn no_version() -> S3Error {
     s3_error!(NoSuchVersion, "The specified version does not exist.")
 }
 
-/// Which version an answer names, and whether that is a delete marker.
+/// Returns the version in the answer, and whether it is a delete marker.
 fn reported(removed: &Option<Removed>, asked: Option<String>) -> (Option<String>, bool) {
     match removed {
         Some(Removed::Marked(marker)) => (Some(versions::id(marker)), true),

@@ -1,4 +1,5 @@
-//! Directory buckets (S3 Express One Zone), as far as they differ: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-express-differences.html>.
+//! The differences of directory buckets (S3 Express One Zone):
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-express-differences.html>.
 
 use http::request::Parts;
 use http::{Response, StatusCode};
@@ -7,10 +8,10 @@ use super::error_document;
 use crate::body::ResponseBody;
 use crate::query::Query;
 
-/// The class that all their objects have.
+/// The storage class of all their objects.
 pub(super) const STORAGE_CLASS: &str = "EXPRESS_ONEZONE";
 
-/// Request headers for what they can't do, by how the names begin.
+/// The prefixes of headers for features that directory buckets lack.
 const UNKNOWN: [&str; 5] = [
     "content-md5",
     "x-amz-acl",
@@ -19,12 +20,12 @@ const UNKNOWN: [&str; 5] = [
     "x-amz-server-side-encryption-customer",
 ];
 
-/// Whether a name is that of a directory bucket.
+/// Returns true for the name of a directory bucket.
 pub(super) fn is_directory(bucket: &str) -> bool {
     bucket.ends_with("--x-s3")
 }
 
-/// Refuses what directory buckets don't know.
+/// Refuses requests that directory buckets don't support.
 pub(super) fn refusal(head: &Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;

@@ -1,4 +1,4 @@
-//! Server-side encryption as its headers ask for it: kept and given back. A customer's key is checked as S3 checks it.
+//! Server-side encryption. Its headers are stored and returned. A customer's key is checked as S3 checks it.
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
@@ -8,7 +8,7 @@ use crate::customer_key::{self, BadKey, Fit, HashedBy};
 use crate::objects::asked::Encryption;
 use crate::objects::now_us;
 
-/// What a new object's headers say about encryption with keys that the store manages.
+/// The headers of a new object about encryption with keys that the store manages.
 pub(super) struct Managed<'a> {
     pub(super) algorithm: Option<&'a str>,
     pub(super) kms_key: Option<&'a str>,
@@ -16,7 +16,7 @@ pub(super) struct Managed<'a> {
     pub(super) context: Option<&'a str>,
 }
 
-/// A customer's key from its three headers.
+/// Reads a customer's key from its three headers.
 pub(super) fn customer(
     algorithm: Option<&str>,
     key: Option<&str>,
@@ -39,7 +39,7 @@ pub(super) fn customer(
     })
 }
 
-/// How a new object is encrypted.
+/// Returns the encryption of a new object.
 pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3Result<Option<Encryption>> {
     let Managed { algorithm, kms_key, bucket_key, context } = *managed;
     let is_kms = matches!(algorithm, Some("aws:kms" | "aws:kms:dsse"));
@@ -66,7 +66,7 @@ pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3R
     Ok(customer.or(managed))
 }
 
-/// Lets a request through only with the key of the object that it touches.
+/// Checks that a request has the key of its object.
 pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> S3Result<()> {
     match customer_key::fits(sent, written) {
         Fit::Opens => Ok(()),
@@ -81,8 +81,8 @@ pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> 
     }
 }
 
-/// The ETag of an object that a key management service's key or a customer's encrypts, which looks like an MD5 and is
-/// none, as are those of directory buckets; `None` where it is the usual one.
+/// Returns the ETag of an object that is encrypted with a KMS key or a customer's key, or that is in a directory
+/// bucket. It looks like an MD5, but is opaque. `None` means the usual ETag.
 pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
     let is_opaque = match encryption {
         _ if is_directory(bucket) => true,
@@ -93,7 +93,7 @@ pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -
     is_opaque.then(|| opaque_etag(crc32c))
 }
 
-/// 32 hexadecimal digits that say nothing.
+/// Returns 32 hexadecimal digits without a meaning.
 fn opaque_etag(crc32c: u32) -> String {
     let mut state = [0; 16];
     state[..8].copy_from_slice(&now_us().to_be_bytes());
@@ -102,7 +102,7 @@ fn opaque_etag(crc32c: u32) -> String {
     hex(&state)
 }
 
-/// What S3 answers where the headers of a request don't go together with its upload.
+/// Returns S3's error if the headers of a request don't match its upload.
 pub(super) fn other_upload() -> S3Error {
     S3Error::with_message(
         S3ErrorCode::InvalidRequest,

@@ -49,7 +49,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
     };
     tell_encryption!(output, &asked.encryption);
     tell_lock!(output, asked);
-    // S3 leaves checksums out of ranged answers: they are the whole object's.
+    // Checksums are of the whole object, so S3 leaves them out of ranged answers.
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
@@ -110,7 +110,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         }
         None => S3Response::new(output),
     };
-    // s3s knows no field for it.
+    // `s3s` has no field for it.
     if !asked.tags.is_empty() {
         answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
     }
@@ -131,7 +131,7 @@ fn find(
     Ok(object)
 }
 
-/// A 304 says which state it means, as RFC 9110 (15.4.5) has it.
+/// Adds the state to a 304, as RFC 9110 (15.4.5) demands.
 fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     if *error.code() == S3ErrorCode::NotModified {
         let modified = UNIX_EPOCH + Duration::from_micros(object.updated_us);
@@ -145,7 +145,8 @@ fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     error
 }
 
-/// The bytes that a part of the object is; one that was written whole is its only part. An empty one has no range.
+/// Returns the range of a part of the object. An object that was written in one request is its only part. An empty part
+/// has no range.
 fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> {
     let whole = [object.size];
     let sizes = if object.part_sizes.is_empty() { &whole[..] } else { &object.part_sizes };
@@ -159,12 +160,12 @@ fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> 
     }
 }
 
-/// The range as bytes of the object; an error where there are none.
+/// Returns the range in bytes of the object, or an error if it has none of them.
 pub(super) fn within(range: Option<Range>, size: u64) -> S3Result<Option<std::ops::Range<u64>>> {
     let range = match range {
         None => return Ok(None),
         Some(Range::Int { first, last }) => first..last.map_or(size, |last| last.saturating_add(1).min(size)),
-        // S3 answers 200 to whoever asks for the end of an empty object.
+        // For the end of an empty object, S3 returns 200.
         Some(Range::Suffix { length }) if length > 0 && size == 0 => return Ok(None),
         Some(Range::Suffix { length }) => size.saturating_sub(length)..size,
     };
@@ -193,7 +194,7 @@ fn metadata(object: &Object) -> Option<Metadata> {
         .then(|| metadata.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// S3 doesn't name STANDARD.
+/// Returns the storage class, which S3 leaves out if it is STANDARD.
 fn storage_class(bucket: &str, object: &Object) -> Option<StorageClass> {
     if is_directory(bucket) {
         return Some(StorageClass::from_static(directory::STORAGE_CLASS));

@@ -9,9 +9,9 @@ use super::{Dialect, archive, checksums, refusal, timestamp};
 use crate::objects::listing::{Cursor, Page, Query};
 use crate::objects::now_us;
 
-/// Most entries on a page.
+/// The most entries on a page.
 const KEYS_MAX: i32 = 1000;
-/// What `encoding-type=url` leaves as it is.
+/// The characters that `encoding-type=url` doesn't encode.
 const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
@@ -61,7 +61,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     };
     let next = page.next.take();
     if is_directory(&input.bucket) {
-        // Their listings come in no order; this is not that of the keys.
+        // Listings of directory buckets have no order. Reversing the keys makes clients notice.
         page.objects.reverse();
     }
     let key_count = (page.objects.len() + page.prefixes.len()) as i32;
@@ -83,8 +83,8 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     })
 }
 
-/// Where a page begins behind a marker. One that is a common prefix, as a page before may have ended with, passes over
-/// what is under it.
+/// Returns the start of a page after a marker. If the marker is a common prefix, as at the end of a previous page, the
+/// keys below it are skipped.
 pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Cursor {
     match delimiter {
         _ if marker.is_empty() => Cursor::Start,
@@ -114,11 +114,11 @@ pub(super) fn query(
     })
 }
 
-/// How entries are written.
+/// The format of entries.
 pub(super) struct Writing {
-    /// Whether keys are percent-encoded, for those that XML can't hold.
+    /// True if keys are percent-encoded, since XML can't represent every key.
     encoded: bool,
-    /// Whether entries say what was restored from archives.
+    /// True if entries have the restore status of archived objects.
     restores: bool,
 }
 

@@ -67,7 +67,7 @@ pub(super) fn create(
     Ok(output)
 }
 
-/// Lets through who has the key that an upload was begun with.
+/// Checks that a request has the key with which the upload began.
 fn admit(upload: &Upload, sent: Option<&Encryption>) -> S3Result<()> {
     match fits(sent, upload.attributes.asked.encryption.as_ref()) {
         Fit::Opens => Ok(()),
@@ -173,7 +173,7 @@ fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Up
     })
 }
 
-/// The range of a copied part: both ends are named and lie within the source.
+/// Reads the range of a copied part. Both ends must be given, and lie within the source.
 fn source_range(text: &str, size: u64) -> S3Result<std::ops::Range<u64>> {
     match Range::parse(text) {
         Ok(Range::Int { first, last: Some(last) }) if first <= last && last < size => Ok(first..last + 1),
@@ -199,8 +199,8 @@ fn part_number(number: i32) -> S3Result<u32> {
     Ok(number as u32)
 }
 
-/// The type of a checksum where the client named only its algorithm, and which types an algorithm can have
-/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html>).
+/// Returns the type of a checksum if the client named only its algorithm, and checks that the algorithm supports the
+/// type (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html>).
 fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadChecksum> {
     let composite = match kind.map(ChecksumType::as_str) {
         Some(ChecksumType::COMPOSITE) => true,

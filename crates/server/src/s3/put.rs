@@ -41,7 +41,7 @@ pub(super) async fn put(
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
     if precondition.etag_match.is_some() {
-        // S3 distinguishes an object that isn't there from one that differs.
+        // S3 distinguishes a missing object from one that differs.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
     let etag = encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), written.sums.crc32c);
@@ -77,13 +77,13 @@ pub(super) async fn receive(
     Ok(writer.finish())
 }
 
-/// The trailers of a body that has been read, whoever took them off it.
+/// Returns the trailers of a body that has been read, from `s3s` or from our own reader.
 pub(super) fn trailers(signed: Option<TrailingHeaders>, extensions: &Extensions) -> Option<HeaderMap> {
     let signed = signed.and_then(|trailers| trailers.take());
     signed.or_else(|| extensions.get::<aws_chunked::Trailers>()?.read().cloned())
 }
 
-/// A body that broke off, or whose chunks' signatures or payload hash did not match.
+/// Returns the error for a body that broke off, or whose chunk signatures or payload hash didn't match.
 fn broken(error: StdError) -> S3Error {
     let text = error.to_string().to_ascii_lowercase();
     let code = if text.contains("signature") {
@@ -96,7 +96,7 @@ fn broken(error: StdError) -> S3Error {
     S3Error::with_source(code, error)
 }
 
-/// `aws-chunked` is how the body travelled, and no property of the object.
+/// Removes `aws-chunked` from a content encoding. It describes the transfer, and isn't a property of the object.
 pub(super) fn content_encoding(header: Option<String>) -> Option<String> {
     let header = header?;
     let kept: Vec<&str> = header

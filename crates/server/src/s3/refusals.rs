@@ -1,4 +1,5 @@
-//! What S3 refuses, and what it has and this store hasn't, before a request is taken for what it isn't.
+//! Refuses requests as S3 does, and requests for features that this store lacks, before they are mistaken for something
+//! else.
 
 use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderMap, Method, StatusCode};
@@ -7,19 +8,19 @@ use super::checksums::{ALGORITHMS, header, named};
 use super::{subresources, versions};
 use crate::query::Query;
 
-/// The largest object in one request, the largest part, and the largest object that is copied in one.
+/// The largest object in one request, the largest part, and the largest object in one copy call.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
 pub(super) const PUT_BYTES_MAX: u64 = 5 << 30;
 
-/// `x-amz-checksum-` headers that carry no checksum.
+/// `x-amz-checksum-` headers without a checksum.
 const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
 
 const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
 
-/// Status, code and message of an answer that refuses.
+/// Status, code and message of a refusal.
 pub(super) type Refusal = (StatusCode, &'static str, &'static str);
 
-/// Why a request is refused, as far as its head alone shows.
+/// Returns the reason to refuse a request, as far as its head shows one.
 pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     match query.value("versionId") {
@@ -42,7 +43,7 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         }
         None => {}
     }
-    // Appending to an object is for directory buckets alone.
+    // Only directory buckets support appending to an object.
     if headers.contains_key("x-amz-write-offset-bytes") {
         return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
     }
@@ -56,7 +57,7 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
     None
 }
 
-/// Why a request by a presigned URL is refused before its signature is looked at.
+/// Returns the reason to refuse a presigned request before its signature is verified.
 fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let seconds = query.value("X-Amz-Expires")?;
     let bad = |message| Some((StatusCode::BAD_REQUEST, "AuthorizationQueryParametersError", message));
@@ -72,7 +73,7 @@ fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
         Ok(_) => {}
     }
     let signed: Vec<&str> = query.value("X-Amz-SignedHeaders")?.split(';').collect();
-    // A header of Amazon's changes what is asked for, so that who signed has to have meant it.
+    // A header of Amazon's changes the request, so it must be among the signed ones.
     let is_free =
         |name: &str| !name.starts_with("x-amz-") || name == "x-amz-content-sha256" || signed.contains(&name);
     let message = "There were headers present in the request which were not signed";
@@ -80,7 +81,7 @@ fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     (!all_signed).then_some((StatusCode::FORBIDDEN, "AccessDenied", message))
 }
 
-/// Why a request is refused for what it says of checksums.
+/// Returns the reason to refuse a request because of its checksum headers.
 pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     let is_known = |name: &str| ALGORITHMS.into_iter().any(|algorithm| header(algorithm) == name);
@@ -120,7 +121,7 @@ pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
     }
 }
 
-/// How many bytes of content a request brings.
+/// Returns the number of content bytes in a request.
 pub(super) fn len(headers: &HeaderMap) -> Option<u64> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
     number("x-amz-decoded-content-length").or_else(|| number(CONTENT_LENGTH.as_str()))

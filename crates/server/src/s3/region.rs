@@ -1,4 +1,4 @@
-//! Buckets of other regions: found by the redirect that S3 answers, or by asking where it doesn't say.
+//! Buckets in other regions. A client finds the region by S3's redirect, or by HeadBucket if the error doesn't name it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ use crate::body::ResponseBody;
 use crate::query::Query;
 use crate::s3::State;
 
-/// How often requests for a bucket have been sent elsewhere for the time being.
+/// The number of temporary redirects of each bucket so far.
 #[derive(Debug, Default)]
 pub(crate) struct Redirected(Mutex<BTreeMap<String, u32>>);
 
 impl Redirected {
-    /// Whether this request is one of the first so many for its bucket.
+    /// Returns true if this request is among the first ones for its bucket.
     fn another(&self, bucket: &str, first: u32) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(bucket.to_owned()).or_default();
@@ -25,8 +25,8 @@ impl Redirected {
     }
 }
 
-/// 307 or 301 for a bucket of another region than the request was signed for, 400 where that has to be opted in to. What
-/// isn't signed names no region and is redirected too.
+/// Returns 307 or 301 for a bucket in another region than the one in the signature, or 400 for an opt-in region. An
+/// unsigned request names no region, and is redirected too.
 pub(super) fn redirect(
     state: &State,
     method: &Method,
@@ -60,7 +60,7 @@ pub(super) fn redirect(
     Some(answer)
 }
 
-/// The region in the credential scope, `KEY/DATE/REGION/s3/aws4_request`.
+/// Returns the region in the credential scope, `KEY/DATE/REGION/s3/aws4_request`.
 fn signed_for(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let query = Query::parse(uri.query());
@@ -68,7 +68,7 @@ fn signed_for(uri: &Uri, headers: &HeaderMap) -> Option<String> {
         Some(header) => header.split("Credential=").nth(1)?.split(',').next()?,
         None => query.value("X-Amz-Credential")?,
     };
-    // The access key may hold slashes, so the scope is counted from its end.
+    // The access key may contain slashes, so the scope is read from its end.
     scope.trim().rsplit('/').nth(2).map(str::to_owned)
 }
 

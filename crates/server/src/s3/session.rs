@@ -1,4 +1,4 @@
-//! Sessions of directory buckets: opened with the caller's own credentials, and signing everything else but copies.
+//! Sessions of directory buckets. The caller's own credentials open one, and it signs all other requests but copies.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::objects::now_us;
 use crate::query::Query;
 use crate::s3::State;
 
-/// How long a session lasts, as at S3.
+/// The life of a session, as on S3.
 const LASTS_US: u64 = 300_000_000;
 
 /// The header of a session's token.
@@ -26,8 +26,8 @@ const TOKEN: &str = "x-amz-s3session-token";
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Table>);
 
-/// The sessions that were opened, by their tokens. One that has ended is kept as long again, to be distinguished from one that never
-/// was, and forgotten when another is opened.
+/// The sessions by token. An expired session is kept for the same time again, to distinguish it from an unknown one. It
+/// is removed when another one opens.
 #[derive(Debug, Default)]
 struct Table {
     sessions: HashMap<String, Session>,
@@ -43,7 +43,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// How many were opened.
+    /// Returns the number of sessions that were opened.
     pub(crate) fn opened(&self) -> usize {
         self.table().opened
     }
@@ -54,14 +54,14 @@ impl Sessions {
 }
 
 impl Table {
-    /// Takes in a session that was opened at `now_us`.
+    /// Adds a session that was opened at `now_us`.
     fn open(&mut self, now_us: u64, token: String, session: Session) {
         self.sessions.retain(|_, session| session.ends_us.saturating_add(LASTS_US) > now_us);
         self.sessions.insert(token, session);
         self.opened += 1;
     }
 
-    /// The secret of the session that a token is of.
+    /// Returns the secret of a token's session.
     fn secret(&self, now_us: u64, token: &str, bucket: &str, access_key: &str) -> Result<String, Refusal> {
         let session = self.sessions.get(token);
         match session.filter(|session| session.bucket == bucket && session.access_key == access_key) {
@@ -75,8 +75,8 @@ impl Table {
     }
 }
 
-/// Looks at who signed a request for a directory bucket, and answers one for a session. What goes on has lost its
-/// signature, which `s3s` couldn't verify.
+/// Checks the signature of a request for a directory bucket, and answers requests for a session. The signature is
+/// removed from requests that pass, since `s3s` couldn't verify it.
 pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     let query = Query::parse(head.uri.query());
     let opens = head.method == Method::GET && query.has("session");
     let refusal = match Signed::of(head) {
-        // It is a demo store: none is demanded, but for what makes no sense without.
+        // A demo store requires no signature, except to open a session.
         None if !opens => None,
         None => Some((StatusCode::FORBIDDEN, "AccessDenied", "A session is opened by who signs.")),
         Some(signed) => check(state, head, bucket, &signed, opens).err(),
@@ -102,7 +102,7 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     None
 }
 
-/// Status, code and message of what is refused.
+/// Status, code and message of a refusal.
 type Refusal = (StatusCode, &'static str, &'static str);
 
 fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: bool) -> Result<(), Refusal> {

@@ -1,5 +1,5 @@
-//! Signature Version 4 of requests that `s3s` doesn't verify, because they are signed for another service than `s3`
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
+//! Verifies Signature Version 4 of requests that `s3s` doesn't verify, because they are signed for another service than
+//! `s3` (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
 
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
@@ -9,10 +9,10 @@ use ring::hmac;
 
 use crate::checksum::hex;
 
-/// What stands unencoded in a query that is signed.
+/// The characters that aren't encoded in a signed query.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The `Authorization` header, taken apart.
+/// The parsed `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Signed<'a> {
     pub(super) access_key: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// `None` for a request without, or with another kind of, signature.
+    /// Parses the header. Returns `None` for a request without a signature, or with another kind.
     pub(super) fn of(head: &'a Parts) -> Option<Signed<'a>> {
         let header = head.headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("AWS4-HMAC-SHA256")?;
         let field = |name: &str| {
@@ -34,12 +34,12 @@ impl<'a> Signed<'a> {
         Some(Signed { access_key, scope, headers, signature: field("Signature")? })
     }
 
-    /// Which service it is for.
+    /// Returns the service that it is signed for.
     pub(super) fn service(&self) -> &'a str {
         self.scope.rsplit('/').nth(1).unwrap_or_default()
     }
 
-    /// Whether the signature was made with this secret.
+    /// Returns true if the signature was made with this secret.
     pub(super) fn is_by(&self, secret: &str, head: &Parts) -> bool {
         let Some(request) = self.canonical(head) else { return false };
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -65,7 +65,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The query's parts in their canonical order and encoding.
+/// Returns the query's parameters in their canonical order and encoding.
 fn query(text: Option<&str>) -> String {
     let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
     let encoded = |text: &str| percent_encoding::percent_encode(&decoded(text), UNRESERVED).to_string();
@@ -88,7 +88,7 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The example of S3's own documentation: a GET with a range.
+    /// The example in S3's own documentation: a GET with a range.
     #[test]
     fn amazons_own_example_is_verified() {
         let (mut head, ()) = http::Request::builder()

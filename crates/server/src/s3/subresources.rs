@@ -1,7 +1,7 @@
-//! Which subresources buckets and objects have at S3, and by which methods they are asked for.
+//! The subresources of S3's buckets and objects, and their methods.
 //!
-//! A request for one that isn't known would otherwise be taken for a request for the bucket or object itself: a
-//! `PUT ?renameObject` would write an object and a `DELETE ?acl` remove one.
+//! Without this list, a request for an unknown one would be handled as a request for the bucket or object itself. A
+//! `PUT ?renameObject` would write an object, and a `DELETE ?acl` would delete one.
 
 use http::Method;
 
@@ -17,7 +17,7 @@ const GET_PUT: &[Method] = &[Method::GET, Method::PUT];
 const GET_PUT_DELETE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
 const GET_POST_DELETE: &[Method] = &[Method::GET, Method::POST, Method::DELETE];
 
-/// Of an object.
+/// The subresources of an object.
 const OF_OBJECTS: [Subresource; 11] = [
     ("acl", GET_PUT),
     ("attributes", GET),
@@ -32,7 +32,7 @@ const OF_OBJECTS: [Subresource; 11] = [
     ("uploads", POST),
 ];
 
-/// Of a bucket.
+/// The subresources of a bucket.
 const OF_BUCKETS: [Subresource; 32] = [
     ("abac", GET_PUT),
     ("accelerate", GET_PUT),
@@ -68,7 +68,7 @@ const OF_BUCKETS: [Subresource; 32] = [
     ("x-notification", GET),
 ];
 
-/// Those that `s3s` doesn't know, and would take for the bucket or object itself.
+/// The ones that `s3s` doesn't know, and would handle as the bucket or object itself.
 const UNKNOWN_BELOW: [&str; 6] = [
     "abac",
     "metadataConfiguration",
@@ -78,20 +78,20 @@ const UNKNOWN_BELOW: [&str; 6] = [
     "x-notification",
 ];
 
-/// How a request for a subresource is refused.
+/// The refusal of a request for a subresource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// S3 has it, and this store hasn't.
+    /// S3 has it, but this store doesn't.
     NotImplemented,
-    /// S3 has no such method for it.
+    /// S3 doesn't support this method for it.
     Method,
 }
 
-/// Why the request can't be for what its query names; `None` where it can, or names nothing.
+/// Returns the reason to refuse a request for the subresource in its query, if there is one.
 pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option<Refused> {
     let known: &[Subresource] = if is_object { &OF_OBJECTS } else { &OF_BUCKETS };
     let (name, methods) = known.iter().find(|(name, _)| query.has(name))?;
-    // A HEAD is for the bucket or object, whatever its query says.
+    // A HEAD is for the bucket or object, whatever its query.
     if *method == Method::HEAD {
         None
     } else if !methods.contains(method) {

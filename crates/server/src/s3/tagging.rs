@@ -14,7 +14,7 @@ const TAGS_MAX: usize = 10;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
 
-/// The tags of `x-amz-tagging`, which are written like a query.
+/// Reads the tags of `x-amz-tagging`, which has the format of a query.
 pub(super) fn in_header(header: &str) -> S3Result<BTreeMap<String, String>> {
     let pairs = header.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -70,7 +70,7 @@ pub(super) fn delete(
     Ok(DeleteObjectTaggingOutput { version_id })
 }
 
-/// Replaces the tags; answers whose they are.
+/// Replaces the tags. Returns the object's version.
 fn set(
     dialect: &Dialect,
     bucket: &str,

@@ -1,5 +1,5 @@
-//! Requests that bear no mark of S3's. They may as well be meant for the XML API of GCS: `object_store` writes nothing but
-//! method and path to an emulator of it. So their answers hold what either dialect's do.
+//! Requests without any sign of S3. They may be meant for GCS's XML API, since `object_store` sends only a method and a
+//! path to an emulator. So their answers have the headers of both dialects.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
     !marked && !signed && !headers.contains_key(AUTHORIZATION)
 }
 
-/// Notes of which object an answer speaks.
+/// Records the object that an answer is about.
 pub(super) fn about<T>(mut answer: S3Response<T>, object: &Arc<Object>) -> S3Response<T> {
     answer.extensions.insert(Arc::clone(object));
     answer
 }
 
-/// Adds what the XML API says of the object that an answer is about.
+/// Adds the XML API's headers of the object that an answer is about.
 pub(super) fn tell<B>(answer: &mut Response<B>) {
     if let Some(object) = answer.extensions_mut().remove::<Arc<Object>>() {
         xml::tell_all(answer.headers_mut(), &object);

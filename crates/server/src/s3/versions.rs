@@ -1,4 +1,4 @@
-//! Versions: their ids, their listing, and whether a bucket keeps them.
+//! Versions: their ids, their listing, and the versioning of a bucket.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/Versioning.html>
 
 use std::fmt::Write as _;
@@ -18,12 +18,12 @@ use crate::objects::listing::{Cursor, Order, Page};
 use crate::objects::versions::Which;
 use crate::objects::{Object, Refused, Versioning};
 
-/// The version of what was written without versioning.
+/// The id of a version that was written without versioning.
 const NULL: &str = "null";
 const MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 const ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// The id of a version. Its digits stand backwards, so that ids tell no order, as S3's don't.
+/// Returns the id of a version. Its bits are reversed, so that ids have no order, as on S3.
 pub(super) fn id(object: &Object) -> String {
     match object.standing.has_id {
         true => format!("{:016x}", object.generation.reverse_bits()),
@@ -31,7 +31,7 @@ pub(super) fn id(object: &Object) -> String {
     }
 }
 
-/// What a version id means; `None` where it can't be one.
+/// Parses a version id. Returns `None` if it isn't valid.
 pub(super) fn parse(id: &str) -> Option<Which> {
     if id == NULL {
         return Some(Which::Null);
@@ -42,7 +42,7 @@ pub(super) fn parse(id: &str) -> Option<Which> {
     Some(Which::Generation(number.reverse_bits()))
 }
 
-/// Which version a request is for.
+/// Returns the version that a request selects.
 pub(super) fn asked(id: Option<&str>) -> S3Result<Which> {
     match id {
         None => Ok(Which::Live),
@@ -50,14 +50,14 @@ pub(super) fn asked(id: Option<&str>) -> S3Result<Which> {
     }
 }
 
-/// The object that a request is for, or its version.
+/// Finds the object of a request, or its version.
 pub(super) fn find(dialect: &Dialect, bucket: &str, key: &str, id: Option<&str>) -> S3Result<Arc<Object>> {
     let which = asked(id)?;
     dialect.objects.find_version(bucket, key, which).map_err(|refused| of_version(refused, id.is_some()))
 }
 
-/// What is refused of a version: one that isn't there is no key that isn't there, and a delete marker can be deleted and
-/// nothing else. Where no version was named, a marker is an object that isn't there.
+/// Returns the refusal for a version. A missing version differs from a missing key, and a delete marker can only be
+/// deleted. If no version was named, a marker means a missing object.
 fn of_version(refused: Refused, is_named: bool) -> S3Error {
     let marker = match refused {
         Refused::DeleteMarker(marker) => marker,
@@ -86,14 +86,14 @@ fn of_version(refused: Refused, is_named: bool) -> S3Error {
     error
 }
 
-/// What the answer of a bucket that keeps versions, or has kept them, says of an object's.
+/// Returns the version in an answer, if the bucket keeps versions or has kept them.
 pub(super) fn reported(dialect: &Dialect, bucket: &str, object: &Object) -> Option<String> {
     let bucket = dialect.objects.bucket(bucket).ok()?;
     (bucket.versioning() != Versioning::Off).then(|| id(object))
 }
 
-/// ListObjectVersions. The document is written here: the framework's has all versions in front of all delete markers, and
-/// S3's has them as they come.
+/// ListObjectVersions. The document is written here, because the framework lists all versions before all delete
+/// markers. S3 lists them in their order.
 pub(super) fn list(
     dialect: &Dialect,
     input: ListObjectVersionsInput,
@@ -122,7 +122,7 @@ pub(super) fn list(
     Ok(answer)
 }
 
-/// Where a listing goes on behind a version of a key.
+/// Returns the start of a listing after a version of a key.
 fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Cursor> {
     let generation = match asked(Some(id))? {
         Which::Generation(generation) => Some(generation),
@@ -138,11 +138,11 @@ fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Curso
     })
 }
 
-/// A document that takes the place of the framework's.
+/// A document that replaces the framework's.
 #[derive(Clone)]
 struct Document(String);
 
-/// An answer with its own document, where it has one.
+/// Returns the answer with its own document, if it has one.
 pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let Some(Document(text)) = answer.extensions_mut().remove::<Document>() else { return answer };
     answer.headers_mut().insert(http::header::CONTENT_LENGTH, text.len().into());
@@ -214,7 +214,7 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
     out
 }
 
-/// Whether a version is what a request without a version finds, or the marker that it finds instead.
+/// Returns true if a request without a version finds this version, or this delete marker.
 fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
     match object.standing.noncurrent_us {
         None => true,
@@ -226,7 +226,7 @@ fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
     }
 }
 
-/// GetBucketVersioning: nothing for a bucket of which nobody has ever said anything.
+/// GetBucketVersioning. The answer is empty if the bucket's versioning was never set.
 pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Result<GetBucketVersioningOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let status = bucket.versioning_said().map(|versioning| {
@@ -238,7 +238,7 @@ pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Resul
     Ok(GetBucketVersioningOutput { status, ..Default::default() })
 }
 
-/// PutBucketVersioning. There is no MFA device whose codes could be checked.
+/// PutBucketVersioning. The server has no MFA device to check codes with.
 pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Result<PutBucketVersioningOutput> {
     let wanted = input.versioning_configuration;
     let versioning = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
@@ -252,7 +252,7 @@ pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Resul
         }
     };
     if wanted.mfa_delete.is_some_and(|mfa| mfa.as_str() == MFADelete::ENABLED) {
-        return Err(s3_error!(NotImplemented, "This store knows no MFA devices."));
+        return Err(s3_error!(NotImplemented, "This store doesn't support MFA devices."));
     }
     dialect.objects.set_versioning(&input.bucket, versioning).map_err(refusal)?;
     Ok(PutBucketVersioningOutput::default())

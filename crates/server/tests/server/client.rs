@@ -1,4 +1,4 @@
-//! A plain HTTP client: one connection a request unless a connection is asked for.
+//! A plain HTTP client. It opens a connection for each request unless the test passes one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-/// How to talk to a server.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     PlainH1,
@@ -31,13 +31,13 @@ pub(crate) struct Rig {
     protocol: Protocol,
 }
 
-/// An answer, as far as it came.
+/// An answer, as far as it arrived.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// How the body broke off.
+    /// The error if the body broke off.
     pub(crate) broken: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Rig {
         Rig::with(protocol, |config| config.faults.rules.push(rule))
     }
 
-    /// Sends a request on a new connection; an error is one that got no answer.
+    /// Sends a request on a new connection. Returns an error if there is no answer.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -99,7 +99,7 @@ impl Rig {
         self.runtime.block_on(exchange(&self.server, connection, method, path, headers, body.into()))
     }
 
-    /// Runs what needs several things at once, with connections of its own.
+    /// Runs a future that needs several connections at once.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
@@ -118,7 +118,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The text of the first XML element of that name.
+    /// Returns the text of the first XML element with this name.
     pub(crate) fn element(&self, name: &str) -> &str {
         let text = self.text();
         let Some(start) = text.find(&format!("<{name}>")) else { return "" };
@@ -174,7 +174,7 @@ pub(crate) async fn exchange(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    // Which hyper leaves out where a body is empty, over HTTP/1.1.
+    // hyper leaves the length of an empty body out on HTTP/1.1.
     let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     if matches!(method, "POST" | "PUT" | "PATCH") && !is_given("content-length") {
         request = request.header("content-length", body.len());

@@ -28,7 +28,7 @@ fn objects_outlive_the_server() {
 }
 
 #[test]
-fn parts_and_compositions_share_files_that_are_removed_with_their_last_object() {
+fn parts_and_compositions_share_files_until_their_last_object_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let rig = rig(folder.path());
     let data = vec![9; 3 << 20];

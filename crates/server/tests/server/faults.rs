@@ -1,4 +1,4 @@
-//! Faults as a client sees them.
+//! Faults, from a client's view.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -160,7 +160,8 @@ fn a_slow_body_comes_whole() {
     assert_eq!(rig.get(PATH).body.len(), 1 << 20);
 }
 
-/// The rate is tested in virtual time (`fault::body`); that a body is held to it by order, whatever the machine's load.
+/// `fault::body` tests the rate in virtual time. This checks that a body is held back, by order and independent of the
+/// machine's load.
 #[test]
 fn a_slow_body_is_overtaken_by_one_that_is_asked_for_later() {
     for protocol in BOTH {

@@ -1,4 +1,4 @@
-//! What Google's own clients, and others for GCS, ask of an emulator.
+//! Requests that Google's own clients and other GCS clients send to an emulator.
 
 use crate::client::{Answer, Rig};
 
@@ -179,7 +179,7 @@ fn paths_without_their_version_are_answered() {
 }
 
 #[test]
-fn a_json_body_may_come_compressed_as_googles_java_client_sends_even_an_empty_one() {
+fn accepts_gzip_json_bodies_even_empty_ones_as_googles_java_client_does() {
     let rig = Rig::new();
     put(&rig, "from", "text");
     let send = |path: &str, body: &[u8]| {

@@ -136,7 +136,7 @@ fn what_is_stored_as_gzip_is_unpacked_unless_gzip_is_accepted() {
     let get =
         |headers: &[(&str, &str)]| rig.send("GET", "/storage/v1/b/demo/o/k?alt=media", headers, "").unwrap();
     let unpacked = get(&[("range", "bytes=0-1")]);
-    // A range of what is unpacked can't be given, so it is ignored.
+    // A range of the decompressed bytes isn't supported, so it is ignored.
     assert_eq!((unpacked.status, unpacked.text()), (200, "hello, hello, hello"));
     assert_eq!(unpacked.header("content-encoding"), "");
     assert_eq!(unpacked.header("x-goog-stored-content-encoding"), "gzip");
@@ -184,7 +184,7 @@ fn metadata_is_patched_and_counts_its_own_generation() {
         .json();
     assert_eq!((&patched["metageneration"], &patched["contentType"]), (&"2".into(), &"image/png".into()));
     let got = rig.get("/storage/v1/b/demo/o/k?alt=media");
-    // Media of this API tells no metadata.
+    // Media answers of this API have no user metadata.
     assert_eq!((got.header("x-goog-meta-a"), got.text()), ("", "x"));
     assert_eq!(rig.get("/demo/k").header("x-goog-meta-a"), "1");
     assert_eq!(rig.send("PATCH", "/storage/v1/b/demo/o/k", &[], "{").unwrap().status, 400);

@@ -30,7 +30,7 @@ fn chunks_make_an_object_and_the_session_tells_how_far_it_is() {
         let asked = chunk(&rig, &session, "bytes */*", b"");
         assert_eq!((asked.status, asked.header("range")), (308, "bytes=0-262143"));
         assert_eq!(rig.server.counters().resumable_open, 1);
-        // What was sent before may be sent again.
+        // Bytes that were sent before may be sent again.
         let again = chunk(
             &rig,
             &session,
@@ -40,7 +40,7 @@ fn chunks_make_an_object_and_the_session_tells_how_far_it_is() {
         assert_eq!(again.status, 200, "{}", again.text());
         assert_eq!(again.json()["contentType"], "text/plain");
         assert_eq!(rig.server.store().read("demo", "a b").unwrap(), data);
-        // A lost answer is found again by asking.
+        // A lost answer can be requested again.
         assert_eq!(chunk(&rig, &session, "bytes */*", b"").json()["name"], "a b");
         assert_eq!(rig.server.counters().resumable_open, 0);
     }

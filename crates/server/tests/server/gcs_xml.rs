@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, PROTOCOLS, Protocol, Rig};
 
-/// Without a token, any `x-goog-` header tells the dialect.
+/// Without a token, any `x-goog-` header selects the dialect.
 const HINT: (&str, &str) = ("x-goog-api-client", "test");
 
 fn send(rig: &Rig, method: &str, path: &str, body: &[u8]) -> Answer {

@@ -1,4 +1,4 @@
-//! The habits of services, each seen by a request that meets it.
+//! The habits of services, each tested by a request that it affects.
 
 use laneway_server::{Attributes, Habits};
 
@@ -16,7 +16,7 @@ fn put(rig: &Rig, headers: &[(&str, &str)]) -> Answer {
     rig.send("PUT", "/demo/k", headers, "x").unwrap()
 }
 
-/// Begins an upload and sends parts of these sizes.
+/// Begins an upload, and sends parts of these sizes.
 fn upload(rig: &Rig, sizes: &[usize]) -> (String, Vec<String>) {
     let id = rig.send("POST", "/demo/k?uploads", &[], "").unwrap().element("UploadId").to_owned();
     let parts = sizes.iter().zip(1..).map(|(size, number): (_, u32)| {
@@ -55,7 +55,7 @@ fn conditions_are_honoured_refused_or_passed_over() {
 }
 
 #[test]
-fn copies_at_r2_take_conditions_on_their_destination_under_names_of_its_own() {
+fn r2_takes_conditions_on_a_copys_destination_by_its_own_headers() {
     let rig = like("r2");
     put(&rig, &[]);
     let copy = |name: &str, value: &str| {
@@ -167,7 +167,7 @@ fn checksums_are_verified_passed_over_or_refused() {
 }
 
 #[test]
-fn a_key_deleted_during_a_conditional_write_is_a_conflict_and_the_upload_is_gone() {
+fn deleting_a_key_during_a_conditional_write_conflicts_and_ends_uploads() {
     for (name, conflicts) in [("s3", true), ("minio", false)] {
         let rig = like(name);
         put(&rig, &[]);

@@ -1,4 +1,4 @@
-//! What a server does, seen by a plain client over real sockets.
+//! The server's behaviour, from a plain client over real sockets.
 
 #![allow(clippy::unwrap_used, reason = "a failing test may end anywhere")]
 

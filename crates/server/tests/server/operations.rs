@@ -1,6 +1,6 @@
-//! Which of Amazon's and Google's operations exist: each is asked for, and `OPERATIONS.md` says what came of it.
+//! Finds out which of Amazon's and Google's operations exist, by a request for each. `OPERATIONS.md` has the results.
 //!
-//! The page is written anew by `LANEWAY_WRITE_OPERATIONS=1 cargo test -p laneway-server --test server operations`.
+//! `LANEWAY_WRITE_OPERATIONS=1 cargo test -p laneway-server --test server operations` rewrites the page.
 
 mod amazon;
 mod google;
@@ -12,7 +12,7 @@ use laneway_server::Attributes;
 
 use crate::client::{Protocol, Rig};
 
-/// An operation and a request for it. `{upload}`, `{etag}` and `{session}` stand for what the fixture has.
+/// An operation and a request for it. `{upload}`, `{etag}` and `{session}` are replaced by those of the fixture.
 pub(crate) struct Probe {
     name: &'static str,
     method: &'static str,
@@ -34,7 +34,8 @@ impl Probe {
         Probe { body, ..self }
     }
 
-    /// Asks for it, with an object `k`, an archived one and an upload of `k` there; whether it was done.
+    /// Sends the request to a server with an object `k`, an archived object and an upload of `k`. Returns true if it
+    /// succeeded.
     fn is_done(&self, xml: bool) -> bool {
         let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
         rig.server.create_bucket("empty").unwrap();

@@ -1,4 +1,4 @@
-//! Archived objects of the S3 dialect, and what restores them.
+//! Archived objects of the S3 dialect, and their restoration.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::client::{Answer, Protocol, Rig};
 const RESTORE: &str = "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Days>2</Days>\
                        <GlacierJobParameters><Tier>Expedited</Tier></GlacierJobParameters></RestoreRequest>";
 
-/// A server on which it takes so long to restore something.
+/// Returns a server whose restorations take this long.
 fn rig(restores_take: Duration) -> Rig {
     Rig::with(Protocol::PlainH1, |config| config.s3.restores_take = restores_take)
 }
@@ -27,7 +27,7 @@ fn head(rig: &Rig, key: &str) -> Answer {
     rig.send("HEAD", &format!("/demo/{key}"), &[], "").unwrap()
 }
 
-/// A listing that asks for it, or doesn't.
+/// Returns a listing, with or without a request for the restore status.
 fn listed(rig: &Rig, query: &str, asks: bool) -> Answer {
     let asking = [("x-amz-optional-object-attributes", "RestoreStatus")];
     rig.send("GET", &format!("/demo?{query}"), if asks { &asking } else { &[] }, "").unwrap()

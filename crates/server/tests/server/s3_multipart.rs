@@ -33,7 +33,7 @@ fn the_etag_is_the_md5_of_md5s_and_the_checksum_is_of_the_whole() {
     let first = part(&rig, &id, 1, &[], "hel").header("etag").to_owned();
     assert_eq!(rig.server.counters().multipart_open, 1);
     let done = complete(&rig, &id, &[], &[(1, &first), (2, &second)]);
-    // printf of both MD5s, hashed: (md5("hel") + md5("lo")).
+    // The output of printf of both MD5s, hashed: (md5("hel") + md5("lo")).
     assert!(
         done.element("ETag").trim_matches('"').trim_matches(['&', ';']).contains("-2"),
         "{}",
@@ -96,7 +96,7 @@ fn parts_that_do_not_fit_are_refused() {
     assert_eq!(code(&[(3, &etags[0])]), "InvalidPart");
     assert_eq!(code(&[(1, "\"0\"")]), "InvalidPart");
     assert_eq!(part(&rig, &id, 0, &[], "x").element("Code"), "InvalidArgument");
-    // One part is the last one, and may be small.
+    // A single part is the last one, and may be small.
     assert_eq!(code(&[(1, &etags[0])]), "");
     assert_eq!(code(&[(1, &etags[0]), (2, &etags[1])]), "NoSuchUpload", "it was completed of other parts");
 }

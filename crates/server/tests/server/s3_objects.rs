@@ -53,7 +53,7 @@ fn checksums_come_with_the_mode_and_never_with_a_range() {
         (head.header("x-amz-checksum-crc32c"), head.header("x-amz-checksum-type")),
         ("mnG7TA==", "FULL_OBJECT")
     );
-    // Without a choice S3 computes CRC64NVME.
+    // If the client chose none, S3 computes CRC64NVME.
     rig.send("PUT", "/demo/plain", &[], "123456789").unwrap();
     let plain = rig.send("HEAD", "/demo/plain", &[mode], "").unwrap();
     assert_eq!(plain.header("x-amz-checksum-crc64nvme"), "rosUhgp5mIg=");

@@ -1,4 +1,5 @@
-//! What S3 has and an unversioned store answers, refuses, or must not take for something else.
+//! Versioning requests to a store without versioning: their answers and refusals, and requests that must not be
+//! mistaken for others.
 
 use crate::client::{Answer, Rig};
 

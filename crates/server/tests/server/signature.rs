@@ -1,4 +1,4 @@
-//! AWS Signature Version 4, as a client makes it.
+//! AWS Signature Version 4, from the client's side.
 
 use ring::{digest, hmac};
 
@@ -10,7 +10,7 @@ pub(crate) struct Key {
 
 pub(crate) const DEFAULT: Key = Key { access: "laneway", secret: "lanewaysecret", region: "us-east-1" };
 
-/// The headers of a signed request; `payload` is what goes into `x-amz-content-sha256`, and `extra` is signed too.
+/// Returns the headers of a signed request. `payload` becomes `x-amz-content-sha256`, and `extra` is signed too.
 pub(crate) fn sign(
     key: &Key,
     method: &str,

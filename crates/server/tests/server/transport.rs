@@ -1,4 +1,4 @@
-//! Connections: TLS, h1 and h2, their limits and the imitated path.
+//! Connections: TLS, HTTP/1.1 and HTTP/2, their limits and the simulated path.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -79,7 +79,8 @@ fn an_imitated_path_carries_everything() {
     }
 }
 
-/// How long bytes are held up is tested in virtual time (`link`); that they are by order, whatever the machine's load.
+/// `link` tests the delay in virtual time. This checks that bytes are held back, by order and independent of the
+/// machine's load.
 #[test]
 fn what_an_imitated_path_holds_up_is_overtaken_by_another_servers_answer() {
     let far: fn(&mut Config) = |config| config.rtt = Duration::from_secs(3600);
@@ -101,7 +102,7 @@ fn what_an_imitated_path_holds_up_is_overtaken_by_another_servers_answer() {
     }
 }
 
-/// The rate itself is tested in virtual time (`socket`, `token_bucket`).
+/// `socket` and `token_bucket` test the rate itself in virtual time.
 #[test]
 fn a_cap_holds_up_what_exceeds_it_on_a_connection_and_no_other_connection() {
     let large = vec![7; 1 << 20];
@@ -184,7 +185,7 @@ fn a_head_that_is_too_large_is_refused() {
     let rig = Rig::new();
     let large = "x".repeat(2 << 20);
     let answer = rig.send("GET", "/demo/k", &[("x-large", &large)], "");
-    // Who is still sending when the connection is closed may not get to read the answer.
+    // A client that is still sending when the connection is closed may not be able to read the answer.
     assert!(answer.is_err() || answer.unwrap().status == 431);
     assert_eq!(rig.server.counters().requests, 0);
     assert_eq!(rig.get("/demo/k").status, 404);
@@ -205,7 +206,7 @@ fn a_taken_address_and_bad_files_are_told_in_one_line() {
 
 #[test]
 fn certificates_can_be_brought_along() {
-    // The server's own generated pair, through files.
+    // The server's own generated pair, passed through files.
     let folder = tempfile::tempdir().unwrap();
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Protocol, Rig};
 
-/// A rig whose bucket keeps versions, by S3's own request.
+/// Returns a rig whose bucket keeps versions, enabled by S3's own request.
 fn versioned() -> Rig {
     let rig = Rig::new();
     assert_eq!(versioning(&rig, "Enabled").status, 200);
@@ -17,14 +17,14 @@ fn versioning(rig: &Rig, status: &str) -> Answer {
     rig.send("PUT", "/demo?versioning", &[], body).unwrap()
 }
 
-/// Puts an object by S3 and answers its version.
+/// Puts an object by S3, and returns its version.
 fn put(rig: &Rig, key: &str, text: &str) -> String {
     let answer = rig.send("PUT", &format!("/demo/{key}"), &[], text.to_owned()).unwrap();
     assert_eq!(answer.status, 200);
     answer.header("x-amz-version-id").to_owned()
 }
 
-/// `Version` and `DeleteMarker` entries as they come: key, version, whether it is the latest, whether it is a marker.
+/// Returns the `Version` and `DeleteMarker` entries in their order: key, version, is latest, is marker.
 fn listed(answer: &Answer) -> Vec<(String, String, bool, bool)> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let text = answer.text();
@@ -244,7 +244,7 @@ fn tags_and_attributes_are_those_of_the_version() {
     assert_eq!(of.element("ObjectSize"), "1");
 }
 
-/// Uploads by JSON and answers the generation.
+/// Uploads by JSON, and returns the generation.
 fn upload(rig: &Rig, name: &str, text: &str) -> String {
     let path = format!("/upload/storage/v1/b/demo/o?uploadType=media&name={name}");
     let answer = rig.send("POST", &path, &[], text.to_owned()).unwrap();
@@ -313,7 +313,7 @@ fn generations_are_kept_read_and_listed_oldest_first() {
 }
 
 #[test]
-fn a_delete_without_a_generation_makes_noncurrent_and_one_with_it_is_for_good() {
+fn a_delete_makes_noncurrent_and_one_with_a_generation_is_for_good() {
     let rig = versioned();
     let (first, second) = (upload(&rig, "k", "one"), upload(&rig, "k", "two"));
     let object = "/storage/v1/b/demo/o/k";

@@ -1,8 +1,9 @@
-//! Shared files as anybody may have written them, for fuzzers.
+//! The entry point of the fuzzer for AWS's shared files.
 
 use super::ini;
 
-/// A configuration file, of which what was read can be written and read again.
+/// Parses a configuration file. The names of its sections must be parts of their titles, and an error must name a line
+/// of the file.
 pub fn ini(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match ini::parse(text) {

@@ -1,25 +1,24 @@
-//! The syntax of AWS's shared files, as its reference guide has it
+//! The syntax of AWS's shared files, by its reference guide
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html>).
 
 use std::collections::BTreeMap;
 
-/// Sections by their names as written, each with its settings. A section that comes twice is one: what comes later
-/// counts.
+/// Sections by their titles as written, each with its settings. Two sections with the same title are merged, and the
+/// later setting wins.
 pub(super) type Sections = BTreeMap<String, Section>;
 
 /// The settings of a section, their names in lower case.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Section {
     pub(super) values: BTreeMap<String, String>,
-    /// Settings that stand indented under another: `s3 =` and, below it, `addressing_style = path`.
+    /// Settings that are indented under another setting: `s3 =`, then `addressing_style = path`.
     pub(super) nested: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// Reads a file's text.
 ///
-/// # Errors
-/// The number of the first line, from 1, that is neither section, setting nor comment. What stands in it is not
-/// repeated: it may be a secret.
+/// Returns the number of the first line, from 1, that is neither a section, a setting nor a comment. The line's content
+/// isn't repeated, since it may be a secret.
 pub(super) fn parse(text: &str) -> Result<Sections, usize> {
     let mut sections = Sections::new();
     let mut section: Option<&mut Section> = None;
@@ -43,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Sections, usize> {
                 Some((name, value)) if !begun => {
                     section.nested.entry(above.clone()).or_default().insert(name, value);
                 }
-                // A value that goes on.
+                // A continuation of the value above.
                 _ if begun => {
                     let value = section.values.entry(above.clone()).or_default();
                     value.push('\n');
@@ -61,19 +60,19 @@ pub(super) fn parse(text: &str) -> Result<Sections, usize> {
 }
 
 fn setting(line: &str) -> Option<(String, String)> {
-    // botocore's parser takes both, so that files with colons exist.
+    // botocore's parser accepts both, so files with colons exist.
     let (name, value) = line.split_once(['=', ':'])?;
     let name = name.trim().to_ascii_lowercase();
     (!name.is_empty()).then(|| (name, without_comment(value).trim().to_owned()))
 }
 
-/// A value ends where a space and a comment's sign follow.
+/// A comment begins with a space or tab, then `#` or `;`. The value ends there.
 fn without_comment(value: &str) -> &str {
     let comment = [" #", " ;", "\t#", "\t;"].iter().filter_map(|sign| value.find(sign)).min();
     comment.map_or(value, |at| &value[..at])
 }
 
-/// A section's kind and name: `profile "a b"` is the profile `a b`. Without a kind the name alone.
+/// Splits a section's title into kind and name: `profile "a b"` is the profile `a b`. A title of one word has no kind.
 pub(super) fn kind_and_name(title: &str) -> (Option<&str>, &str) {
     match title.split_once([' ', '\t']) {
         Some((kind, name)) => (Some(kind), unquoted(name.trim())),

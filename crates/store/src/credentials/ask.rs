@@ -1,4 +1,4 @@
-//! Questions to token and metadata servers, over our lanes.
+//! Requests to token and metadata servers, over our lanes.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,10 +12,10 @@ use percent_encoding::percent_decode_str;
 use crate::judge::retry_after;
 use crate::secrets::{LEFT_OUT, Secrets};
 
-/// The longest silence of a server before it is asked again, where `--retry-for` leaves the time.
+/// The longest silence of a server before the next attempt, if `--retry-for` leaves enough time.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
-/// Fields of forms and documents that are secrets.
+/// The secret fields of forms and JSON documents.
 const SECRET_FIELDS: [&str; 8] = [
     "assertion",
     "client_secret",
@@ -27,7 +27,7 @@ const SECRET_FIELDS: [&str; 8] = [
     "WebIdentityToken",
 ];
 
-/// A question, which is asked again while the server fails.
+/// A request, which is repeated while the server fails.
 #[derive(Clone)]
 pub(super) struct Ask {
     origin: Origin,
@@ -38,7 +38,7 @@ pub(super) struct Ask {
     no_progress: Duration,
 }
 
-/// An answer, whatever its status.
+/// An answer with any status.
 #[derive(Clone)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -47,15 +47,15 @@ pub(super) struct Answer {
 }
 
 impl Ask {
-    /// A question to an `http://` or `https://` URL.
+    /// Returns a request to an `http://` or `https://` URL.
     ///
     /// # Errors
-    /// For what is no such URL. Its query is not repeated.
+    /// Fails if the text isn't such a URL. The error doesn't repeat its query.
     pub(super) fn new(method: Method, url: &str) -> Result<Self, String> {
         let named = || url.split('?').next().unwrap_or_default().to_owned();
         let origin = Origin::parse(url).map_err(|_| format!("{:?} is no URL", named()))?;
         let uri: Uri = url.parse().map_err(|_| format!("{:?} is no URL", named()))?;
-        // A URL may have a query and no path; a request never has.
+        // A URL may have a query without a path. A request always needs a path.
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let target = format!("{}{query}", if uri.path().is_empty() { "/" } else { uri.path() });
         let target = target.parse().map_err(|_| format!("{:?} is no URL", named()))?;
@@ -67,7 +67,7 @@ impl Ask {
         Self::new(Method::GET, url)
     }
 
-    /// A form.
+    /// Returns a POST of a form.
     pub(super) fn form(url: &str, fields: &[(&str, &str)]) -> Result<Self, String> {
         let pairs: Vec<_> = fields
             .iter()
@@ -77,7 +77,7 @@ impl Ask {
         Self::new(Method::POST, url)?.with_body(form, pairs.join("&"))
     }
 
-    /// A JSON document.
+    /// Returns a POST of a JSON document.
     pub(super) fn json(url: &str, document: &serde_json::Value) -> Result<Self, String> {
         Self::new(Method::POST, url)?.with_body("application/json", document.to_string())
     }
@@ -88,12 +88,12 @@ impl Ask {
         Ok(self)
     }
 
-    /// Adds a header that may be a secret.
+    /// Adds a header whose value may be a secret.
     ///
     /// # Errors
-    /// For a value that no header can carry; it is not repeated.
+    /// Fails for a value with characters that a header can't carry. The error doesn't repeat the value.
     pub(super) fn header(mut self, name: &str, value: &str) -> Result<Self, String> {
-        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} isn't a header name"))?;
         let mut value = HeaderValue::try_from(value).map_err(|_| {
             format!("the value of the header {name} holds characters that no header can carry")
         })?;
@@ -102,13 +102,13 @@ impl Ask {
         Ok(self)
     }
 
-    /// The same question, at which this certificate is shown where one is asked for.
+    /// Returns the same request, with a client certificate in case the server asks for one.
     pub(super) fn showing(mut self, certificate: Option<&Arc<ClientCertificate>>) -> Self {
         self.origin.client_certificate = certificate.cloned();
         self
     }
 
-    /// The request as something that can be signed.
+    /// Returns the request in the form that is signed.
     pub(super) fn parts(&self) -> Result<http::request::Parts, String> {
         let uri = format!("{}{}", self.origin, self.target);
         let request = http::Request::builder().method(self.method.clone()).uri(uri).body(());
@@ -117,7 +117,7 @@ impl Ask {
         Ok(parts)
     }
 
-    /// The same question with these headers.
+    /// Returns the same request with these headers.
     pub(super) fn with_headers(mut self, headers: HeaderMap) -> Self {
         self.headers = headers;
         self
@@ -127,7 +127,7 @@ impl Ask {
         &self.body
     }
 
-    /// Where it goes, without query.
+    /// Returns the URL without its query.
     pub(super) fn place(&self) -> String {
         format!("{}{}", self.origin, self.target.path())
     }
@@ -136,16 +136,16 @@ impl Ask {
         (&self.origin.host, self.origin.port)
     }
 
-    /// Asks, and again while nothing or a passing failure is answered.
+    /// Sends the request, and repeats it while the server is silent or fails temporarily.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason why there is no answer.
     pub(super) async fn send(&self, lanes: &Lanes) -> Result<Answer, String> {
         let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
         let Ok(mut ended) = lanes.run(&ask).await;
         let mut attempts = ended.attempts;
-        // A server that takes a question and hangs is there, also at the first question, whose silence alone takes longer than an
-        // origin is looked for that has never answered.
+        // A server that accepts the connection but doesn't answer does exist. Its first silence alone may last longer
+        // than the search for an origin that has never answered. So the request is tried again.
         if let Some(lanes) = lanes.for_silent_origin(&ended) {
             let Ok(again) = lanes.run(&ask).await;
             (attempts, ended) = (attempts + again.attempts, again);
@@ -155,7 +155,7 @@ impl Ask {
             format!("{}: {e}{times}", self.place())
         })?;
         let status = response.head.status;
-        // What is refused is told in the server's words, unless these are ours.
+        // An error is reported in the server's words, unless they repeat our secrets.
         let body = match status.is_success() || !self.is_repeated(&response.body) {
             true => response.body,
             false => Bytes::from_static(LEFT_OUT.as_bytes()),
@@ -163,12 +163,12 @@ impl Ask {
         Ok(Answer { status, headers: response.head.headers, body })
     }
 
-    /// Whether a text holds one of the secrets that go with the question.
+    /// Returns true if a text contains one of the request's secrets.
     fn is_repeated(&self, text: &[u8]) -> bool {
         Secrets::of(&self.headers).are_repeated(self.secrets(), &String::from_utf8_lossy(text))
     }
 
-    /// Each secret in the body.
+    /// Returns every secret in the body.
     fn secrets(&self) -> Vec<String> {
         let body = String::from_utf8_lossy(&self.body);
         let form = body.split('&').filter_map(|pair| pair.split_once('='));
@@ -212,36 +212,36 @@ impl Call for Ask {
 }
 
 impl Answer {
-    /// Reads a JSON document. An error says the place alone where it isn't one: its text may be a secret.
+    /// Reads a JSON document. If it can't be read, the error names only the position, since the text may be a secret.
     ///
     /// # Errors
-    /// For another document.
+    /// Fails for any other document.
     pub(super) fn json<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, String> {
         serde_json::from_slice(&self.body).map_err(|e| malformed(&e))
     }
 
-    /// A text that is no longer than an error message should be.
+    /// Returns the body as a text that is short enough for an error message.
     pub(super) fn text(&self) -> String {
         short(&String::from_utf8_lossy(&self.body))
     }
 }
 
-/// What is wrong with a document, without what it holds.
+/// Describes the error in a document, without the document's content.
 pub(super) fn malformed(error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     match error.classify() {
         Category::Data if error.to_string().starts_with("missing field") => {
-            // The field's name is ours.
+            // The missing field's name comes from our code, not from the document.
             error.to_string()
         }
         Category::Data => {
             format!("the document isn't as expected at line {}, column {}", error.line(), error.column())
         }
-        _ => format!("it is no JSON document (line {}, column {})", error.line(), error.column()),
+        _ => format!("it isn't a JSON document (line {}, column {})", error.line(), error.column()),
     }
 }
 
-/// A foreign message in one line of at most 300 characters.
+/// Returns a server's message in one line of at most 300 characters.
 pub(super) fn short(text: &str) -> String {
     const MAX: usize = 300;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -303,7 +303,7 @@ mod tests {
         let asked = AtomicU32::new(0);
         let hangs = Scripted::serve(move |_| {
             if asked.fetch_add(1, Ordering::Relaxed) == 0 {
-                // Until the client has given up.
+                // Sleep until the client has given up.
                 std::thread::sleep(Duration::from_secs(4));
             }
             answer(200, &[], "here")
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_at_the_first_question_is_waited_for_like_a_known_one() {
+    async fn waits_for_a_server_that_hangs_at_first_as_for_a_known_one() {
         let (retry_for, retry_unanswered_for) = (Duration::from_secs(3), Duration::from_millis(300));
         let config = || Config { retry_for, retry_unanswered_for, ..Config::default() };
         let asked = AtomicU32::new(0);
@@ -328,7 +328,7 @@ mod tests {
         let ask = |url: &str| Ask::get(url).expect("a question");
         let lanes = Lanes::start(config()).expect("lanes");
         assert_eq!(ask(&hangs.url()).send(&lanes).await.expect("an answer").text(), "here");
-        // A server that takes no connection may not exist, so it is not tried for a minute.
+        // A server that accepts no connection may not exist, so Laneway doesn't try it for the whole minute.
         let retry_for = Duration::from_secs(60);
         let lanes = Lanes::start(Config { retry_for, ..config() }).expect("lanes");
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");

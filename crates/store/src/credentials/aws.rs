@@ -1,4 +1,4 @@
-//! AWS's credentials: found as its SDKs find them, and signed with.
+//! AWS's credentials: finds them as the AWS SDKs do, and signs requests with them.
 
 mod chain;
 mod instance;
@@ -29,16 +29,16 @@ pub(crate) struct Aws(Who);
 
 #[derive(Debug)]
 enum Who {
-    /// Requests stay unsigned.
+    /// The requests stay unsigned.
     Anonymous,
-    /// Keys that the caller has.
+    /// Keys from the caller's settings.
     Given(Arc<ExpiringKey>),
-    /// Keys that are looked for.
+    /// Keys from the default chain.
     Found(Arc<Cache<Chain>>),
 }
 
 impl Aws {
-    /// The credentials that these settings mean. Nothing is looked for before the first request.
+    /// Returns the credentials that these settings mean. Nothing is looked up before the first request.
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
@@ -47,10 +47,11 @@ impl Aws {
         })
     }
 
-    /// Signs a request for a service in `region` at what `now` is to the store. Returns the number of the credential.
+    /// Signs a request for a service in `region`. `now` is the time by the store's clock. Returns the credential's
+    /// number.
     ///
     /// # Errors
-    /// `Invalid` for headers that can't be signed.
+    /// `Invalid` if a header can't be signed.
     pub(crate) fn sign(
         key: &Key,
         scope: (&str, &str),
@@ -61,7 +62,8 @@ impl Aws {
         Ok(key.number)
     }
 
-    /// The credential in use; none for anonymous requests, and none that would have to be waited for.
+    /// Returns the credential in use, without waiting. `None` for anonymous requests, and if a credential would have to
+    /// be fetched.
     pub(crate) fn held(&self) -> Option<Key> {
         match &self.0 {
             Who::Anonymous => None,
@@ -70,10 +72,10 @@ impl Aws {
         }
     }
 
-    /// The credential that signs; none for anonymous requests.
+    /// Returns the credential that signs, or `None` for anonymous requests.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials.
+    /// `Unauthenticated` if there are no credentials.
     pub(crate) async fn credential(&self) -> Result<Option<Key>, Error> {
         match &self.0 {
             Who::Found(found) => found.obtain().await.map(Some),
@@ -81,11 +83,11 @@ impl Aws {
         }
     }
 
-    /// The URL of a request, signed for so many seconds by a directory bucket's session or the caller's own credentials, and when
-    /// these end.
+    /// Signs a URL for a number of seconds, by a directory bucket's session or the caller's own credentials. Returns
+    /// the URL and the time when those end.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
+    /// `Unauthenticated` if there are no credentials, `Invalid` if a header can't be signed.
     pub(crate) async fn presign(
         &self,
         session: Option<&(Arc<AccessKey>, SystemTime)>,
@@ -113,15 +115,14 @@ impl Aws {
         Ok((url.map_err(unsignable)?, end))
     }
 
-    /// Whether nothing is signed.
+    /// Returns true if requests aren't signed.
     pub(crate) fn is_anonymous(&self) -> bool {
         matches!(self.0, Who::Anonymous)
     }
 
-    /// Signs a request by the session of a directory bucket, whose token has a header of its own.
-    ///
+    /// Signs a request by the session of a directory bucket. The session's token has a header of its own.
     /// # Errors
-    /// `Invalid` for headers that can't be signed.
+    /// `Invalid` if a header can't be signed.
     pub(crate) fn sign_by_session(
         session: &AccessKey,
         scope: (&str, &str),
@@ -138,12 +139,13 @@ impl Aws {
         })?;
         token.set_sensitive(true);
         request.headers.insert("x-amz-s3session-token", token);
-        // The token stands in its own header by now.
+        // The token is already in its own header.
         let key = AccessKey { session_token: None, ..session.clone() };
         signed(request, &key, scope, now)
     }
 
-    /// Gives up the credential of this number, which the store refused. Returns whether a request can be signed by another.
+    /// Discards the credential of this number, which the store refused. Returns true if a request can be signed by
+    /// another one.
     pub(crate) fn replaces(&self, number: u64) -> bool {
         matches!(&self.0, Who::Found(found) if found.replaces(number))
     }
@@ -151,7 +153,7 @@ impl Aws {
 
 #[cfg(test)]
 impl Aws {
-    /// As if the credentials in use had been refused so much earlier.
+    /// Moves the last refusal of the credentials into the past by this duration.
     pub(crate) fn age(&self, by: std::time::Duration) {
         if let Who::Found(found) = &self.0 {
             found.age(by);
@@ -168,7 +170,7 @@ impl Ends for ExpiringKey {
 /// Signs a request.
 ///
 /// # Errors
-/// `Invalid` for headers that can't be signed.
+/// `Invalid` if a header can't be signed.
 fn signed(
     request: &mut http::request::Parts,
     key: &AccessKey,

@@ -1,4 +1,4 @@
-//! Keeps a credential while it lasts, and has the next one fetched before it ends.
+//! Caches a credential while it lasts, and fetches the next one before it expires.
 
 use std::fmt;
 use std::future::Future;
@@ -10,28 +10,28 @@ use std::time::{Duration, Instant, SystemTime};
 use super::lacking::Lacking;
 use crate::Error;
 
-/// How long a failed search stands for those that ask after it: a thousand waiting uploads shall not knock at the
+/// The time for which a failed search answers all requests. Otherwise a thousand waiting uploads would query the
 /// metadata server one after another.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
-/// A store that refuses two credentials within this time refuses the third as well, and so long after a source has handed
-/// one out it isn't asked for the next while that one holds.
+/// The shortest time between two replacements. If a store refuses two credentials within this time, it will refuse a
+/// third. And a source that has just issued a credential isn't asked for another while that one is valid.
 const APART: Duration = Duration::from_secs(5);
 
-/// A credential is replaced when so much of its life is left (one of an hour: 15 minutes). Credentials of a minute leave
-/// 15 s for a slow source.
+/// A credential is replaced when this share of its life is left: 15 minutes of an hour. A credential of one minute
+/// leaves a slow source 15 s.
 const MARGIN_SHARE: u32 = 4;
 
-/// A longer margin would give up credentials that the metadata servers hand out for hours. botocore begins as long before.
+/// A longer margin would waste credentials that metadata servers issue for hours. botocore uses the same 15 minutes.
 const MARGIN_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// What may end.
+/// A credential that may expire.
 pub(super) trait Ends {
-    /// When, if it does.
+    /// Returns the time of expiration, if there is one.
     fn ends(&self) -> Option<SystemTime>;
 }
 
-/// Where credentials come from.
+/// The source of credentials.
 pub(super) trait Source: Send + Sync + 'static {
     type Credential: Ends + Send + Sync + 'static;
 
@@ -43,7 +43,7 @@ pub(super) trait Source: Send + Sync + 'static {
     }
 }
 
-/// What time it is: by the calendar, which says when a credential ends, and by a clock that nobody sets.
+/// The time by the calendar, against which credentials expire, and by a monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     date: SystemTime,
@@ -74,40 +74,40 @@ impl<C> Clone for Found<C> {
     }
 }
 
-/// A number that no other credential of this process has.
+/// Returns a number that no other credential of this process has.
 pub(crate) fn new_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The credential in use, and the source of the next.
+/// The credential in use, and the source of the next one.
 pub(super) struct Cache<S: Source> {
     pub(super) source: S,
     held: RwLock<Held<S::Credential>>,
-    /// Locked by the one that asks the source.
+    /// Held by the task that asks the source.
     refreshing: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is known of credentials.
+/// The state of the cache.
 struct Held<C> {
     found: Option<Found<C>>,
-    /// From when on the next one is fetched, if this one ends.
+    /// The time from which the next credential is fetched, if this one expires.
     due: Option<SystemTime>,
-    /// When the source was asked last.
+    /// The time of the last request to the source.
     asked: Option<Instant>,
-    /// When and why it had none, if it had none then.
+    /// The time and the cause of the source's failure, if the last request failed.
     failed: Option<(Instant, Lacking)>,
-    /// When a store has last refused the credential in use.
+    /// The time when a store last refused the credential in use.
     refused: Option<Instant>,
 }
 
-/// What a credential that is held is good for.
+/// The possible use of the held credential.
 enum Use<C> {
-    /// For requests.
+    /// It is good for requests.
     Good(Found<C>),
-    /// For requests, while the next one is fetched.
+    /// It is good for requests, while the next one is fetched.
     Due(Found<C>),
-    /// For nothing: there is none, or it has ended.
+    /// There is none, or it has expired.
     None,
 }
 
@@ -129,7 +129,7 @@ impl<C: Ends> Held<C> {
     }
 }
 
-/// From when on a credential that was handed out now is to be replaced.
+/// Returns the time from which a credential that was issued now is to be replaced.
 fn due(now: SystemTime, ends: SystemTime) -> SystemTime {
     let life = ends.duration_since(now).unwrap_or_default();
     now + life.saturating_sub((life / MARGIN_SHARE).min(MARGIN_MAX))
@@ -141,11 +141,11 @@ impl<S: Source> Cache<S> {
         Arc::new(Self { source, held: RwLock::new(held), refreshing: Arc::default() })
     }
 
-    /// The credential. It is fetched when there is none, and the next one while this one lasts. One that can't be replaced is
-    /// used to its very end.
+    /// Returns the credential. Without one, it waits for the source. The next one is fetched in the background while
+    /// this one lasts. A credential that can't be replaced is used until it expires.
     ///
     /// # Errors
-    /// `Unauthenticated` with what was tried.
+    /// `Unauthenticated`, with the sources that were tried.
     pub(super) async fn obtain(self: &Arc<Self>) -> Result<Found<S::Credential>, Error> {
         if let Some(found) = self.held() {
             return Ok(found);
@@ -161,7 +161,7 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// The credential that is held, if it is still good.
+    /// Returns the held credential, if it is still valid.
     pub(super) fn held(self: &Arc<Self>) -> Option<Found<S::Credential>> {
         match self.look() {
             Use::Good(found) => Some(found),
@@ -181,9 +181,9 @@ impl<S: Source> Cache<S> {
         with(&mut self.held.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Asks the source.
+    /// Fetches a credential from the source.
     async fn refresh(&self) -> Result<Found<S::Credential>, Lacking> {
-        // Boxed: the futures of all sources would be part of every request's else.
+        // Boxed, because otherwise every request's future would contain the futures of all sources.
         let loaded = Box::pin(self.source.load()).await;
         let now = self.source.now();
         self.change(|held| {
@@ -205,14 +205,14 @@ impl<S: Source> Cache<S> {
         })
     }
 
-    /// Has the source asked on a thread of its own, unless it is being asked. The caller's runtime may end before the source
-    /// answers, and a provider may block.
+    /// Asks the source on a new thread, unless it is already being asked. The caller's runtime may end before the
+    /// source answers, and a provider may block.
     fn refresh_behind(self: &Arc<Self>) {
         let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
         let cache = Arc::clone(self);
         let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
-            // Another thread may have done it before this one had the lock.
+            // Another thread may have refreshed it before this thread took the lock.
             if matches!(cache.look(), Use::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {
@@ -220,12 +220,13 @@ impl<S: Source> Cache<S> {
             }
             drop(alone);
         };
-        // Without a thread it is asked at the next request, or when what is in use has ended.
+        // If the thread can't start, the next request tries again, at the latest when the credential has expired.
         let _ = thread::Builder::new().spawn(ask);
     }
 
-    /// Gives up the credential of this number, which a store refused. Returns whether a request can be signed by another: all
-    /// that were signed by the old one can, and the store has the last word when it refuses the new one a moment later.
+    /// Discards the credential of this number, which a store refused. Returns true if a request can be signed by
+    /// another one. All requests that the old one signed can be. If the store refuses the new one shortly after, its
+    /// answer is final.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
         self.change(|held| {
@@ -241,7 +242,7 @@ impl<S: Source> Cache<S> {
         })
     }
 
-    /// As if the last refusal had come so much earlier.
+    /// Moves the last refusal into the past by this duration.
     #[cfg(test)]
     pub(super) fn age(&self, by: Duration) {
         self.change(|held| held.refused = held.refused.and_then(|at| at.checked_sub(by)));
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Hands out what a test has put there, when the test lets it, at the time that the test sets.
+    /// A source that returns the test's answers, when the test permits it, at the time that the test sets.
     struct Script {
         start: Now,
         after: Mutex<Duration>,
@@ -308,7 +309,7 @@ mod tests {
     }
 
     impl Cache<Script> {
-        /// Has the source hand out a token that lasts so long from now on.
+        /// Makes the source issue a token that lasts this long from now on.
         fn hands_out(&self, name: &'static str, lasts: impl Into<Option<Duration>>) {
             let ends = lasts.into().map(|lasts| self.source.now().date + lasts);
             self.answers(Ok(Token { name, ends }));
@@ -331,7 +332,7 @@ mod tests {
             self.obtain().await.expect("a token").credential.name
         }
 
-        /// Waits until the source isn't being asked.
+        /// Waits until no request to the source is under way.
         async fn settled(&self) {
             drop(self.refreshing.lock().await);
         }
@@ -352,7 +353,7 @@ mod tests {
         cache.hands_out("old", MINUTE);
         assert_eq!(cache.name().await, "old");
         cache.pass(Duration::from_secs(45));
-        // The source is asked by the first of these. It doesn't answer, and none of them waits.
+        // The first of these asks the source, which doesn't answer. None of them waits.
         for _ in 0..600 {
             assert_eq!(cache.name().await, "old");
         }
@@ -373,7 +374,7 @@ mod tests {
             assert_eq!(cache.name().await, "old");
         }
         cache.settled().await;
-        // One failure stands for all that ask within ten seconds.
+        // One failure answers all requests within ten seconds.
         assert_eq!(cache.name().await, "old");
         cache.pass(15 * MINUTE);
         cache.fails();
@@ -422,13 +423,13 @@ mod tests {
         let cache = scripted();
         cache.hands_out("old", None);
         let old = cache.obtain().await.expect("a token").number;
-        // The second refusal comes while nothing is held, and the third when the new one is.
+        // The second refusal comes while no credential is held, and the third after the new one arrived.
         assert!(cache.replaces(old) && cache.replaces(old));
         cache.hands_out("new", None);
         let new = cache.obtain().await.expect("another");
         assert_eq!(new.credential.name, "new");
         assert!(cache.replaces(old));
-        // A store that refuses the new one as well has the last word, until some time has passed.
+        // If the store refuses the new one as well, that is final until some time has passed.
         assert!(!cache.replaces(new.number));
         assert_eq!(cache.name().await, "new");
         cache.pass(APART);

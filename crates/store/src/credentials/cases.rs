@@ -1,5 +1,5 @@
-//! Whose credentials files and variables mean, on the cases that botocore and google-auth are asked too
-//! (`interop/credentials.py`); and the table of all answers in `docs/credentials.md`.
+//! Tests whose credentials the files and variables mean, on the cases that botocore and google-auth also run
+//! (`interop/credentials.py`). They also write the table in `docs/credentials.md`.
 
 mod certificates;
 mod services;
@@ -42,12 +42,12 @@ struct Case {
     why: Option<String>,
 }
 
-/// What is said of a case.
+/// The expected outcome of a case.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq, Debug)]
 #[serde(default)]
 struct Said {
     r#as: Option<String>,
-    /// For us words of the message, for the others the name of the exception.
+    /// For Laneway a part of the message, for the others the name of the exception.
     error: Option<String>,
     nothing: bool,
     anonymous: bool,
@@ -62,7 +62,7 @@ fn cases() -> Cases {
     serde_json::from_str(&text).expect("cases")
 }
 
-/// A case laid out in a home of its own.
+/// A case, laid out in a home folder of its own.
 struct Stage {
     home: tempfile::TempDir,
     server: Services,
@@ -102,7 +102,7 @@ impl Stage {
         std::fs::write(path, text).expect("a file");
     }
 
-    /// Writes the files, and gives back the settings that find them.
+    /// Writes the files, and returns the settings that find them.
     fn lay_out(&self, case: &Case) -> Settings {
         for (name, text) in certificates().files() {
             self.write(name, &text);
@@ -135,14 +135,14 @@ impl Stage {
     }
 }
 
-/// Who signs a request to S3.
+/// Returns the key id that signs a request to S3.
 async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
     let settings = crate::settings::completed(settings)?;
     let key = Aws::new(&settings, lanes).credential().await?;
     Ok(key.map(|key| key.credential.key.id.clone()))
 }
 
-/// Whose token a request to GCS carries.
+/// Returns the account whose token a request to GCS carries.
 async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
     let endpoint = super::google_endpoint(settings)?;
     let mut headers = HeaderMap::new();
@@ -162,7 +162,7 @@ async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Er
     Ok(Some(name))
 }
 
-/// What is wrong with an outcome, if anything is.
+/// Returns the mistake in an outcome, if there is one.
 fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> Option<String> {
     let secrets = ["PRIVATE KEY", "hush"];
     let good = match (&outcome, &case.laneway) {
@@ -181,7 +181,7 @@ fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> 
     (!good).then(|| format!("{}: {outcome:?} instead of {:?}", case.name, case.laneway))
 }
 
-/// Connections over which a server that is away is given up soon: how long one is waited for is another suite's.
+/// Returns connections that give up an unreachable server soon. Another suite tests how long Laneway waits.
 fn lanes() -> Lanes {
     let authority = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(authority.path(), certificates().authority()).expect("a file");
@@ -215,7 +215,7 @@ async fn files_and_variables_mean_who_they_mean_to_google_auth() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A login that was renewed is written back: the old one can't be renewed a second time.
+/// A renewed login is written back, since the old one can't be renewed again.
 #[tokio::test]
 async fn a_renewed_sso_login_is_kept_for_its_owner() {
     let cases = cases().aws;
@@ -237,7 +237,7 @@ async fn a_renewed_sso_login_is_kept_for_its_owner() {
     }
 }
 
-/// An agent that stands in for a metadata server may start after the pod that asks it.
+/// An agent that replaces a metadata server may start after the pod that needs it.
 #[tokio::test]
 async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     let stage = Stage::new();
@@ -257,7 +257,7 @@ async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     assert_eq!(bearer(&settings, &lanes).await.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some("machine"));
 }
 
-/// A code that somebody is asked for goes to STS.
+/// The code from the user goes to STS.
 #[tokio::test]
 async fn an_mfa_code_is_asked_for_and_shown() {
     let cases = cases().aws;
@@ -269,7 +269,7 @@ async fn an_mfa_code_is_asked_for_and_shown() {
     assert_eq!(who.as_deref(), Some("one.K.mfa-21"));
 }
 
-/// Requests for keys of other machines are never made by a chain that has something set up.
+/// If a configured source fails, the chain must not request keys from other machines.
 #[tokio::test]
 async fn nobody_else_is_asked_when_what_is_set_up_fails() {
     for case in cases().aws.iter().filter(|case| case.laneway.error.is_some()) {
@@ -324,7 +324,7 @@ fn table(cases: &Cases) -> String {
     text
 }
 
-/// What the table can't show: it asks for tokens only.
+/// The table shows only requests for tokens, so this text explains certificates.
 const OF_CERTIFICATES: &str = "
 By a certificate the token is asked for over mutual TLS, at `token_url` (`sts.mtls.googleapis.com` where it is left out), and so is
 impersonation where the server asks for a certificate; its files are read for each connection. GCS itself is reached as google-auth and

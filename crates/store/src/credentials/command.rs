@@ -1,4 +1,4 @@
-//! Programs that hand out credentials.
+//! Programs that print credentials.
 
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 use super::ask::short;
 use super::deadline::within;
 
-/// Runs a command line that is split as a shell splits it, without a shell, and gives back its output.
+/// Splits a command line as a shell does, runs it without a shell, and returns its output.
 ///
 /// # Errors
-/// Why it can't be run, or what it says of its failure.
+/// Returns the reason why it can't run, or its own error output.
 pub(super) async fn run(
     line: &str,
     variables: &[(&str, String)],
@@ -22,12 +22,13 @@ pub(super) async fn run(
     let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    // It may ask a person. What a pipe or a file brings there is not for it: it may be what is to be uploaded.
+    // The program may ask its user, so it gets a terminal. It must not read a pipe or a file, which may hold the bytes
+    // to upload.
     let stdin = if io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
     let (done, output) = oneshot::channel();
-    // It may ask its user something; that must not hold up a thread of the caller's runtime.
+    // The program may wait for its user, and must not block a thread of the caller's runtime meanwhile.
     let pid = child.id();
     std::thread::Builder::new()
         .spawn(move || {
@@ -39,7 +40,7 @@ pub(super) async fn run(
         Some(limit) => match within(limit, output).await {
             Some(output) => output,
             None => {
-                tracing::debug!(pid, "a credential process is left to itself");
+                tracing::debug!(pid, "a credential process didn't end in time and is left running");
                 return Err(format!("{program} didn't end within {} s", limit.as_secs_f64()));
             }
         },

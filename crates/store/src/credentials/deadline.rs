@@ -1,4 +1,4 @@
-//! A deadline that needs no runtime: the caller's may have no timers, or not be tokio's.
+//! A deadline that needs no runtime. The caller's runtime may have no timers, or not be tokio.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-/// What is logged when a source of credentials takes its time. Fields: `source`, `after_ms`.
+/// The log target for a slow source of credentials. Fields: `source`, `after_ms`.
 pub const SLOW_CREDENTIALS: &str = "laneway::credentials";
 
-/// From when on a user is told what the job waits for.
+/// The wait after which the user is told the cause.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The future's output, or `None` when it takes longer. A thread waits beside each call, which is meant for the rare question
-/// for credentials; where none can be started there is no limit.
+/// Returns the future's output, or `None` if it takes longer than the limit. Each call starts a thread that waits,
+/// which is cheap enough for the rare request for credentials. If the thread can't start, there is no limit.
 pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, alarm) = oneshot::channel::<()>();
     let (_cancels, cancelled) = channel::<()>();
@@ -26,7 +26,7 @@ pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::O
         }
     };
     if Builder::new().spawn(wait).is_err() {
-        // Nothing can be waited for: the answer counts, however long it takes.
+        // There is no timer, so the future is awaited without a limit.
         return Some(future.await);
     }
     match select(pin!(future), alarm).await {
@@ -35,7 +35,7 @@ pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::O
     }
 }
 
-/// The future's output. A source of credentials that takes more than [`SLOW`] is logged once.
+/// Returns the future's output. If the source of credentials takes more than [`SLOW`], that is logged once.
 pub(super) async fn reported_when_slow<F: Future>(source: &str, future: F) -> F::Output {
     let tell = || {
         let after_ms = SLOW.as_millis() as u64;

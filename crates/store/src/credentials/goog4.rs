@@ -10,7 +10,7 @@ use super::sigv4::{canonical_headers, written};
 use crate::digest::{hex, hex_sha256};
 use crate::encode::component;
 
-/// A URL that is to be signed.
+/// A URL to be signed.
 pub(crate) struct Unsigned<'a> {
     pub(crate) method: &'a str,
     /// `https://storage.googleapis.com`.
@@ -19,24 +19,24 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) path: &'a str,
     /// Not encoded yet.
     pub(crate) query: &'a [(String, String)],
-    /// Those that come with the request, `Host` aside.
+    /// The headers of the request, without `Host`.
     pub(crate) headers: &'a HeaderMap,
-    /// The service account's.
+    /// The service account's email address.
     pub(crate) email: &'a str,
     pub(crate) expires_s: u64,
 }
 
-/// A URL that lacks nothing but its signature.
+/// A URL that is complete but for its signature.
 pub(crate) struct Prepared {
     pub(crate) string_to_sign: String,
     url: String,
 }
 
 impl Unsigned<'_> {
-    /// What is signed at `now`.
+    /// Returns the text to sign at `now`.
     ///
     /// # Errors
-    /// What can't be signed, in words.
+    /// Returns the part that can't be signed.
     pub(crate) fn at(&self, now: SystemTime) -> Result<Prepared, String> {
         let host = self.origin.split_once("://").map_or(self.origin, |(_, host)| host);
         let headers = canonical_headers(host, self.headers)?;
@@ -77,7 +77,7 @@ impl Unsigned<'_> {
 }
 
 impl Prepared {
-    /// The URL with its signature.
+    /// Returns the URL with its signature.
     pub(crate) fn signed(&self, signature: &[u8]) -> String {
         format!("{}&X-Goog-Signature={}", self.url, hex(signature))
     }

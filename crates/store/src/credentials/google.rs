@@ -1,4 +1,4 @@
-//! Google's credentials: application default credentials, shown to Google alone.
+//! Google's credentials: application default credentials, which are sent only to Google.
 
 mod account_key;
 mod adc;
@@ -28,22 +28,22 @@ use crate::{CredentialProvider, Environment, Error, ErrorKind, Operation, Settin
 
 const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
 
-/// Gives requests their `Authorization`.
+/// Adds the `Authorization` header to requests.
 #[derive(Debug)]
 pub(crate) struct Google {
-    /// Anonymous requests have none.
+    /// `None` for anonymous requests.
     found: Option<Arc<Cache<Chain>>>,
-    /// Whether the endpoint may see a token.
+    /// True if the endpoint may receive a token.
     is_shown: bool,
 }
 
 struct Chain {
-    /// Asked in place of all others.
+    /// If set, it is asked instead of all other sources.
     provider: Option<Arc<dyn CredentialProvider>>,
-    /// Goes before what the environment names.
+    /// It has precedence over the environment.
     service_account_key: Option<String>,
     environment: Environment,
-    /// The domain of the cloud that the endpoint is in.
+    /// The domain of the cloud (its "universe") that the endpoint belongs to.
     universe: String,
     lanes: Lanes,
 }
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Chain {
     }
 }
 
-/// A token as headers, made once and not for every request.
+/// A token as headers, which are made once for all requests.
 #[derive(Clone, Debug)]
 struct Bearer {
     token: Token,
@@ -68,24 +68,24 @@ impl Ends for Bearer {
     }
 }
 
-/// Who is meant: whose key was given, else whom the environment names.
+/// Returns the identity: the one of the given key, or else the environment's.
 fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, Lacking> {
     key.map_or_else(|| adc::find(environment), |key| adc::given(key, environment))
 }
 
-/// The domain of the cloud that is meant: the variable's, else that of the credentials, else Google's own.
+/// Returns the domain of the cloud: the variable's, else the credentials', else Google's own.
 fn universe(settings: &Settings) -> String {
     let Settings { environment, service_account_key, .. } = settings;
     let said = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN");
-    // What is wrong with the credentials is an error when they are needed.
+    // An error in the credentials is reported when they are needed.
     let said = said.or_else(|| who(service_account_key.as_deref(), environment).ok()?.universe);
     said.unwrap_or_else(|| GOOGLE.to_owned())
 }
 
-/// Where GCS is reached: where the settings say, else at its public host of the cloud that is meant.
+/// Returns the GCS endpoint: from the settings, or else the cloud's public host.
 ///
 /// # Errors
-/// `Invalid` for an endpoint that is no URL, `Unauthenticated` for a client certificate that is set up and can't be used.
+/// `Invalid` if the endpoint isn't a URL, `Unauthenticated` if a configured client certificate can't be used.
 pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     if let Some(url) = &settings.gcs_endpoint {
         return Endpoint::parse(url).map_err(|error| {
@@ -104,8 +104,8 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     Ok(endpoint)
 }
 
-/// Whether a token may be shown there: to a host of its cloud, over TLS. Anything else is an emulator or a double,
-/// where a token would be lost; Google's own clients show them none either.
+/// Returns true if a host may receive a token: it belongs to the token's cloud and uses TLS. Any other host is an
+/// emulator, to which Google's own clients don't send tokens either.
 fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
     let host = &*endpoint.origin.host;
     let below = host.strip_suffix(universe).is_some_and(|rest| rest.ends_with('.'));
@@ -113,10 +113,11 @@ fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
 }
 
 impl Google {
-    /// The credentials that these settings mean, if the endpoint may see any. Nothing is asked before the first request.
+    /// Returns the credentials of these settings, if the endpoint may receive any. Nothing is requested before the
+    /// first use.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
         let universe = universe(settings);
-        // Who brings tokens along knows for whom; what files and variables mean is Google's.
+        // A credential provider knows for which host its tokens are. Tokens from files and variables are for Google.
         let is_trusted = match settings.credential_provider {
             Some(_) => endpoint.is_tls(),
             None => is_trusted(endpoint, &universe),
@@ -134,11 +135,11 @@ impl Google {
         Self { found: Some(Cache::new(chain)), is_shown: is_trusted }
     }
 
-    /// Adds the token, and who is billed unless somebody is already; anonymous requests stay as they are. Returns the token's
-    /// number.
+    /// Adds the token, and the billed project unless the request names one. Anonymous requests stay unchanged. Returns
+    /// the token's number.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials.
+    /// `Unauthenticated` if there are no credentials.
     pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<u64, Error> {
         let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(0) };
         let Found { credential: bearer, number } = found.obtain().await?;
@@ -149,22 +150,22 @@ impl Google {
         Ok(number)
     }
 
-    /// Puts the token in use in place of an older one, and returns its number. `None` where there is none now.
+    /// Replaces an older token by the one in use, and returns its number. `None` if there is no token now.
     pub(crate) fn authorize_again(&self, headers: &mut HeaderMap) -> Option<u64> {
         let Found { credential: bearer, number } = self.found.as_ref().filter(|_| self.is_shown)?.held()?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         Some(number)
     }
 
-    /// Gives up the token of this number, which the store refused. Returns whether a request can be made with another one.
+    /// Discards the token of this number, which the store refused. Returns true if a request can use another one.
     pub(crate) fn replaces(&self, number: u64) -> bool {
         self.is_shown && self.found.as_ref().is_some_and(|found| found.replaces(number))
     }
 
-    /// Who signs URLs, whatever the endpoint: it sees a signature, and no token.
+    /// Returns the signer of URLs for any endpoint, since an endpoint only sees a signature and no token.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials, or none that can sign.
+    /// `Unauthenticated` if there are no credentials, or none that can sign.
     pub(crate) async fn signer(&self) -> Result<Signer, Error> {
         let Some(found) = &self.found else {
             let message = "an anonymous request has no signature that a URL could carry";
@@ -183,7 +184,8 @@ impl Google {
             Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
             Identity::Impersonated(impersonated) => {
                 let iam = signer::beside(&impersonated.url).map_err(unusable)?;
-                // Who may have the account's tokens may have its signatures by the same role; the account itself need not.
+                // The role that permits the account's tokens also permits its signatures. The account itself doesn't
+                // need it.
                 let base = chain.token(&impersonated.base).await;
                 let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
                 Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
@@ -234,18 +236,18 @@ impl cache::Source for Chain {
 }
 
 impl Chain {
-    /// Who is meant, of the cloud that is.
+    /// Returns the identity, and checks that it belongs to the endpoint's cloud.
     fn adc(&self) -> Result<Adc, Lacking> {
         let adc = who(self.service_account_key.as_deref(), &self.environment)?;
         if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
             let said = &self.universe;
-            let why = format!("they are of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {said}");
+            let why = format!("they belong to {own}, but GOOGLE_CLOUD_UNIVERSE_DOMAIN is {said}");
             return Err(Lacking::unusable(&adc.name, why));
         }
         Ok(adc)
     }
 
-    /// Who impersonates may do so as somebody whom others impersonate.
+    /// Fetches an identity's token. It recurses, because the impersonator may itself be an impersonated account.
     fn token<'a>(
         &'a self,
         identity: &'a Identity,
@@ -265,23 +267,23 @@ impl Chain {
                     token::impersonated(&impersonated.url, &impersonated.delegates, None, &base, None, lanes)
                         .await
                 }
-                // No file says so.
-                Identity::Machine(_) => Err("a machine's identity stands in no file".to_owned()),
+                // No file can describe a machine's identity.
+                Identity::Machine(_) => Err("a machine's identity can't be in a credentials file".to_owned()),
             }
         })
     }
 }
 
-/// A token as headers.
+/// Returns a token as headers.
 ///
 /// # Errors
-/// For what no header can carry.
+/// Fails if a header can't carry the token.
 fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
     let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.access_token))
         .map_err(|_| "the token holds characters that no header can carry")?;
     authorization.set_sensitive(true);
     let quota_project = quota_project.map(HeaderValue::try_from).transpose();
-    let quota_project = quota_project.map_err(|_| "its quota project is no project")?;
+    let quota_project = quota_project.map_err(|_| "its quota project isn't a valid project")?;
     Ok(Bearer { token, authorization, quota_project })
 }
 
@@ -291,7 +293,7 @@ mod tests {
     use crate::{BearerToken, Provided};
 
     #[tokio::test]
-    async fn a_providers_token_is_shown_over_tls_alone_and_in_place_of_what_is_set_up() {
+    async fn sends_a_providers_token_only_over_tls_and_instead_of_configured_ones() {
         struct Hush;
         impl CredentialProvider for Hush {
             fn name(&self) -> &str {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hosts_of_the_credentials_own_cloud_are_shown_a_token_and_only_over_tls() {
+    fn sends_tokens_only_over_tls_and_to_hosts_of_the_credentials_cloud() {
         let trusted =
             |url: &str, universe: &str| is_trusted(&Endpoint::parse(url).expect("an endpoint"), universe);
         assert!(trusted("https://storage.googleapis.com", GOOGLE));

@@ -1,13 +1,14 @@
-//! Why there are no credentials.
+//! The reasons why there are no credentials.
 
 use crate::{CredentialError, Error, ErrorKind, Operation};
 
-/// Nothing is set up, or what is set up can't be used.
+/// No source is configured, or the configured one can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Lacking {
-    /// Nothing is set up: where it was looked, in order.
+    /// No source is configured. The places that were searched, in order.
     Nothing(Vec<String>),
-    /// This source is set up and can't be used. None after it is tried: who set it up doesn't want to be somebody else.
+    /// This source is configured and can't be used. Laneway tries no other source, since the user doesn't want a
+    /// different identity.
     Unusable { source: String, cause: String },
 }
 

@@ -1,4 +1,4 @@
-//! Whether a metadata server is there at all, found out by a connection.
+//! Finds out if a metadata server exists, by connecting to it.
 
 use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -11,15 +11,15 @@ use tokio::sync::oneshot;
 use super::ask::{Answer, Ask};
 use super::deadline::within;
 
-/// How long a connection to a metadata server may take. It is a hop away, and where there is none the packets are often
-/// swallowed; AWS's and Google's clients wait 1 to 3 s.
+/// The time limit of a connection to a metadata server. It is one hop away, and without a server the network often
+/// drops the packets. AWS's and Google's clients wait 1 to 3 s.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long a server that refuses connections is looked for again where the machine is not its cloud's.
+/// The pauses between connection attempts to a server that refuses them, on a machine of another cloud.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(700)];
 
-/// The same on one of its cloud's machines, where silence is no answer either: an agent that stands in for the server may
-/// start after the pod does.
+/// The pauses on a machine of the server's own cloud, also after attempts without an answer. An agent that replaces the
+/// server may start after the pod that needs it.
 const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_millis(300),
     Duration::from_millis(700),
@@ -29,10 +29,11 @@ const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_secs(15),
 ];
 
-/// How long a server that nobody named may take for its first answer: in some networks something takes every connection.
+/// The time limit of the first answer of a server that no setting names. In some networks a firewall accepts every
+/// connection.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// Whose machine this may be.
+/// The cloud that a machine may belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cloud {
     Aws,
@@ -40,7 +41,8 @@ pub(super) enum Cloud {
 }
 
 impl Cloud {
-    /// Whether the firmware's tables name this cloud. Google's laptops have its name as vendor, but not as product.
+    /// Returns true if the firmware's tables name this cloud. Google's laptops name it as the vendor, but not as the
+    /// product.
     fn is_here(self) -> bool {
         let (tables, name): (&[&str], &str) = match self {
             Self::Aws => (&["sys_vendor", "bios_vendor"], "Amazon EC2"),
@@ -51,7 +53,7 @@ impl Cloud {
     }
 }
 
-/// How a look for a server ended.
+/// The outcome of a connection attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
     There,
@@ -59,10 +61,10 @@ enum Seen {
     Silent,
 }
 
-/// Whether something takes a connection there.
+/// Returns true if a server accepts connections at this address.
 pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
     let (host, (done, found)) = (host.to_owned(), oneshot::channel());
-    // A name may take its resolver longer than we wait.
+    // Resolving a name may take longer than our limit, so a new thread does it.
     let looking = move || {
         let is_home = cloud.is_here();
         let pauses: &[Duration] = if is_home { &PAUSES_AT_HOME } else { &PAUSES };
@@ -75,18 +77,18 @@ pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
     within(limit, found).await.is_some_and(|found| found.unwrap_or(false))
 }
 
-/// The first answer of a server that nobody named; `None` when it takes too long.
+/// Returns the first answer of a server that no setting names, or `None` if it takes too long.
 pub(super) async fn first_answer(ask: &Ask, lanes: &Lanes) -> Option<Result<Answer, String>> {
     within(ANSWER_LIMIT, ask.send(lanes)).await
 }
 
-/// Looks, and again after each pause while that can help.
+/// Connects, and tries again after each pause while that can help.
 fn search(look: impl Fn() -> Seen, pauses: &[Duration], is_home: bool, pause: impl Fn(Duration)) -> bool {
     let mut pauses = pauses.iter();
     loop {
         match (look(), pauses.next()) {
             (Seen::There, _) => return true,
-            // Who refuses is there, and what listens may be on its way.
+            // A host that refuses connections exists, and its server may be about to start.
             (Seen::Refused, Some(length)) => pause(*length),
             (Seen::Silent, Some(length)) if is_home => pause(*length),
             _ => return false,
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(look("no such host.invalid", 80), Seen::Silent);
     }
 
-    /// How a search goes on that sees this, and what it waited.
+    /// Returns the result of a search with these outcomes, and the number of its pauses.
     fn searched(sights: &[Seen], is_home: bool) -> (bool, usize) {
         let (n, waited) = (Cell::new(0), RefCell::new(Vec::new()));
         let look = || sights[n.replace(n.get() + 1).min(sights.len() - 1)];

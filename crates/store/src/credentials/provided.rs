@@ -1,4 +1,4 @@
-//! Credentials of the caller's own provider.
+//! Credentials from the caller's own provider.
 
 use std::error::Error;
 use std::time::SystemTime;
@@ -8,20 +8,20 @@ use super::lacking::Lacking;
 use crate::timestamp::to_rfc3339;
 use crate::{CredentialProvider, ExpiringKey};
 
-/// A token for GCS.
+/// Fetches a token for GCS.
 ///
 /// # Errors
-/// Why there is none, with the provider's name.
+/// Returns the reason why there is none, with the provider's name.
 pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, Lacking> {
     let handed = provider.bearer_token().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
     good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
     Ok(Token { access_token: handed.token, expires_at: handed.expires_at })
 }
 
-/// A key for S3.
+/// Fetches a key for S3.
 ///
 /// # Errors
-/// Why there is none, with the provider's name.
+/// Returns the reason why there is none, with the provider's name.
 pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, Lacking> {
     let handed = provider.access_key().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
     let ExpiringKey { mut key, expires_at } = handed;
@@ -33,7 +33,7 @@ pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey
     Ok(ExpiringKey { key, expires_at })
 }
 
-/// Checks that the credential that was handed out has not ended.
+/// Checks that a new credential hasn't expired.
 fn good(what: &str, expires_at: Option<SystemTime>) -> Result<(), String> {
     match expires_at {
         Some(time) if time <= SystemTime::now() => {
@@ -43,13 +43,13 @@ fn good(what: &str, expires_at: Option<SystemTime>) -> Result<(), String> {
     }
 }
 
-/// An error and its causes as one line.
+/// Writes an error and its causes in one line.
 fn words(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
-        // Some errors say their cause themselves.
+        // Some errors already contain their cause.
         if !words.contains(&more) {
             words = format!("{words}: {more}");
         }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::{AccessKey, BearerToken, Provided};
 
-    /// Numbers what it hands out, each good for an hour, as long as it may.
+    /// A provider that numbers its credentials, each valid for an hour, until it is told to fail.
     #[derive(Default)]
     struct Numbered {
         handed: AtomicU32,
@@ -88,7 +88,7 @@ mod tests {
 
         fn access_key(&self) -> Provided<'_, ExpiringKey> {
             Box::pin(async {
-                // Others come to wait.
+                // Let the other requests arrive and wait.
                 tokio::task::yield_now().await;
                 if self.fails.load(Ordering::Relaxed) {
                     return Err(std::io::Error::other("the broker\nis away").into());
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// The provider at a time that the test sets.
+    /// The provider, at a time that the test sets.
     struct Clocked {
         provider: Numbered,
         start: Now,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_ended_or_is_of_the_other_kind_is_refused_with_the_providers_name() {
+    async fn refuses_expired_or_missing_credentials_with_the_providers_name() {
         struct Old;
         impl CredentialProvider for Old {
             fn name(&self) -> &str {
@@ -157,6 +157,6 @@ mod tests {
         let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
         assert!(ended.contains("old: the token that it handed out ended at 1970"), "{ended}");
         let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));
-        assert!(other.contains("old: it hands out no access keys"), "{other}");
+        assert!(other.contains("old: it provides no access keys"), "{other}");
     }
 }

@@ -18,11 +18,11 @@ const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const PAYLOAD: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
-/// Adds date, payload hash (of what has none: that it isn't signed), session token and the signature over all headers. The
-/// URI is absolute, its path and query percent-encoded as S3 does it.
+/// Adds the date, the payload hash (or a mark that the payload isn't signed), the session token, and the signature over
+/// all headers. The URI is absolute. Its path and query are percent-encoded as on S3.
 ///
 /// # Errors
-/// What can't be signed, in words.
+/// Returns the part that can't be signed.
 pub(super) fn sign(
     request: &mut Parts,
     key: &AccessKey,
@@ -54,11 +54,11 @@ pub(super) fn sign(
     Ok(())
 }
 
-/// The URL of a request, which `token` (its name in the query, and itself) comes with, signed over host, headers, path and query for
-/// so many seconds.
+/// Returns the URL of a request, signed over host, headers, path and query for a number of seconds. `token` is the
+/// session token with its name in the query.
 ///
 /// # Errors
-/// What can't be signed, in words.
+/// Returns the part that can't be signed.
 pub(super) fn presign(
     request: &Parts,
     key: &AccessKey,
@@ -89,15 +89,15 @@ pub(super) fn presign(
     }
     let mut unsigned = request.clone();
     unsigned.uri = uri.parse().map_err(|e| format!("no URL: {e}"))?;
-    // Nothing is known of the body that somebody will send.
+    // The body isn't known yet.
     let (canonical, _) = canonical(&unsigned, "UNSIGNED-PAYLOAD")?;
     Ok(format!("{uri}&X-Amz-Signature={}", signature(key, &time, &scope, &canonical)))
 }
 
-/// A time as both services' signatures write it, and its date alone.
+/// Returns a time in the format of both services' signatures, and its date alone.
 ///
 /// # Errors
-/// For a time that no calendar holds.
+/// Fails for a time outside the calendar.
 pub(super) fn written(time: SystemTime) -> Result<(String, String), String> {
     iso8601_basic(time).ok_or_else(|| "the clock shows no time that can be written".to_owned())
 }
@@ -111,21 +111,21 @@ fn signature(key: &AccessKey, time: &str, scope: &str, canonical: &str) -> Strin
     hex(hmac_sha256(&scoped, string_to_sign.as_bytes()).as_ref())
 }
 
-/// The headers that are signed, in their order, with the host among them.
+/// Returns the headers to sign, sorted, including the host.
 ///
 /// # Errors
-/// For a value that is no text.
+/// Fails if a value isn't text.
 pub(super) fn canonical_headers<'a>(
     authority: &str,
     headers: &'a HeaderMap,
 ) -> Result<Vec<(&'a str, String)>, String> {
     let mut signed = vec![("host", authority.to_owned())];
     for name in headers.keys().filter(|name| *name != AUTHORIZATION) {
-        let unsignable = |_| format!("the value of {name} is no text");
+        let unsignable = |_| format!("the value of {name} isn't ASCII text");
         let mut values = Vec::new();
         for value in headers.get_all(name) {
             let value = std::str::from_utf8(value.as_bytes()).map_err(unsignable)?;
-            // Runs of spaces count as one, whatever is sent.
+            // In the signature a run of spaces counts as one. The header is sent unchanged.
             values.push(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
         }
         signed.push((name.as_str(), values.join(",")));
@@ -134,7 +134,7 @@ pub(super) fn canonical_headers<'a>(
     Ok(signed)
 }
 
-/// What is signed, and the names of the headers in it.
+/// Returns the canonical request, and the names of the headers in it.
 fn canonical(request: &Parts, payload: &str) -> Result<(String, String), String> {
     let authority = request.uri.authority().ok_or("the request has no host")?;
     let headers = canonical_headers(authority.as_str(), &request.headers)?;
@@ -183,7 +183,7 @@ mod tests {
         AccessKey { session_token: token.map(str::to_owned), ..key }
     }
 
-    /// The second example of S3's own page, "PUT Object", to the letter.
+    /// The second example of S3's own page, "PUT Object", word for word.
     #[test]
     fn the_example_of_s3s_documentation_is_signed_as_there() {
         let mut put = request(
@@ -205,7 +205,7 @@ mod tests {
         );
     }
 
-    /// The example of S3's page about queries, to the letter.
+    /// The example of S3's page about query authentication, word for word.
     #[test]
     fn the_example_of_a_presigned_url_is_signed_as_in_s3s_documentation() {
         let get = request("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[]);

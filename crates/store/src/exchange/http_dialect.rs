@@ -1,4 +1,4 @@
-//! The layer that dialects over HTTP share: building, signing and judging requests, whatever the verb.
+//! The interface that dialects over HTTP share: they build, sign and judge requests of all verbs.
 
 use std::future::Future;
 
@@ -10,50 +10,50 @@ use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::{Error, ErrorKind, Provider};
 
-/// Signs a request that was signed a while ago.
+/// Signs a request again that was signed a while ago.
 pub(crate) trait Sign: Send + Sync + 'static {
-    /// Puts a signature of now in place of the old one, by the credential that is in use. Where there is none the old
-    /// signature stays, and the store says what it makes of it.
+    /// Replaces the old signature by a new one, with the credential in use. Without a credential the old signature
+    /// stays, and the store decides.
     fn sign_again(&self, request: &mut Request);
 }
 
-/// The parts of a dialect by which [`Exchange`](super::Exchange) carries out requests over HTTP.
+/// The parts of a dialect that [`Exchange`](super::Exchange) needs to send requests over HTTP.
 pub(crate) trait HttpDialect: Send + Sync {
-    /// Whose protocol it is.
+    /// The kind of store.
     const PROVIDER: Provider;
 
-    /// The service's name in errors.
+    /// The service's name in error messages.
     const SERVICE: &'static str;
 
-    /// What requests go over.
+    /// Returns the lanes of its requests.
     fn lanes(&self) -> &Lanes;
 
-    /// Where its requests are counted.
+    /// Returns the counters of its requests.
     fn tally(&self) -> &Tally;
 
-    /// Where its requests go, as an URL without credentials: the same text whatever the bucket or region.
+    /// Returns the URL of the requests, without credentials. It is the same for every bucket and region.
     fn endpoint(&self) -> String;
 
-    /// What the caller adds to requests for objects.
+    /// Returns the headers that the caller adds to requests for objects.
     fn added_headers(&self) -> &HeaderMap;
 
-    /// What signs a request again.
+    /// The type that signs a request again.
     type Signer: Sign;
 
-    /// The request of one attempt, with origin and credentials, and what signs it again if it has to wait.
+    /// Returns the request of one attempt, with origin and credentials, and a signer in case the request has to wait.
     fn request(
         &self,
         bucket: &str,
         outgoing: &Outgoing,
     ) -> impl Future<Output = Result<(Request, Self::Signer), Error>> + Send;
 
-    /// What is wrong with an answer; `None` for a success.
+    /// Returns the failure that an answer describes, or `None` for a success.
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
 
-    /// What a failure means.
+    /// Returns the meaning of a failure.
     fn kind(&self, failure: &Failure) -> ErrorKind;
 
-    /// Takes in what a failure teaches (a region, a stale token) of a request that `credential` signed. Whether asking again
-    /// can now go better.
+    /// Learns from a failure (a region, a stale token) of a request that `credential` signed. Returns true if another
+    /// attempt can now succeed.
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool;
 }

@@ -1,4 +1,4 @@
-//! A verb's request before a dialect has made it one of its own.
+//! A verb's request before the dialect completes it.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use laneway_lanes::{Body, Origin};
 
 use crate::encryption::Keyed;
 
-/// A request before it has an origin, credentials or an attempt's number.
+/// A request without origin, credentials and attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
-    /// Where it goes instead of to the endpoint; the target is then the whole path.
+    /// The origin to use instead of the endpoint's. The target is then the whole path.
     pub(crate) origin: Option<Origin>,
-    /// Path and query under the endpoint, percent-encoded.
+    /// Path and query below the endpoint's path, percent-encoded.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
     pub(crate) expected: Option<u64>,
     pub(crate) no_progress: Option<Duration>,
-    /// A status besides 2xx that is no failure.
+    /// A status besides 2xx that counts as a success.
     pub(crate) also: Option<StatusCode>,
-    /// Whether the body of a 200 can hold an error, as S3's can where it answers before it has finished.
+    /// True if the body of a 200 may hold an error. S3 may send the status before it has finished.
     pub(crate) doubtful: bool,
-    /// Whether a conflict with another conditional write ends it, because nothing is left to be tried again.
+    /// True if a conflict with another conditional write is final, because another attempt can't succeed.
     pub(crate) conflict_is_final: bool,
-    /// Which part encryption plays in it.
+    /// The encryption headers that it needs.
     pub(crate) keyed: Keyed,
 }
 
@@ -46,7 +46,7 @@ impl Outgoing {
         }
     }
 
-    /// Has the headers added that encryption asks for.
+    /// Sets the encryption headers that are added.
     pub(crate) fn keyed(self, keyed: Keyed) -> Self {
         Self { keyed, ..self }
     }
@@ -54,7 +54,7 @@ impl Outgoing {
     /// Adds a header.
     ///
     /// # Errors
-    /// The name, when the value holds what no header can.
+    /// Returns the header's name if its value has characters that a header can't carry.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Unsendable> {
         let value = HeaderValue::from_str(value).map_err(|_| Unsendable(name.to_owned()))?;
         self.headers.insert(HeaderName::from_static(name), value);

@@ -14,7 +14,7 @@ use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Deletion, ObjectId};
 
-/// Keys stand percent-encoded in the body, so that none of them can hold this.
+/// Keys are percent-encoded in the body, so none of them can contain this.
 const BOUNDARY: &str = "===laneway-batch===";
 
 fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
@@ -37,7 +37,7 @@ fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
     outgoing
 }
 
-/// One call's answer in a batch's.
+/// The answer to one call of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     index: usize,
@@ -45,7 +45,7 @@ pub(super) struct Answer {
     body: String,
 }
 
-/// Reads the answers of a batch; what can't be read is left out, and its call counts as unanswered.
+/// Reads the answers of a batch. An answer that can't be read is left out, and its call counts as unanswered.
 pub(super) fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
     let Some(boundary) = boundary(content_type) else { return Vec::new() };
     let text = String::from_utf8_lossy(body);
@@ -75,7 +75,7 @@ fn answer(part: &str) -> Option<Answer> {
     Some(Answer { index, status: StatusCode::from_u16(status).ok()?, body })
 }
 
-/// What becomes of one object. What wasn't answered is asked for by itself.
+/// Decides about one object. An unanswered call is repeated by a request of its own.
 fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
     let Some(answer) = answer else { return Fate::Alone { may_be_gone: true } };
     if answer.status.is_success() {
@@ -91,10 +91,10 @@ fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
 }
 
 impl DeletesMany for Gcs {
-    /// Calls in a batch (<https://cloud.google.com/storage/docs/batch>).
+    /// The most calls in a batch (<https://cloud.google.com/storage/docs/batch>).
     const OBJECTS_MAX: usize = 100;
 
-    /// What one HTTP/2 connection carries.
+    /// The streams that one HTTP/2 connection carries.
     const SINGLE_DELETES_MAX: usize = 100;
 
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {

@@ -16,8 +16,8 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     Ok(Outgoing::new(Method::DELETE, format!("{}{query}", object_path(id))))
 }
 
-/// Whether the answer to a delete says no more than its status: fake-gcs-server puts a document into each answer, `null` where there
-/// is none.
+/// Returns true if the answer to a delete has no content. fake-gcs-server puts a document into each answer, and `null`
+/// stands for none.
 fn says_nothing(body: &[u8]) -> bool {
     matches!(body.trim_ascii(), b"" | b"null")
 }

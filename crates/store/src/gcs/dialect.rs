@@ -20,7 +20,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     copies: true,
     copy_bytes_max: None,
     parts: PartRules::S3,
-    // The XML API, which has the multipart uploads, takes no preconditions.
+    // The XML API has the multipart uploads, and it supports no preconditions.
     multipart_takes_condition: false,
     delete_many_keeps_conditions: false,
     delete_keeps_condition: true,

@@ -1,4 +1,4 @@
-//! Customer-supplied encryption keys as GCS's headers say them, in both of its APIs
+//! The headers of customer-supplied encryption keys, in both of GCS's APIs
 //! (<https://cloud.google.com/storage/docs/encryption/using-customer-supplied-keys>).
 
 use http::HeaderMap;
@@ -15,7 +15,7 @@ const OF_SOURCE: KeyHeaders = [
     "x-goog-copy-source-encryption-key-sha256",
 ];
 
-/// Adds the keys of what the request touches.
+/// Adds the keys of the objects that the request reads or writes.
 pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
     let (own, of_source) = (encryption.customer_key.as_ref(), encryption.source_customer_key.as_ref());
     match keyed {

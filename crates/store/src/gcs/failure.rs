@@ -1,4 +1,4 @@
-//! What a GCS answer that is no success says: JSON, XML or plain text, depending on the API and on who answers.
+//! Reads error answers of GCS. They are JSON, XML or plain text, depending on the API and the server.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use crate::ErrorKind;
 use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
-/// Reads an unsuccessful answer.
+/// Reads an error answer.
 pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
     let (code, message) = describe(body);
     Failure {
@@ -22,7 +22,7 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
     }
 }
 
-/// What a failure means. GCS throttles also as 403, and says a wrong checksum as 400.
+/// Returns the meaning of a failure. GCS also throttles with 403, and reports a wrong checksum with 400.
 pub(crate) fn kind(failure: &Failure) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
@@ -44,12 +44,12 @@ fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
     if let Some(error) = xml::error(body) {
         return (Some(error.code), Some(error.details.unwrap_or(error.message)));
     }
-    // Media requests are answered in plain text; a page of HTML says nothing that belongs into an error.
+    // Media requests get plain text. A page of HTML doesn't help in an error message.
     let plain = !text.is_empty() && text.len() <= 300 && !text.starts_with('<');
     (None, plain.then(|| text.to_owned()))
 }
 
-/// Reason and message of an `error`: Google's is an object, that of OAuth endpoints and proxies is text.
+/// Returns the reason and the message of an `error`. Google sends an object; OAuth endpoints and proxies send a text.
 fn reason_and_message(mut error: Value) -> (Option<String>, Option<String>) {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     if !error.is_object() {

@@ -1,4 +1,4 @@
-//! What a GCS server may answer, for fuzzers.
+//! Entry points for fuzzers: possible answers of a GCS server.
 
 use http::{HeaderMap, StatusCode};
 use laneway_lanes::Head;
@@ -9,7 +9,7 @@ use crate::drawn_head::drawn_head;
 use crate::listing::fuzzing::{page, page_in_any_chunks};
 use crate::{List, ObjectId};
 
-/// A page of a listing: any bytes, and a document that has one name a line of them.
+/// A page of a listing: the input itself, and a document with an object for each line of it.
 pub fn gcs_listing(input: &[u8]) {
     let list = List::new("b", "");
     page_in_any_chunks(&list, input, list::Arriving::new);
@@ -32,14 +32,14 @@ pub fn gcs_error(input: &[u8]) {
     let _ = (failure::kind(&read), crate::judge::is_passing(&read));
 }
 
-/// The headers that describe an object, and where an upload stands.
+/// The headers that describe an object, and those of an upload session.
 pub fn gcs_headers(input: &[u8]) {
     let head = drawn_head(input);
     let _ = resource::from_head(&ObjectId::new("b", "k"), &head);
     let _ = resumable::next_offset(&head);
 }
 
-/// The answers of a batch: the first line of the input is its content type.
+/// The answers of a batch. The input's first line is the content type.
 pub fn gcs_batch(input: &[u8]) {
     let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (content_type, body) = input.split_at(at);

@@ -22,7 +22,7 @@ fn request(
 ) -> Result<Outgoing, String> {
     let query = Query::new().and("alt", "media").and_some("generation", generation);
     let mut outgoing = unless_known(Method::GET, object_path(id), query, unless)?;
-    // Without it GCS decompresses what is stored with `Content-Encoding: gzip`, and then ignores the range.
+    // Without this header GCS decompresses objects with `Content-Encoding: gzip`, and then ignores the range.
     outgoing.headers.insert("accept-encoding", http::HeaderValue::from_static("gzip"));
     if let Some(range) = range {
         outgoing.headers.insert("range", range.header());
@@ -31,9 +31,9 @@ fn request(
     Ok(outgoing)
 }
 
-/// What the headers of a media answer say of its object. Its `Cache-Control` is about the answer, where not everybody may read the object
-/// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>), and the service leaves the user's own metadata out, so that
-/// neither is taken from servers that send some.
+/// Reads the object's metadata from a media answer's headers. For objects that aren't public, `Cache-Control` describes
+/// the answer and not the object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>). The
+/// service leaves out user metadata. So both are ignored, even if another server sends them.
 fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
     ObjectMeta { cache_control: None, metadata: None, ..from_head(id, head) }
 }
@@ -41,7 +41,7 @@ fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
 impl Gcs {
     pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
-        // Media can't be asked for by a time.
+        // A media request supports no condition on time.
         if let Some(unless @ Unless::ModifiedSince(_)) = get.unless {
             let meta = self.head_as(get.id, get.version, None, keyed).await;
             if unless.is_met(&meta.map_err(|e| e.within(Operation::Get))?) {

@@ -9,12 +9,12 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
-/// The path of an object in the JSON API.
+/// Returns the path of an object in the JSON API.
 pub(super) fn object_path(id: &ObjectId) -> String {
     format!("/storage/v1/b/{}/o/{}", component(&id.bucket), component(&id.key))
 }
 
-/// The generation a version names; an ETag is no name for a state of a GCS object.
+/// Returns the generation in a version. An entity tag can't name a state of a GCS object.
 pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, String> {
     match version {
         None => Ok(None),
@@ -23,7 +23,7 @@ pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, St
     }
 }
 
-/// The generation that a read is for: the object's own, or the one that it is pinned to.
+/// Returns the generation to read: the one in the object's name, or else the pinned one.
 pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Result<Option<String>, String> {
     match &id.version {
         Some(version) => Ok(Some(version.to_string())),
@@ -31,7 +31,8 @@ pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Resul
     }
 }
 
-/// A read of what the reader doesn't have. Whoever asks about a time compares it with the answer: the JSON API can't.
+/// Returns a request with the reader's state as its condition. The JSON API supports no condition on time, so the
+/// caller compares the time with the answer.
 pub(super) fn unless_known(
     method: Method,
     path: String,
@@ -44,7 +45,7 @@ pub(super) fn unless_known(
         Some(Unless::ModifiedSince(_)) | None => (None, None),
     };
     let query = query.and_some("ifGenerationNotMatch", generation.as_deref());
-    // Without quotes, as GCS gives it in its answers.
+    // GCS sends entity tags without quotes, and expects them so.
     let outgoing = Outgoing::new(method, format!("{path}{query}")).header_some("if-none-match", etag);
     outgoing.map_err(|e| e.to_string())
 }
@@ -55,7 +56,7 @@ fn request(id: &ObjectId, generation: Option<&str>, unless: Option<&Unless>) -> 
     unless_known(Method::GET, object_path(id), query, unless)
 }
 
-/// Reads an object resource out of an answer; `size` is what the object has where the answer doesn't say.
+/// Reads an object resource from an answer. `size` is used if the answer doesn't tell the size.
 pub(super) fn read(
     exchange: &Exchange<'_, Gcs>,
     sent: &Sent,
@@ -63,13 +64,13 @@ pub(super) fn read(
     size: u64,
 ) -> Result<ObjectMeta, Error> {
     let resource: Resource<'_> = serde_json::from_slice(&sent.response.body)
-        .map_err(|e| exchange.nonsense(sent, format!("the answer is no object resource: {e}")))?;
+        .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an object resource: {e}")))?;
     resource
         .into_meta(id.clone(), size)
         .ok_or_else(|| exchange.nonsense(sent, "the answer describes no object, or another one"))
 }
 
-/// A pinned generation that isn't found has been replaced or deleted: what was asked for doesn't hold any more.
+/// Turns "not found" into a failed precondition for a pinned generation, which was replaced or deleted.
 pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Error {
     match version {
         Some(version) if error.is_not_found() && id.version.is_none() => {
@@ -80,12 +81,12 @@ pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Er
 }
 
 impl Gcs {
-    /// What the store knows of an object, with its own key.
+    /// Returns the metadata of an object, with its own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }
 
-    /// Without its key the checksums of an object that a customer's key encrypts are left out.
+    /// Returns the metadata of an object. Without the customer's key that encrypts it, GCS leaves out its checksums.
     pub(crate) async fn head_as(
         &self,
         id: &ObjectId,

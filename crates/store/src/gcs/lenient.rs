@@ -1,4 +1,4 @@
-//! Text where a server may have written something else: a number, nothing at all, a structure.
+//! Reads text fields leniently: a server may send a number, `null` or a structure instead.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A value as text: what is no string stands for its JSON, and `null` for nothing.
+/// Returns a value as text: JSON for anything but a string, and an empty text for `null`.
 pub(super) fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -18,7 +18,7 @@ pub(super) fn text_of(value: Value) -> String {
     }
 }
 
-/// A field that is text, borrowed from the answer where it stands there as it is.
+/// Reads a text field, borrowed from the answer if possible.
 pub(super) fn text<'de, D: Deserializer<'de>, T: From<Cow<'de, str>>>(field: D) -> Result<T, D::Error> {
     field.deserialize_any(Text).map(T::from)
 }
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// A field whose own fields are text.
+/// Reads a field whose own fields are text.
 pub(super) fn texts<'de, D: Deserializer<'de>>(field: D) -> Result<BTreeMap<String, String>, D::Error> {
     let fields = Option::<BTreeMap<String, Value>>::deserialize(field)?.unwrap_or_default();
     Ok(fields.into_iter().map(|(name, value)| (name, text_of(value))).collect())

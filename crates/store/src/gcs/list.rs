@@ -13,19 +13,19 @@ use crate::listing::cutter::{Cutter, Sought};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
-/// What a page of objects says that it is. Anything else that comes with a 200, an error or a proxy's own answer, would pass for an
-/// empty page without it, since all that a page holds may be absent.
+/// The kind of a page of objects. Every other field of a page may be absent. So without this check, an error or a
+/// proxy's page with a status of 200 would be read as an empty page.
 const OBJECTS: &str = "storage#objects";
-/// The same as it stands in the page.
+/// The kind as it appears in the page.
 const OBJECTS_QUOTED: &[u8] = b"\"storage#objects\"";
-/// What a page of buckets says that it is.
+/// The kind of a page of buckets.
 const BUCKETS: &str = "storage#buckets";
 
 fn request(list: &List) -> Outgoing {
     let query = Query::new()
         .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
-        // It begins with the key itself, which the reader leaves out.
+        // The listing includes this key itself, and the reader leaves it out.
         .and_some("startOffset", list.start_after.as_deref())
         .and_some("endOffset", list.end_before.as_deref())
         .and_some("pageToken", list.token.as_deref())
@@ -50,16 +50,16 @@ struct Answer {
     kind: Option<String>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
-    /// What couldn't be cut out, because the array is named in another spelling of JSON.
+    /// Entries that couldn't be cut out, because the array's name is spelled with JSON escapes.
     items: Option<Vec<IgnoredAny>>,
 }
 
 /// Reads one answer as it arrives.
 pub(super) struct Arriving {
     cutter: Cutter,
-    /// What came before the answer has said that it is a page, which stores do at its beginning.
+    /// Objects that arrived before the answer's kind. Stores send the kind first.
     held: Vec<ObjectMeta>,
-    /// Whether what stands beside the entries names the kind. It is only looked at more closely at the end.
+    /// True once the text outside the entries contains the kind. Its place is only checked at the end.
     names_kind: Sought,
 }
 
@@ -81,7 +81,7 @@ impl Reader for Arriving {
             }
             let id = ObjectId::new(&list.bucket, &*name);
             let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
-            self.held.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
+            self.held.push(meta.ok_or_else(|| format!("the size or generation of {name} isn't a number"))?);
         }
         match self.names_kind.has_come(self.cutter.rest()) {
             true => Ok(std::mem::take(&mut self.held)),

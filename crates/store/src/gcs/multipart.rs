@@ -70,13 +70,13 @@ impl Gcs {
                 Ok(upload_id) => {
                     return Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject });
                 }
-                Err(why) => tracing::debug!(%id, why, "the answer begins no upload"),
+                Err(why) => tracing::debug!(%id, why, "the answer to a new upload has no upload id"),
             }
         }
         Err(self.never_multipart(&exchange))
     }
 
-    /// The answer to the beginning of an upload that is none of the refusals which are remembered.
+    /// Sends the beginning of an upload, and remembers refusals that hold for later uploads too.
     async fn begun(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -84,15 +84,15 @@ impl Gcs {
         outgoing: &Outgoing,
     ) -> Result<Sent, Error> {
         exchange.send(outgoing).await.map_err(|error| {
-            // GCS says no in XML; a server that knows no XML uploads says it in its own way.
+            // GCS refuses in XML. A server without XML uploads answers in another format.
             if error.status().is_some_and(|s| matches!(s.as_u16(), 400 | 404 | 405 | 501)) {
                 let speaks_xml =
                     error.code().is_some_and(|code| code.starts_with(|c: char| c.is_ascii_uppercase()));
                 if speaks_xml && !error.is_unsupported() { error } else { self.never_multipart(exchange) }
             } else if error.is_permission() {
-                // Roles made before there were multipart uploads allow objects to be made, and these not
+                // Roles from before multipart uploads permit making objects, but not these uploads
                 // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
-                tracing::debug!(%error, "large objects go through resumable sessions");
+                tracing::debug!(%error, "multipart uploads aren't permitted: large objects use resumable sessions");
                 self.multipart_refused.add(&id.bucket);
                 may_not(exchange)
             } else {
@@ -101,7 +101,7 @@ impl Gcs {
         })
     }
 
-    /// Remembers that the server has none.
+    /// Remembers that the server has no multipart uploads.
     fn never_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {
         self.lacks_multipart.store(true, Ordering::Release);
         self.no_multipart(exchange)
@@ -109,7 +109,7 @@ impl Gcs {
 
     fn no_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {
         let server = &self.endpoint.origin;
-        exchange.error(ErrorKind::Unsupported, format!("{server} knows no XML multipart uploads"))
+        exchange.error(ErrorKind::Unsupported, format!("{server} doesn't support XML multipart uploads"))
     }
 
     pub(crate) async fn complete_upload(
@@ -134,7 +134,8 @@ impl Gcs {
         compared(&exchange, meta, size, whole)
     }
 
-    /// The answer's own headers where they hold generation and checksum, else the object's resource.
+    /// Returns the metadata from the answer's headers if they hold generation and checksum, or else from the object's
+    /// resource.
     async fn completed(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -145,15 +146,16 @@ impl Gcs {
         let mut meta = from_head(id, &sent.response.head);
         if meta.version.is_none() || meta.checksums.crc32c.is_none() {
             match self.head(id, None).await {
-                // Who may write an object may not always read it.
+                // An identity that may write an object may not be permitted to read it.
                 Err(error) if error.is_permission() => {}
                 Err(error) if error.is_not_found() => {
-                    return Err(exchange.nonsense(sent, "the answer completes nothing: there is no object"));
+                    return Err(exchange
+                        .nonsense(sent, "the store confirms the upload, but the object doesn't exist"));
                 }
                 described => return described,
             }
         }
-        // The headers that describe a body describe the answer's XML here.
+        // Here these headers describe the answer's XML body, and not the object.
         meta.size = size;
         meta.content_type = None;
         meta.etag = None;
@@ -162,8 +164,8 @@ impl Gcs {
     }
 }
 
-/// Paths of the XML API look like S3's, so that servers that speak both dialects look at the headers; Google's clients name themselves
-/// in this one.
+/// Marks a request as one of GCS's XML API, by the header in which Google's clients name themselves. The paths look
+/// like S3's, so servers with both dialects look at the headers.
 fn in_xml(mut outgoing: Outgoing) -> Outgoing {
     outgoing.headers.insert(
         HeaderName::from_static("x-goog-api-client"),
@@ -177,7 +179,7 @@ impl SpeaksMultipart for Gcs {
 
     const REPEATS_CHECKSUMS: bool = false;
 
-    /// A customer's key comes with each request of an upload.
+    /// Every request of an upload carries the customer's key.
     fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
         let target = format!("/{}/{}{query}", component(&id.bucket), path(&id.key));
         in_xml(Outgoing::new(method, target).keyed(Keyed::Object))

@@ -16,20 +16,20 @@ use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
-/// What a content type is when nobody says.
+/// The default content type.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
-/// A boundary that no content can hold except by a chance of 2^-128: `RandomState` is keyed by the system's random
-/// numbers, so that not even a hostile file can be prepared to hold it.
+/// Returns a boundary that content contains only with a probability of 2^-128. The system's random numbers key
+/// `RandomState`, so even a hostile file can't be prepared to contain it.
 fn boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("laneway-{:016x}{:016x}", random(), random())
 }
 
-/// Why tags can't be had.
+/// The reason why tags are refused.
 pub(super) const NO_TAGS: &str = "objects on GCS have no tags, only metadata";
 
-/// The query parameters that a write's precondition becomes.
+/// Adds the query parameters of a write's precondition.
 pub(super) fn precondition(query: Query, condition: &Condition) -> Result<Query, String> {
     match condition {
         Condition::None => Ok(query),
@@ -41,7 +41,7 @@ pub(super) fn precondition(query: Query, condition: &Condition) -> Result<Query,
     }
 }
 
-/// The query of an upload. `fields` is left out of it where the server needs none.
+/// Returns the query of an upload.
 pub(super) fn upload_query(
     kind: &str,
     id: &ObjectId,
@@ -73,7 +73,7 @@ fn request(
         return Err(Unsendable("content-type".to_owned()).to_string());
     }
     let mut resource = NewResource::new(options, Some(sums));
-    // The part's own header says it too, which some servers read instead.
+    // The part's own header repeats the type, and some servers read only that.
     resource.content_type = Some(content_type);
     let prefix = format!(
         "--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{}\r\n--{boundary}\r\nContent-Type: {content_type}\r\n\r\n",

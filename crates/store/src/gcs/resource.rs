@@ -11,17 +11,17 @@ use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
-/// The fields of an object resource that are read: asking for them alone makes an answer a third as long, and
-/// answers count when a thousand small ones share a connection's first window.
+/// The fields that are read of an object resource. Requesting only these makes an answer a third as long, which matters
+/// when a thousand small answers share a connection's first window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
 customerEncryption,retention,temporaryHold,eventBasedHold";
 
-/// The same of a listing of all versions.
+/// The additional fields in a listing of all versions.
 pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted";
 
-/// An object resource. Fields that hold their default may be left out, as protocol buffers do in JSON: the size of an
-/// empty object among them.
+/// An object resource. As in the JSON form of protocol buffers, fields with their default value may be left out, such
+/// as the size of an empty object.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Resource<'a> {
@@ -61,7 +61,7 @@ pub(crate) struct Resource<'a> {
     event_based_hold: bool,
 }
 
-/// By which of a customer's keys an object is encrypted.
+/// The customer's key that encrypts an object.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CustomerEncryption {
@@ -69,7 +69,7 @@ struct CustomerEncryption {
     key_sha256: Option<String>,
 }
 
-/// Until when an object is kept.
+/// The retention of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Keeping {
@@ -92,12 +92,12 @@ impl Keeping {
 }
 
 impl<'a> Resource<'a> {
-    /// The name of the object.
+    /// Returns the name of the object.
     pub(crate) fn name(&self) -> Cow<'a, str> {
         self.name.clone()
     }
 
-    /// As metadata of one of the versions of an object.
+    /// Returns the metadata of one version of an object.
     pub(crate) fn into_version(self, id: ObjectId) -> Option<ObjectMeta> {
         let is_latest = self.time_deleted.is_none();
         let id = id.at_version(&*self.generation);
@@ -105,8 +105,8 @@ impl<'a> Resource<'a> {
         Some(ObjectMeta { is_latest: Some(is_latest), ..meta })
     }
 
-    /// As metadata of the object that was asked about, which has `size` bytes where it doesn't say. `None` when it names
-    /// another object or none at all: such an answer comes from something that is no GCS.
+    /// Returns the metadata of the requested object. `size` is used if the answer doesn't tell the size. Returns `None`
+    /// if it describes another object or none, because such an answer doesn't come from GCS.
     pub(crate) fn into_meta(self, id: ObjectId, size: u64) -> Option<ObjectMeta> {
         let named = |found: &str, asked: &str| found.is_empty() || found == asked;
         if !named(&self.bucket, &id.bucket) || !named(&self.name, &id.key) {
@@ -146,7 +146,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// What is sent to make an object.
+/// The resource that is sent to make an object.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewResource<'a> {
@@ -194,20 +194,20 @@ impl<'a> NewResource<'a> {
         }
     }
 
-    /// Whether nothing is said.
+    /// Returns true if no field is set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As JSON.
+    /// Returns the resource as JSON.
     pub(crate) fn to_json(&self) -> String {
         // Strings and maps of strings always have a JSON form.
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
-/// The metadata that a media or XML answer's headers carry. Its size is that of the stored object where the answer
-/// says it, else 0.
+/// Reads the metadata in the headers of a media or XML answer. The size is that of the stored object, or 0 if the
+/// answer doesn't tell it.
 pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let number = |name: &str| head.header(name).and_then(|value| value.parse::<u64>().ok());
@@ -227,7 +227,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.encryption = text("x-goog-encryption-algorithm").map(|algorithm| format!("customer {algorithm}"));
     meta.customer_key = text("x-goog-encryption-key-sha256");
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-    // The answer to a write has none of it.
+    // The answer to a write has no metadata.
     let metadata: BTreeMap<_, _> = head
         .headers
         .iter()
@@ -237,7 +237,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
         })
         .collect();
     meta.metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
-    // The server has decompressed what is stored: neither size nor checksum say anything about these bytes.
+    // The server has decompressed the object, so neither size nor checksum describe these bytes.
     if head.header("x-goog-stored-content-encoding").is_some_and(|e| e == "gzip")
         && head.header("content-encoding") != Some("gzip")
     {
@@ -247,7 +247,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta
 }
 
-/// `x-goog-hash: crc32c=…,md5=…`, in one header or in two.
+/// Reads `x-goog-hash: crc32c=…,md5=…`, in one header or in two.
 pub(crate) fn hashes(head: &Head) -> Checksums {
     let mut sums = Checksums::default();
     let values = head.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());

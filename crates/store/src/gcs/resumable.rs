@@ -1,4 +1,4 @@
-//! Resumable sessions: one stream of bytes that can be gone on with, under preconditions.
+//! Resumable sessions: one stream of bytes that can be resumed, with preconditions.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -13,7 +13,7 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Question, Sent};
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
 
-/// What GCS answers to a cancelled session.
+/// GCS's status for a cancelled session.
 const CANCELLED: u16 = 499;
 
 fn begin_request(
@@ -40,7 +40,8 @@ fn begin_request(
     Ok(outgoing)
 }
 
-/// `Content-Range` of bytes appended at `offset`; with none, the question where the session stands, or its end.
+/// Returns the `Content-Range` of bytes appended at `offset`. Without bytes, it is a query of the session's state, or
+/// its end.
 fn content_range(offset: u64, len: u64, total: Option<u64>) -> String {
     let total = total.map_or("*".to_owned(), |total| total.to_string());
     if len == 0 { format!("bytes */{total}") } else { format!("bytes {offset}-{}/{total}", offset + len - 1) }
@@ -56,13 +57,13 @@ fn session_request(session: &Resumable, method: Method) -> Result<Outgoing, Stri
     Ok(outgoing)
 }
 
-/// Asks where a session of `total` bytes, if that is known, stands.
+/// Returns a request for the state of a session. `total` is the size of the object, if known.
 fn status_request(session: &Resumable, total: Option<u64>) -> Result<Outgoing, String> {
     let outgoing = session_request(session, Method::PUT)?;
     outgoing.header("content-range", &content_range(0, 0, total)).map_err(|e| e.to_string())
 }
 
-/// The first byte that a session doesn't have, from a 308's `Range: bytes=0-N`; without one it has nothing.
+/// Returns the first byte that a session doesn't have, from a 308's `Range: bytes=0-N`. Without a range it has none.
 pub(super) fn next_offset(head: &Head) -> Option<u64> {
     match head.header("range") {
         None => Some(0),
@@ -110,7 +111,7 @@ impl Gcs {
             |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
         let question = Question { outgoing: &question, wants_all: &wants_all };
         match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
-            // Its end was written down, and can't be read.
+            // The answer said that the session is finished, but its body couldn't be read.
             Appended::Ended => match self.stands(session, total).await {
                 Err(error) if error.is_not_found() && last => Ok(Appended::Ended),
                 stands => stands,
@@ -123,7 +124,7 @@ impl Gcs {
         self.stands(session, session.len).await
     }
 
-    /// Where a session of `total` bytes, if that is known, stands.
+    /// Returns the state of a session. `total` is the size of the object, if known.
     async fn stands(&self, session: &Resumable, total: Option<u64>) -> Result<Appended, Error> {
         let exchange = Exchange::object(self, Operation::Part, &session.id);
         let outgoing = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
@@ -156,7 +157,7 @@ fn appended(
             None => Err(exchange.nonsense(sent, "the session's Range makes no sense")),
         };
     }
-    // Whatever the answer's body is: with this status the object exists.
+    // With this status the object exists, whatever the body.
     Ok(match read(exchange, sent, &session.id, total.unwrap_or(0)) {
         Ok(meta) => Appended::Finished(Box::new(meta)),
         Err(error) => {

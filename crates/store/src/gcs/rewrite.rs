@@ -1,4 +1,4 @@
-//! `copy`: rewrite calls until the token is used up.
+//! `copy`: rewrite calls, repeated until GCS returns no token.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
-/// Answers in turn that tell no progress, after which a rewrite is given up: it would never end.
+/// The consecutive answers without progress after which a rewrite is given up, because it would never end.
 const FRUITLESS_MAX: u32 = 3;
 
-/// One rewrite call across locations or classes copies for up to half a minute before it answers with a token.
+/// A rewrite call across locations or classes copies for up to half a minute before it answers with a token.
 const NO_PROGRESS_MAX: Duration = Duration::from_secs(120);
 
 fn request(
@@ -78,17 +78,17 @@ struct Answer<'a> {
     resource: Option<Resource<'a>>,
 }
 
-/// How far a rewrite has come. A token may stay the same from call to call, so that bytes tell progress too.
+/// The progress of a rewrite. A token may stay the same from call to call, so the copied bytes count too.
 #[derive(Debug, Default)]
 struct Progress {
     token: Option<String>,
     bytes: String,
-    /// Answers in turn that told nothing new.
+    /// The consecutive answers without progress.
     fruitless: u32,
 }
 
 impl Progress {
-    /// Takes in an answer that isn't the last. Whether to go on.
+    /// Records an answer that isn't the last. Returns true if the rewrite should continue.
     fn goes_on(&mut self, token: String, bytes: String) -> bool {
         let nothing_new = self.token.as_ref() == Some(&token) && self.bytes == bytes;
         self.fruitless = if nothing_new { self.fruitless + 1 } else { 0 };
@@ -109,7 +109,7 @@ impl Gcs {
         self.rewrite(from, to, options, condition, None).await
     }
 
-    /// A copy with this custom time.
+    /// Copies an object, and sets its custom time.
     pub(super) async fn rewrite(
         &self,
         from: &ObjectId,
@@ -119,7 +119,8 @@ impl Gcs {
         custom_time: Option<&str>,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // A copy whose request names any of its description, or a storage class, loses what the request leaves out.
+        // If the request names any metadata or a storage class, the copy loses all metadata that the request leaves
+        // out.
         let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
             true => {
                 let source = self
@@ -148,7 +149,7 @@ impl Gcs {
                 Err(error) => return Err(error),
             };
             let answer: Answer<'_> = serde_json::from_slice(&sent.response.body)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no rewrite response: {e}")))?;
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a rewrite response: {e}")))?;
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {
                     return resource
@@ -161,9 +162,10 @@ impl Gcs {
                     }
                 }
                 _ => {
-                    return Err(
-                        exchange.nonsense(&sent, "a rewrite that is neither done nor to be gone on with")
-                    );
+                    return Err(exchange.nonsense(
+                        &sent,
+                        "the answer has neither the finished object nor a token to continue",
+                    ));
                 }
             }
         }

@@ -16,7 +16,8 @@ use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
-/// What a patch says: `null` takes a field away, what isn't named stays. `present` is the metadata that is to be cleared.
+/// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the metadata
+/// to clear.
 fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
     let mut resource = Map::new();
     let fields = [
@@ -54,12 +55,13 @@ fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outg
     outgoing
 }
 
-/// A key as it is asked for: an object names the version of the key that encrypts it, and a new one is encrypted by the key's newest.
+/// Returns a key's name without its version. An object names the key version that encrypts it, but a new object takes
+/// the newest version.
 fn key_without_version(key: &str) -> &str {
     key.split_once("/cryptoKeyVersions/").map_or(key, |(key, _)| key)
 }
 
-/// What a rewrite drops unless it is told.
+/// The fields that a rewrite drops unless the request repeats them.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Dropped {
@@ -67,7 +69,7 @@ struct Dropped {
 }
 
 impl Gcs {
-    /// The custom time of an object, which nothing else needs.
+    /// Returns the custom time of an object.
     async fn custom_time(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -79,11 +81,11 @@ impl Gcs {
         let outgoing = Outgoing::new(Method::GET, format!("{}{query}", object_path(id)));
         let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
         let dropped: Dropped = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no object resource: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an object resource: {e}")))?;
         Ok(dropped.custom_time)
     }
 
-    /// Of both, the patch comes first: the rewrite takes what it has left.
+    /// Changes an object's metadata and storage class. The patch comes first, and the rewrite copies its result.
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if change.storage_class.is_some() && id.version.is_some() {

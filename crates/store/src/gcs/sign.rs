@@ -9,12 +9,12 @@ use crate::exchange::Exchange;
 use crate::presign::{as_text, ending};
 use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
 
-/// For how long a signature of IAM's is good for certain: the keys that Google keeps for an account are replaced
+/// The time for which an IAM signature is certain to be valid. Google replaces the keys that it keeps for accounts
 /// (<https://cloud.google.com/storage/docs/authentication/creating-signatures>).
 const ROTATED_AFTER: Duration = Duration::from_secs(12 * 3600);
 
 impl Gcs {
-    /// A URL of an object, signed at `now`.
+    /// Returns a URL of an object, signed at `now`.
     pub(crate) async fn sign_url(
         &self,
         id: &ObjectId,
@@ -29,7 +29,7 @@ impl Gcs {
             return Err(invalid("a customer's key would have to be handed on with the URL".to_owned()));
         }
         let mut query = options.own_query("X-Goog-").map_err(invalid)?.to_vec();
-        // The header's place in a URL.
+        // In a URL this parameter replaces the header.
         if let Some(project) = self.headers.get("x-goog-user-project").and_then(|value| value.to_str().ok()) {
             query.push(("userProject".to_owned(), project.to_owned()));
         }

@@ -1,5 +1,5 @@
-//! A page of a listing, its objects handed over as they arrive: a page of a thousand takes several round trips to come, in
-//! which the first of them can be on their way already.
+//! Reads a page of a listing, and hands over its objects as they arrive. A page of a thousand objects takes several
+//! round trips to arrive, and transfers of the first ones can start meanwhile.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
@@ -14,20 +14,20 @@ use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 
-/// What a page is taken for until it has come: small, beside which bulk makes way.
+/// The assumed size of a page until it has arrived. It counts as small, so bulk yields to it.
 pub(crate) const PAGE_ASSUMED: u64 = 64 * 1024;
 
 /// Reads one answer chunk by chunk.
 pub(crate) trait Reader {
-    /// The objects that are whole with these bytes, in the page's order.
+    /// Returns the objects that are complete with these bytes, in the page's order.
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String>;
 
-    /// The rest of the page.
+    /// Returns the rest of the page.
     fn end(self, list: &List) -> Result<Page, String>;
 }
 
-/// Carries a listing through its attempts. `out` is handed each object once, whatever attempts bring it; the page that is
-/// returned has those that could not be handed over before its end.
+/// Sends a listing through its attempts. `out` gets each object once, whichever attempt brings it. The returned page
+/// has the objects that arrived at its end.
 pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,
@@ -46,15 +46,15 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     let mut answers: Vec<Option<Answer<R>>> = Vec::new();
     let mut seen = HashSet::new();
     let nonsense = |e| {
-        // It is the peer's words in part.
+        // The message contains parts of the server's answer.
         let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
-        exchange.error(ErrorKind::Server, shown.cleared(format!("the answer is no listing: {e}")))
+        exchange.error(ErrorKind::Server, shown.cleared(format!("the answer isn't a listing: {e}")))
     };
     let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<(usize, Vec<u8>)>| {
         for (attempt, bytes) in chunks {
             if attempt >= answers.len() {
                 answers.resize_with(attempt + 1, || None);
-                // What came of those that this one is made in place of isn't read any more.
+                // The attempts that this one replaces are no longer read.
                 let gone = answers.len().saturating_sub(ATTEMPTS_AT_ONCE);
                 answers[..gone].fill_with(|| None);
             }
@@ -81,16 +81,16 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
         }
     };
     take(&mut answers, arrived.take())?;
-    // Of several attempts the one that brought the answer.
+    // Take the attempt that brought the answer.
     let whole = answers.into_iter().flatten().rfind(|answer| answer.bytes == sent.response.sunk);
     let reader = whole.map_or_else(&reader, |answer| answer.reader);
-    let nonsense = |e| exchange.nonsense(&sent, format!("the answer is no listing: {e}"));
+    let nonsense = |e| exchange.nonsense(&sent, format!("the answer isn't a listing: {e}"));
     let mut page = reader.end(list).map_err(nonsense)?;
     page.objects.retain(|object| seen.insert(name(object)));
     Ok(page)
 }
 
-/// What tells an object from the others of its page.
+/// Returns a name that identifies an object within its page.
 fn name(object: &ObjectMeta) -> String {
     match &object.id.version {
         None => object.id.key.clone(),
@@ -98,20 +98,20 @@ fn name(object: &ObjectMeta) -> String {
     }
 }
 
-/// What one attempt has brought.
+/// The answer of one attempt so far.
 struct Answer<R> {
     reader: R,
     bytes: u64,
 }
 
-/// How much is read at a time of what has come, so that no more entries are made of a page than it may have.
+/// The bytes parsed at a time, so that a page with too many entries is noticed early.
 const READ_MAX: usize = 64 << 10;
 
-/// Attempts of one listing that run side by side, hedges among them, and one that is about to end.
+/// The most concurrent attempts of one listing: the attempt, its hedge, and one that is about to end.
 const ATTEMPTS_AT_ONCE: usize = 3;
 
-/// What has come and wasn't read yet, with the attempt that brought it. What one brings in a row is put together: a body that comes byte by
-/// byte takes no more memory than any other.
+/// The bytes that have arrived and haven't been read yet, with their attempts. Consecutive chunks of one attempt are
+/// joined, so a body that arrives byte by byte takes no more memory.
 #[derive(Default)]
 struct Arrived {
     chunks: Mutex<VecDeque<(usize, Vec<u8>)>>,
@@ -134,7 +134,7 @@ impl Arrived {
     }
 }
 
-/// Hands the body on to the task that asked, where reading it delays nobody.
+/// Passes the body on to the task that made the request, where parsing delays no other request.
 struct Forward {
     attempt: usize,
     taken: usize,

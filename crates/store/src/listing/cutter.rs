@@ -1,10 +1,10 @@
-//! Cuts a listing into its entries while it arrives.
+//! Splits a listing into its entries while it arrives.
 
 use memchr::memchr2;
 use memchr::memmem::{Finder, find};
 
-/// A listing's document on its way: entries are taken out of it as soon as they are whole, and what remains is the same
-/// document without any.
+/// A listing's document while it arrives. Entries are taken out as soon as they are complete. The rest is the same
+/// document without entries.
 #[derive(Debug)]
 pub(crate) enum Cutter {
     Xml(Box<Xml>),
@@ -12,18 +12,18 @@ pub(crate) enum Cutter {
 }
 
 impl Cutter {
-    /// Entries are XML elements of this name, given as they open and close: `<Contents>`. Stores escape `<` in text.
+    /// Takes XML elements as entries, by their opening and closing tags: `<Contents>`. Stores escape `<` in text.
     pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
         let tags = (Finder::new(open), Finder::new(close));
         Self::Xml(Box::new(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
     }
 
-    /// Entries are the objects in the array of this name in a JSON object.
+    /// Takes the objects in the array of this name as entries. The array is a field of a JSON object.
     pub(crate) fn json(array: &'static str) -> Self {
         Self::Json(Json { array, ..Json::default() })
     }
 
-    /// The entries that are whole with these bytes.
+    /// Returns the entries that are complete with these bytes.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         match self {
             Self::Xml(xml) => xml.take(bytes),
@@ -31,7 +31,7 @@ impl Cutter {
         }
     }
 
-    /// What has come beside entries, but for a few bytes that may yet begin one.
+    /// Returns the bytes outside entries, except a few that may begin an entry.
     pub(crate) fn rest(&self) -> &[u8] {
         match self {
             Self::Xml(xml) => &xml.rest,
@@ -39,7 +39,7 @@ impl Cutter {
         }
     }
 
-    /// All that came beside entries. One that has begun and not ended leaves a document that can't be read.
+    /// Returns all bytes outside entries. If an entry began and didn't end, the document can't be parsed.
     pub(crate) fn into_rest(self) -> Vec<u8> {
         match self {
             Self::Xml(xml) => [xml.rest, xml.ahead].concat(),
@@ -48,8 +48,8 @@ impl Cutter {
     }
 }
 
-/// A text that is looked for in what comes beside entries, at each byte once: a document that comes in tiny chunks would otherwise
-/// be read through for each of them.
+/// A search for a text outside the entries. It looks at each byte once. Otherwise a document in tiny chunks would be
+/// searched again for each of them.
 #[derive(Debug)]
 pub(crate) struct Sought {
     text: &'static [u8],
@@ -62,9 +62,9 @@ impl Sought {
         Self { text, looked_at: 0, is_found: false }
     }
 
-    /// Whether it has come, in what has only grown since this was asked last.
+    /// Returns true once the text has arrived. `rest` must only grow from call to call.
     pub(crate) fn has_come(&mut self, rest: &[u8]) -> bool {
-        // It may have begun in what was there before.
+        // The text may begin in the earlier bytes.
         let from = self.looked_at.saturating_sub(self.text.len());
         self.is_found = self.is_found || find(&rest[from..], self.text).is_some();
         self.looked_at = rest.len();
@@ -86,7 +86,7 @@ impl Xml {
         let (open, close) = &self.tags;
         let (open_bytes, close_bytes) = (open.needle().len(), close.needle().len());
         let mut entries = Vec::new();
-        // A tag may have begun in what came before.
+        // A tag may begin in the earlier bytes.
         let mut search = self.ahead.len().saturating_sub(open_bytes.max(close_bytes));
         self.ahead.extend_from_slice(bytes);
         let mut at = 0;
@@ -123,14 +123,14 @@ pub(crate) struct Json {
     is_escaped: bool,
     /// The last string on the document's first level.
     name: Vec<u8>,
-    /// Inside of the array.
+    /// True inside the array.
     is_array: bool,
     entry: Vec<u8>,
     rest: Vec<u8>,
 }
 
 impl Json {
-    /// Depth of what stands in the array itself; its objects are deeper.
+    /// The depth inside the array. The array's objects are deeper.
     const IN_ARRAY: usize = 2;
 
     fn take(&mut self, mut bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -155,7 +155,7 @@ impl Json {
         self.is_array && self.depth > Self::IN_ARRAY
     }
 
-    /// Follows the next bytes, of which there are some, as far as they belong to the same thing: how many those are.
+    /// Returns how many of the next bytes (at least one) belong to the same token.
     fn follow(&mut self, bytes: &[u8]) -> usize {
         if self.is_string {
             return self.follow_string(bytes);
@@ -189,7 +189,7 @@ impl Json {
         1
     }
 
-    /// The same inside of a string: up to its end, or to what follows a backslash.
+    /// Returns the same inside a string: up to its end, or to the character after a backslash.
     fn follow_string(&mut self, bytes: &[u8]) -> usize {
         if self.is_escaped && !bytes.is_empty() {
             self.is_escaped = false;
@@ -210,7 +210,7 @@ impl Json {
 mod tests {
     use super::*;
 
-    /// Cuts a document that comes in chunks of this length.
+    /// Splits a document that arrives in chunks of this length.
     fn cut(mut cutter: Cutter, document: &str, chunk_bytes: usize) -> (Vec<String>, String) {
         let chunks = document.as_bytes().chunks(chunk_bytes);
         let entries: Vec<_> = chunks.flat_map(|chunk| cutter.take(chunk)).collect();

@@ -1,16 +1,16 @@
-//! Pages whose bytes are cut anywhere, for fuzzers.
+//! Pages that are split at any byte, for fuzzers.
 
 use super::arriving::Reader;
 use super::{List, Page};
 
-/// Lengths of chunks that a document comes in; the first is the whole.
+/// The lengths of the chunks in which a document arrives. The first one is the whole document.
 pub(crate) const CHUNKS: [usize; 4] = [usize::MAX, 1, 7, 64];
 
-/// A page that is the same however its bytes are cut on their way.
+/// Checks that a page is the same however its bytes are split.
 pub(crate) fn page_in_any_chunks<R: Reader>(list: &List, body: &[u8], reader: impl Fn() -> R) {
     let whole = page(list, body, CHUNKS[0], reader());
     for chunk_bytes in &CHUNKS[1..] {
-        // Which of several things is wrong may depend on it.
+        // The chunks may decide which of several errors is reported.
         assert_eq!(
             page(list, body, *chunk_bytes, reader()).ok(),
             whole.clone().ok(),

@@ -1,5 +1,5 @@
-//! Where a bucket is reached, and what requests to it are signed for: decided by its text, the region and the settings alone.
-//! The rules are those of AWS's endpoint rule set, whose cases the tests run.
+//! Decides where requests to a bucket go and what they are signed for. The decision depends only on the bucket's text,
+//! the region and the settings. The rules are those of AWS's endpoint rule set, whose cases the tests run.
 
 mod arn;
 #[cfg(test)]
@@ -18,27 +18,27 @@ use crate::endpoint::Endpoint;
 use crate::partition::Partition;
 use crate::{Error, ErrorKind, Operation, Settings};
 
-/// How requests are addressed.
+/// The rules for the address of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    /// `None` is AWS.
+    /// The endpoint, or `None` for AWS.
     endpoint: Option<Endpoint>,
     path_style: Option<bool>,
     variant: Variant,
 }
 
-/// Which of AWS's endpoints are used.
+/// The choice among AWS's endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Variant {
-    /// Those that have IPv6 addresses too.
+    /// Endpoints that also have IPv6 addresses.
     dualstack: bool,
-    /// Those whose cryptography is validated by FIPS 140.
+    /// Endpoints whose cryptography is validated by FIPS 140.
     fips: bool,
-    /// Those at the edge of Amazon's network.
+    /// Endpoints at the edge of Amazon's network.
     accelerate: bool,
 }
 
-/// Where a request goes and what it is signed for.
+/// The destination of a request and the scope of its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) origin: Origin,
@@ -50,7 +50,7 @@ pub(super) struct Place {
     pub(super) region: String,
 }
 
-/// A name that can't be addressed, and why.
+/// The reason why a name can't be addressed.
 type Refusal = String;
 
 impl Address {
@@ -83,7 +83,7 @@ impl Address {
         }
     }
 
-    /// Whether it is one of Amazon's own endpoints, or Google's, which take parts of different sizes in one upload.
+    /// Returns whether this is an endpoint of Amazon or Google, which accept parts of different sizes in one upload.
     pub(super) fn takes_unequal_parts(&self) -> bool {
         self.endpoint.as_ref().is_none_or(|endpoint| {
             let host = endpoint.origin.host.to_ascii_lowercase();
@@ -91,26 +91,26 @@ impl Address {
         })
     }
 
-    /// The one origin of all requests, where there is one.
+    /// Returns the origin of all requests, if it is the same for all.
     pub(super) fn origin(&self) -> Option<&Origin> {
         self.endpoint.as_ref().map(|endpoint| &endpoint.origin)
     }
 
-    /// Whether buckets of different regions are at different endpoints.
+    /// Returns whether buckets of different regions have different endpoints.
     pub(super) fn is_aws(&self) -> bool {
         self.endpoint.is_none()
     }
 
-    /// Whether a bucket's name leaves its region open: what has its region or zone in its name is there.
+    /// Returns whether a bucket's region must be found out. A name that contains its region or zone determines it.
     pub(super) fn has_regions(&self, bucket: &str) -> bool {
         self.is_aws() && !is_arn(bucket) && !is_directory(bucket)
     }
 
-    /// Where `target` of a bucket is, which begins after the bucket: `/key?query`, or `?query` for the bucket itself. No
-    /// bucket means the service.
+    /// Returns the place of `target` in a bucket. The target begins after the bucket: `/key?query`, or `?query` for the
+    /// bucket itself. An empty bucket means the service.
     ///
     /// # Errors
-    /// `Invalid` for a bucket whose name fits neither path nor host name, and for what can't be reached.
+    /// `Invalid` if the bucket's name fits neither a path nor a host name, or if the bucket can't be reached.
     pub(super) fn locate(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Error> {
         self.place(bucket, region, target)
             .map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why).on(format!("s3://{bucket}")))
@@ -147,7 +147,7 @@ impl Address {
         Ok(Place { region: signing_region(region).to_owned(), ..place })
     }
 
-    /// A service's host in a region.
+    /// Returns a service's host in a region.
     fn regional(&self, service: &str, region: &str) -> Result<String, Refusal> {
         let Variant { dualstack, fips, .. } = self.variant;
         let partition = self.partition(region)?;
@@ -223,8 +223,9 @@ impl Address {
         Ok(Place { region: signing_region(region).to_owned(), ..at_host(&endpoint, bucket, target) })
     }
 
-    /// A name with dots would not match the wildcard of AWS's certificate; other servers rarely have names for
-    /// buckets at all, and those that are reached by their address have none.
+    /// Returns whether the bucket goes into the path. A name with dots wouldn't match the wildcard of AWS's
+    /// certificate. Other servers rarely have host names for buckets, and servers that are reached by an IP address
+    /// have none.
     fn in_path(&self, bucket: &str, endpoint: &Endpoint) -> bool {
         let dots = endpoint.origin.scheme == Scheme::Http;
         let fits_host = (3..=63).contains(&bucket.len())
@@ -237,7 +238,7 @@ impl Address {
     }
 }
 
-/// A region that some configurations name for us-east-1's old endpoint.
+/// A region name in some configurations for us-east-1's old endpoint.
 const GLOBAL: &str = "aws-global";
 
 fn signing_region(region: &str) -> &str {
@@ -253,14 +254,14 @@ fn is_address(endpoint: &Endpoint) -> bool {
     endpoint.origin.host.parse::<IpAddr>().is_ok()
 }
 
-/// The bucket in the path.
+/// Puts the bucket into the path.
 fn under(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
     let bucket = if bucket.is_empty() { String::new() } else { format!("/{}", component(bucket)) };
     let slash = if bucket.is_empty() && !target.starts_with('/') { "/" } else { "" };
     plain(endpoint.origin.clone(), format!("{}{bucket}{slash}{target}", endpoint.base))
 }
 
-/// The bucket in the host name.
+/// Puts the bucket into the host name.
 fn at_host(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
     let Endpoint { origin, base } = endpoint;
     let host = format!("{bucket}.{}", origin.host).into();

@@ -10,7 +10,7 @@ use crate::encode::xml_text;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, NewBucket, Operation};
 
-/// The region that buckets lie in whose creation names none.
+/// The region of buckets that are created without a location constraint.
 const WITHOUT_CONSTRAINT: &str = "us-east-1";
 
 fn create(region: &str) -> Result<Outgoing, String> {
@@ -34,7 +34,7 @@ impl S3 {
         if new.storage_class.is_some() {
             return Err(invalid("S3's buckets have no storage class, its objects do"));
         }
-        // Requests for a region go there, and it takes buckets of its own only.
+        // Requests for a region go to its endpoint, which creates buckets in that region only.
         let region = self.regions.of(bucket);
         if new.location.as_deref().is_some_and(|location| location != &*region) {
             return Err(invalid(&format!(

@@ -1,6 +1,6 @@
-//! What an endpoint makes of checksums in requests. Amazon's header is not known everywhere: some stores refuse a
-//! request that has it. So what it asks for is tried from the top of a ladder, and the first rung on which the
-//! endpoint takes a request is remembered.
+//! The endpoint's support of checksums in requests. Some stores don't know Amazon's header and refuse a request that
+//! has it. A request therefore begins at the top of a ladder of alternatives. The first rung on which the endpoint
+//! accepts a request is remembered.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,25 +9,25 @@ use http::StatusCode;
 use crate::settings::RequestChecksums;
 use crate::{Error, Operation, PartChecksums};
 
-/// By what a store is to check a body that goes in one request.
+/// The checksum by which a store verifies the body of a single-request upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Guard {
     /// `x-amz-checksum-crc32c`.
     Crc32c,
     /// `Content-MD5`, which is as old as S3.
     Md5,
-    /// Nothing: it is compared afterwards.
+    /// None. The client compares the checksum afterwards.
     None,
 }
 
-/// What the endpoint has shown so far.
+/// The endpoint's support, as far as its answers have shown it.
 #[derive(Debug)]
 pub(super) struct ChecksumSupport {
-    /// Of bodies in one request.
+    /// For the bodies of single-request uploads.
     pub(super) bodies: Ladder<Guard>,
-    /// Of the parts of multipart uploads.
+    /// For the parts of multipart uploads.
     pub(super) parts: Ladder<PartChecksums>,
-    /// Of reads that ask for an object's checksum.
+    /// For reads that request an object's checksum.
     pub(super) reads: Ladder<bool>,
 }
 
@@ -43,7 +43,7 @@ impl ChecksumSupport {
                 ),
                 reads,
             },
-            // What needs one after all (an object under a lock) says so when it has none.
+            // A bucket that needs a checksum after all, because of an object lock, reports that when it gets none.
             RequestChecksums::WhenRequired => Self {
                 bodies: Ladder::new("uploads without a checksum", &[Guard::None, Guard::Crc32c, Guard::Md5]),
                 parts: Ladder::new("checksums of parts", &[PartChecksums::None]),
@@ -53,13 +53,13 @@ impl ChecksumSupport {
     }
 }
 
-/// Ways to ask for the same, the best first.
+/// Alternative forms of a request, with the best first.
 #[derive(Debug)]
 pub(super) struct Ladder<T: 'static> {
-    /// What the first rung asks for, in the log's words.
+    /// A name of the first rung's request for the log.
     name: &'static str,
     rungs: &'static [T],
-    /// The rung on which the endpoint takes requests; [`UNSETTLED`] until one has worked.
+    /// The rung on which the endpoint accepts requests, or [`UNSETTLED`] before one has worked.
     settled: AtomicUsize,
 }
 
@@ -70,7 +70,7 @@ impl<T: Copy> Ladder<T> {
         Self { name, rungs, settled: AtomicUsize::new(UNSETTLED) }
     }
 
-    /// Where a request begins: on the rung that has worked, else at the top.
+    /// Starts a request on the rung that has worked, or at the top.
     pub(super) fn climb(&self) -> Climb<'_, T> {
         Climb { ladder: self, at: self.settled().unwrap_or(0), is_demanded: false }
     }
@@ -80,12 +80,12 @@ impl<T: Copy> Ladder<T> {
     }
 }
 
-/// One request on its way down a ladder.
+/// A request on its way down a ladder.
 #[derive(Debug)]
 pub(super) struct Climb<'a, T: 'static> {
     ladder: &'a Ladder<T>,
     at: usize,
-    /// Whether a rung that had worked is left because a request demands more.
+    /// `true` if the request has left a working rung because its bucket demands more.
     is_demanded: bool,
 }
 
@@ -94,9 +94,9 @@ impl<T: Copy> Climb<'_, T> {
         self.ladder.rungs[self.at]
     }
 
-    /// Takes the next rung where the error is one of those that a header gets which isn't known. An endpoint that has
-    /// taken the header once means something else by it, unless it demands a checksum: a bucket with object locks does, also
-    /// where others of the endpoint take bodies without.
+    /// Takes the next rung if the error can be the refusal of an unknown header. If the endpoint has accepted the
+    /// header before, the error means something else. The exception is a bucket that demands a checksum, as one with
+    /// object locks does. Other buckets of the same endpoint may accept bodies without one.
     pub(super) fn descend(&mut self, error: &Error) -> bool {
         let may = self.ladder.settled().is_none_or(|settled| settled > self.at);
         let is_demanded = !may && demands_checksum(error);
@@ -106,7 +106,7 @@ impl<T: Copy> Climb<'_, T> {
         descends
     }
 
-    /// Remembers the rung on which the endpoint took the request.
+    /// Remembers the rung on which the endpoint accepted the request.
     pub(super) fn settle(&self) {
         let settled = &self.ladder.settled;
         let is_first =
@@ -120,21 +120,21 @@ impl<T: Copy> Climb<'_, T> {
     }
 }
 
-/// Whether a request is refused because it carries no checksum. Amazon: `Content-MD5 OR x-amz-checksum- HTTP header is
-/// required for Put Object requests with Object Lock parameters`.
+/// Returns whether a request was refused because it has no checksum. Amazon's message is `Content-MD5 OR
+/// x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters`.
 pub(super) fn demands_checksum(error: &Error) -> bool {
     let message = error.message().to_ascii_lowercase();
     let names_one = message.contains("content-md5") || message.contains("checksum");
     error.is_invalid() && names_one && message.contains("required")
 }
 
-/// Stores that don't know a header refuse it as not implemented (R2 did), or as an invalid argument whose message
-/// names it (Backblaze B2). The answer to a HEAD has no message, and may as well mean expired credentials: then the
-/// next rung shows it.
+/// Returns whether an error can be the refusal of an unknown header. R2 refused it as not implemented. Backblaze B2
+/// returns an invalid argument, and its message names the header. The answer to a HEAD has no message and may also mean
+/// expired credentials, which the next rung shows.
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
-    // A HEAD's bodiless 400 is taken for expired credentials, or for a port that speaks TLS, where nothing else helps.
+    // A HEAD's 400 without a body counts as expired credentials or, over plain HTTP, as the answer of a TLS port.
     let is_of_tls = error.is_unreachable() && error.operation() == Operation::Head;
     let is_silent = (error.is_unauthenticated() || is_of_tls)
         && error.code().is_none()

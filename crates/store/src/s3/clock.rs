@@ -1,24 +1,24 @@
-//! What time it is at an endpoint, by which its requests are signed: S3 refuses signatures that are 15 minutes off
+//! The endpoint's clock, by which requests are signed. S3 refuses signatures that are 15 minutes off
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>, `RequestTimeTooSkewed`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// An answer that doesn't say why it refuses (a HEAD's has no body) is about the clock from so many seconds on: a
-/// minute less than what S3 puts up with.
+/// Minimum difference in seconds at which a refusal without a reason counts as a clock error. HEADs get such refusals,
+/// because their answers have no body. It is a minute less than S3's tolerance.
 const SKEW_SILENT_S: i64 = 14 * 60;
 
-/// Answers' dates differ by as much among themselves: they are whole seconds, and were true a while ago.
+/// Tolerance between the dates of answers, in seconds. A date is in whole seconds and is some time old when it is read.
 const DATES_DIFFER_S: i64 = 60;
 
-/// This machine's clock, corrected by what the endpoint has said.
+/// This machine's clock with a correction from the endpoint's answers.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     ahead_s: AtomicI64,
 }
 
 impl Clock {
-    /// The endpoint's time, when it is `local` here.
+    /// Returns the endpoint's time for the local time `local`.
     pub(super) fn at(&self, local: SystemTime) -> SystemTime {
         let ahead_s = self.ahead_s.load(Ordering::Acquire);
         let ahead = Duration::from_secs(ahead_s.unsigned_abs());
@@ -26,8 +26,9 @@ impl Clock {
         corrected.unwrap_or(local)
     }
 
-    /// Sets it by the `Date` of an answer that refused a signature for its time, or refused it silently. Whether signing
-    /// anew can go better. This machine's own clock is what counts: another request may have set this one meanwhile.
+    /// Corrects the clock by the `Date` of an answer that refused a signature for its time or without a reason. It
+    /// returns whether a new signature can succeed. It decides by this machine's own clock, because another request may
+    /// have corrected this one meanwhile.
     pub(super) fn correct(&self, date: SystemTime, local: SystemTime, is_silent: bool) -> bool {
         let ahead_s = seconds_between(local, date);
         if is_silent && ahead_s.abs() < SKEW_SILENT_S {

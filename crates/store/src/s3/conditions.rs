@@ -1,13 +1,13 @@
-//! Preconditions and versions as S3's headers say them.
+//! Preconditions and versions in S3's headers.
 
 use crate::exchange::{Outgoing, Unsendable};
 use crate::unless::http_date;
 use crate::{Condition, Unless, Version};
 
-/// Why a condition can't be said.
+/// The reason why a condition on a generation can't be sent.
 pub(super) const NO_GENERATIONS: &str = "S3 pins objects by ETag, not by generation";
 
-/// Adds what a write's precondition becomes.
+/// Adds the headers of a write's precondition.
 pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outgoing, String> {
     let sent = match condition {
         Condition::None => Ok(outgoing),
@@ -18,7 +18,8 @@ pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outg
     sent.map_err(|e| e.to_string())
 }
 
-/// Adds what pins a read. A weak tag can't be asked for (If-Match compares strongly), only compared with the answer.
+/// Adds the headers that pin a read to a version. If-Match compares strongly, so a weak tag can't be sent. It can only
+/// be compared with the answer.
 pub(super) fn on_read(
     outgoing: Outgoing,
     version: Option<&Version>,
@@ -40,7 +41,7 @@ pub(super) fn on_read(
     sent.map_err(|e| e.to_string())
 }
 
-/// An entity tag as a header says it.
+/// Returns an entity tag in its header form.
 pub(super) fn quoted(etag: &str) -> String {
     match etag.strip_prefix("W/") {
         Some(weak) => format!("W/\"{weak}\""),
@@ -48,7 +49,7 @@ pub(super) fn quoted(etag: &str) -> String {
     }
 }
 
-/// The reverse of [`quoted`].
+/// Returns an entity tag without its quotes: the reverse of [`quoted`].
 pub(super) fn unquoted(etag: &str) -> String {
     let etag = etag.trim();
     match etag.strip_prefix("W/") {

@@ -1,4 +1,4 @@
-//! `copy` and `part_copy`: bytes that don't leave the store.
+//! `copy` and `part_copy`: copies whose bytes don't leave the store.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -22,18 +22,19 @@ use crate::{
     Version, xml,
 };
 
-/// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
+/// Time limit without progress. S3 takes minutes for a copy of 5 GiB and meanwhile sends white space at most.
 const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
-/// Conditions on the destination, as S3 names them and as Cloudflare's R2 does
+/// Headers for conditions on a copy's destination: S3's names, and those of Cloudflare's R2
 /// (<https://developers.cloudflare.com/r2/api/s3/extensions/>).
 const HEADERS_FOR_COPIES: [(&str, &str); 2] =
     [("if-none-match", "cf-copy-destination-if-none-match"), ("if-match", "cf-copy-destination-if-match")];
 
-/// What answers to copies of objects and of parts are called. Some servers have one name for both.
+/// Root elements of the answers to copies of objects and of parts. Some servers use one name for both.
 pub(super) const COPY_RESULTS: [&str; 2] = ["CopyObjectResult", "CopyPartResult"];
 
-/// An object as the source of a copy. That of an access point is named by an ARN, which is encoded as a whole.
+/// Returns the header value for a copy's source. An object of an access point is named by an ARN, which is encoded as a
+/// whole.
 fn copy_source(from: &ObjectId) -> String {
     let ObjectId { bucket, key, version } = from;
     let source = match bucket.starts_with("arn:") {
@@ -110,9 +111,9 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// The copy of a known source, where the answer tells enough of it. An ETag of 32 hexadecimal digits is the MD5 of an object of one
-    /// part: where both ends have the same one, they have the same bytes. A checksum that is known of the source is still compared with
-    /// the copy's own.
+    /// Returns the metadata of a copy of a known source, if the answer is sufficient. An ETag of 32 hexadecimal digits
+    /// is the MD5 of an object with one part. If source and copy have the same one, they have the same bytes. A known
+    /// checksum of the source must still be compared with the copy's own.
     fn as_copy_of(&self, source: &ObjectMeta, to: &ObjectId) -> Option<ObjectMeta> {
         let etag = self.etag.as_deref().map(unquoted).filter(|etag| hex_md5(etag).is_some())?;
         let crc32c = self.crc32c.as_deref().and_then(decode_crc32c);
@@ -126,7 +127,8 @@ impl Copied {
 }
 
 impl S3 {
-    /// Ends with a `head` unless the answer tells enough: it has neither size nor, on many servers, checksum.
+    /// Copies an object. It ends with a `head` unless the answer is sufficient. The answer has no size and, on many
+    /// servers, no checksum.
     pub(crate) async fn copy_object(
         &self,
         from: &ObjectId,
@@ -136,7 +138,7 @@ impl S3 {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // A copy whose request names any of its description loses what the request leaves out.
+        // If a copy's request sets any field of the description, the copy loses the fields that it doesn't set.
         let merged = match options.describes() {
             true => {
                 let source = self
@@ -172,7 +174,7 @@ impl S3 {
         self.look_after(&exchange, Write::Copy, &options.condition, written).await
     }
 
-    /// What the store says of a copy.
+    /// Returns the store's description of a copy.
     async fn described_copy(
         &self,
         from: &ObjectId,
@@ -180,7 +182,7 @@ impl S3 {
         version: Option<Version>,
     ) -> Result<ObjectMeta, Error> {
         match self.head(to, version.as_ref()).await {
-            // Who may write may not always read: the copy is the size of its source then.
+            // A client may be allowed to write but not to read. The copy then has its source's size.
             Err(error) if error.is_permission() => {
                 let source = self
                     .head_as(from, None, None, Keyed::Source)
@@ -192,8 +194,8 @@ impl S3 {
         }
     }
 
-    /// Sends a copy whose request `build` makes for what of the condition on the destination, `onto`, the endpoint takes; `condition` is
-    /// the source's.
+    /// Sends a copy. `build` makes the request for the part of the destination's condition, `onto`, that the endpoint
+    /// supports. `condition` is the source's.
     pub(super) async fn send_copy(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -213,7 +215,7 @@ impl S3 {
                     }
                 }
             }
-            // The condition that fails may be the source's, which says nothing of the destination's.
+            // The failed condition may be the source's, which reveals nothing about the destination's.
             let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
             match exchange.send(&outgoing).await {
                 Err(error)

@@ -16,14 +16,14 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     on_write(Outgoing::new(Method::DELETE, object_target(id, &Query::new())), condition)
 }
 
-/// A weak tag can't be a condition: `If-Match` compares strongly.
+/// Returns whether a version is a weak tag. It can't be a condition, because `If-Match` compares strongly.
 pub(super) fn is_weak(version: Option<&Version>) -> bool {
     matches!(version, Some(Version::ETag(etag)) if etag.starts_with("W/"))
 }
 
 impl Deletes for S3 {
-    /// Where the endpoint may not keep conditions on
-    /// deletes, or refuses this one (403 where `GetObject` is not allowed, which `If-Match` needs), the object is compared first.
+    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this one. S3
+    /// returns 403 if `GetObject` isn't allowed, which `If-Match` needs.
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
@@ -66,10 +66,10 @@ impl Deletes for S3 {
 }
 
 impl S3 {
-    /// Compares an object with what it is to be deleted as.
+    /// Compares an object with the version that is to be deleted.
     ///
     /// # Errors
-    /// `Precondition` where it is something else.
+    /// `Precondition` if they differ.
     async fn compare(
         &self,
         exchange: &Exchange<'_, Self>,

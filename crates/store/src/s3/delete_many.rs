@@ -1,4 +1,4 @@
-//! Many deletes in one document.
+//! Deletes of many objects in one request.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::judge::Failure;
 use crate::{Deletion, ErrorKind, Version, xml};
 
-/// The request for those keys that XML can carry.
+/// Builds the request for the keys that XML can contain.
 fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     let mut document = String::from("<Delete><Quiet>true</Quiet>");
     for object in objects {
@@ -44,7 +44,7 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     }
     document.push_str("</Delete>");
     let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
-    // S3 wants one of the two, whatever is configured; older servers know only the first.
+    // S3 requires one of the two headers, whatever the configuration. Older servers know only the first.
     let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
     outgoing = outgoing
         .header("content-md5", &encode_md5(md5))
@@ -93,7 +93,7 @@ impl KeyError {
     }
 }
 
-/// The errors by key and version. In the quiet form whatever isn't named was deleted.
+/// Errors by key and version. In quiet mode, every object without an error was deleted.
 pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
 
 pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
@@ -105,25 +105,26 @@ pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
     Ok(answer.errors.into_iter().map(named).collect())
 }
 
-/// What names a deletion in the answer.
+/// Returns the key and version id that identify a deletion in the answer.
 fn name(object: &Deletion) -> (String, Option<String>) {
     (object.key.clone(), object.id.as_deref().map(str::to_owned))
 }
 
-/// Whether each error names one of these objects: of another nobody knows which of them was not deleted.
+/// Returns whether each error names one of these objects. If one doesn't, it is unknown which of these objects wasn't
+/// deleted.
 fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
     let names: HashSet<_> = objects.iter().map(name).collect();
     errors.keys().all(|named| names.contains(named))
 }
 
-/// What becomes of one object, whose error may be among the errors that are named.
+/// Returns the outcome of one object, from its error if there is one.
 fn settled(object: &Deletion, errors: &Errors) -> Fate {
     if xml_text(&object.key).is_none() {
         return Fate::Alone { may_be_gone: false };
     }
     let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
     match failure::kind(&failure) {
-        // What a condition is refused for, alone it is compared.
+        // The store may refuse only the condition. A single delete then compares the object first.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
             Fate::Alone { may_be_gone: false }
         }
@@ -135,10 +136,11 @@ impl DeletesMany for S3 {
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html>
     const OBJECTS_MAX: usize = 1000;
 
-    /// For keys that the document can't carry or that were throttled in it.
+    /// For keys that XML can't contain, and for keys that the answer reports as throttled.
     const SINGLE_DELETES_MAX: usize = 32;
 
-    /// Where the endpoint doesn't keep the states that are named, each is compared before it is deleted.
+    /// Returns whether one request can delete the objects. If the endpoint may ignore conditions, each object with a
+    /// version is compared before its own delete.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {
         let is_bound = objects.iter().any(|object| object.version.is_some());
         let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));

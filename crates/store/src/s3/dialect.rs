@@ -1,4 +1,4 @@
-//! The verbs of S3, each in a file of its own.
+//! S3's operations. Each operation has its own file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,8 +15,9 @@ use crate::{
     VersionNames,
 };
 
-/// The largest copy: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>. Prices: the standard
-/// class in us-east-1 (<https://aws.amazon.com/s3/pricing/>).
+/// S3's limits and prices. The largest copy is from
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>. The prices are those of the standard class in
+/// us-east-1 (<https://aws.amazon.com/s3/pricing/>).
 pub(crate) static CAPABILITIES: Capabilities = Capabilities {
     object_bytes_max: PartRules::S3.object_bytes_max(),
     versions: VersionNames::ETagAndId,
@@ -47,7 +48,7 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities {
 
 http_verbs!(S3, CAPABILITIES, {
     fn anticipate(&self, bucket: &str, requests: usize) {
-        // A bucket whose name makes no address says so when it is asked.
+        // If the bucket's name makes no address, its requests report that.
         if let Some(origin) = self.origin(bucket) {
             self.lanes.anticipate(&origin, requests);
         }

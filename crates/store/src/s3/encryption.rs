@@ -1,4 +1,4 @@
-//! What encryption puts into the headers of an S3 request, and which of a customer's keys
+//! The headers of an S3 request about encryption, and the choice among a customer's keys
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html>).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +23,7 @@ const OF_SOURCE: KeyHeaders = [
     "x-amz-copy-source-server-side-encryption-customer-key-md5",
 ];
 
-/// Adds what the request needs to say about encryption.
+/// Adds the request's headers about encryption.
 pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
     let Encryption { customer_key: own, source_customer_key: of_source, .. } = encryption;
     match keyed {
@@ -50,7 +50,7 @@ fn key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
     Encryption::insert_key(headers, names, key, CustomerKey::md5);
 }
 
-/// Adds how a new object is encrypted with keys that the store manages; the KMS key stands there already.
+/// Adds headers that encrypt a new object with keys of the store. The KMS key's header is already there.
 pub(super) fn managed(headers: &mut HeaderMap, encryption: &Encryption) {
     if let Some(algorithm) = encryption.algorithm {
         headers.insert(ALGORITHM, HeaderValue::from_static(algorithm.name()));
@@ -71,7 +71,7 @@ pub(super) fn with_kms_key(headers: &mut HeaderMap, key: &HeaderValue) {
     headers.insert(KMS_KEY, key.clone());
 }
 
-/// Takes out what a directory bucket lets only its session say.
+/// Removes the headers that only the session of a directory bucket may set.
 pub(super) fn without_managed(headers: &mut HeaderMap) {
     for name in [ALGORITHM, BUCKET_KEY, CONTEXT, KMS_KEY] {
         headers.remove(name);

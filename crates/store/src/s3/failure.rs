@@ -1,4 +1,4 @@
-//! What an S3 answer that is no success says.
+//! Reads unsuccessful answers of S3.
 
 use std::time::SystemTime;
 
@@ -10,17 +10,18 @@ use crate::error::CONFLICT;
 use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
 use crate::xml::{self, ErrorDocument};
 
-/// What a HEAD answers to credentials that have expired: a GET would say `ExpiredToken`.
+/// The message for a HEAD's 400 without a code, as for expired credentials. The answer to a GET would contain
+/// `ExpiredToken`.
 const SILENT_400: &str = "Bad Request, and a HEAD says no more: usually the credentials have expired";
 
-/// Reads an unsuccessful answer to a request of this method.
+/// Parses an unsuccessful answer to a request with this method.
 pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     let document = xml::error(body);
     let archive = document.as_ref().and_then(archive);
     let region = head.header("x-amz-bucket-region").map(str::to_owned);
     let (code, message, named) = match document {
         Some(document) => (Some(document.code), document.message, document.region),
-        // MinIO says it in a header where a HEAD has no body.
+        // MinIO sends the code in a header, because the answer to a HEAD has no body.
         None => (head.header("x-minio-error-code").map(str::to_owned), String::new(), None),
     };
     let is_silent = *method == Method::HEAD && code.is_none();
@@ -40,7 +41,7 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     }
 }
 
-/// Where an archived object lies and what cures it.
+/// Returns where an archived object is, and the remedy.
 fn archive(document: &ErrorDocument) -> Option<String> {
     if !ARCHIVED.contains(&document.code.as_str()) {
         return None;
@@ -49,10 +50,10 @@ fn archive(document: &ErrorDocument) -> Option<String> {
     Some(format!("the object lies in {place} and has to be restored before it can be read"))
 }
 
-/// What S3 calls the reading of archived objects.
+/// S3's error codes for reads of archived objects.
 const ARCHIVED: [&str; 2] = ["InvalidObjectState", "ObjectNotInActiveTierError"];
 
-/// The error in the body of a 200. S3 sends the status before it has finished copying or completing.
+/// Returns the error in the body of a 200. S3 sends the status before it has finished a copy or a completion.
 pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
     let document = xml::error(body)?;
     let status = match document.code.as_str() {
@@ -68,7 +69,7 @@ pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
     Some(Failure { status, ..read(&Method::POST, head, body) })
 }
 
-/// What a failure means.
+/// Classifies a failure.
 pub(super) fn kind(failure: &Failure) -> ErrorKind {
     match failure.code.as_deref() {
         Some(
@@ -95,9 +96,9 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "AuthorizationHeaderMalformed",
         ) => ErrorKind::Unauthenticated,
         None if failure.is_silent && failure.status == StatusCode::BAD_REQUEST => ErrorKind::Unauthenticated,
-        // Another write was under way: that says nothing of what the object is.
+        // Another write was in progress. That reveals nothing about the object.
         Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Server,
-        // Some doubles of S3 say so of bytes that differ from their checksum.
+        // Some S3-compatible stores return this for bytes that differ from their checksum.
         _ if failure.status == StatusCode::PRECONDITION_FAILED && names_a_digest(&failure.message) => {
             ErrorKind::Integrity
         }
@@ -106,19 +107,20 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
     }
 }
 
-/// Whether two conditional writes of one object met.
+/// Returns whether two conditional writes of one object collided.
 pub(super) fn is_conflict(failure: &Failure) -> bool {
     failure.code.as_deref() == Some(CONFLICT)
 }
 
-/// Whether it says that the bucket is in another region.
+/// Returns whether the failure can mean that the bucket is in another region.
 pub(super) fn is_elsewhere(failure: &Failure) -> bool {
     is_certainly_elsewhere(failure)
-        // A HEAD's answer has no body to say it in.
+        // A HEAD's answer has no body, so it can't name the reason.
         || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
 }
 
-/// Whether that is all that it can mean, also where it doesn't say where the bucket is: opt-in regions are told so.
+/// Returns whether the failure can mean nothing else, even if it doesn't name the region. S3 answers so for opt-in
+/// regions.
 pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
     matches!(failure.status.as_u16(), 301 | 307 | 308)
         || matches!(
@@ -127,7 +129,7 @@ pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
         )
 }
 
-/// Whether other credentials may be taken.
+/// Returns whether the request may succeed with other credentials.
 pub(super) fn is_stale(failure: &Failure) -> bool {
     match failure.code.as_deref() {
         Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") => true,
@@ -136,7 +138,7 @@ pub(super) fn is_stale(failure: &Failure) -> bool {
     }
 }
 
-/// Whether a signature was refused because of its time, or may have been: a HEAD's answer says nothing but 403.
+/// Returns whether a signature was refused because of its time, or may have been. A HEAD's answer is only a 403.
 pub(super) fn may_be_skewed(failure: &Failure) -> bool {
     match failure.code.as_deref() {
         Some("RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture") => true,

@@ -1,4 +1,4 @@
-//! What an S3 server may answer, for fuzzers.
+//! Fuzz targets for an S3 server's answers.
 
 use http::{Method, StatusCode};
 use laneway_lanes::Head;
@@ -9,7 +9,7 @@ use crate::drawn_head::drawn_head;
 use crate::listing::fuzzing::{page, page_in_any_chunks};
 use crate::{List, ObjectId, ObjectMeta};
 
-/// A page of a listing: any bytes, and a document that has one key a line of them.
+/// A page of a listing: the input as it is, and a document with one key per line of the input.
 pub fn s3_listing(input: &[u8]) {
     let list = List::new("b", "");
     page_in_any_chunks(&list, input, || list::Arriving::new(false));
@@ -26,12 +26,13 @@ pub fn s3_listing(input: &[u8]) {
     let found = page(&list, document.as_bytes(), 11, list::Arriving::new(false)).expect("a page");
     let fields = |meta: ObjectMeta| (meta.id.key, meta.size, meta.etag.unwrap_or_default());
     let found: Vec<_> = found.objects.into_iter().map(fields).collect();
-    // As quick-xml reads the whole: white space around an element's text isn't the text's.
+    // The entries equal those that quick-xml reads from the whole document, without white space around an element's
+    // text.
     assert_eq!(found, oracle(&document), "{document}");
     assert_eq!(found.len(), keys.len(), "{document}");
 }
 
-/// Keys, sizes and ETags of a document as it is read without being cut.
+/// Returns keys, sizes and ETags of a document that is parsed in one piece.
 fn oracle(document: &str) -> Vec<(String, u64, String)> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -51,7 +52,7 @@ fn oracle(document: &str) -> Vec<(String, u64, String)> {
     whole.contents.into_iter().map(|content| (content.key, content.size, unquoted(&content.etag))).collect()
 }
 
-/// The body of an error, under any status.
+/// The body of an error with any status.
 pub fn s3_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");

@@ -26,7 +26,7 @@ fn request(
         Some(range) => {
             outgoing.headers.insert("range", range.header());
         }
-        // With a range S3 has no checksum to send.
+        // S3 sends no checksum with a range.
         None if !sums => {}
         None => {
             outgoing.headers.insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
@@ -46,7 +46,7 @@ impl S3 {
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .keyed(keyed);
             match exchange.carry(&outgoing, Some(&delivery)).await {
-                // A range has nothing to leave out.
+                // A request for a range has no header to omit.
                 Err(error) if get.range.is_none() && climb.descend(&error) => {}
                 sent => break sent?,
             }

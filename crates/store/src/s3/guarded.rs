@@ -1,5 +1,6 @@
-//! Writes under a condition that the endpoint may not keep: the object is looked at before and after. Another
-//! writer can come between, so that [`S3::is_kept`] says of a write whether its condition was kept by the store.
+//! Conditional writes on endpoints that may ignore the condition: the object is checked before and after the write.
+//! Another writer can still interfere. [`S3::is_kept`] therefore tells whether the store itself kept a write's
+//! condition.
 
 use super::S3;
 use super::write_conditions::{Treatment, Write};
@@ -7,12 +8,12 @@ use crate::exchange::Exchange;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta};
 
 impl S3 {
-    /// Whether the endpoint itself keeps the condition of a write, as far as is known.
+    /// Returns whether the endpoint itself keeps the condition of a write, as far as is known.
     pub(super) fn is_kept(&self, write: Write, condition: &Condition) -> bool {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// What of a condition is sent along.
+    /// Returns the condition to send with a write, which is none if the endpoint refuses conditions.
     pub(super) fn sendable<'a>(&self, write: Write, condition: &'a Condition) -> &'a Condition {
         match self.conditions.treatment(write) {
             Treatment::Refused => &Condition::None,
@@ -20,11 +21,11 @@ impl S3 {
         }
     }
 
-    /// Compares an object with a condition that the endpoint may not keep.
+    /// Compares an object with a condition that the endpoint may ignore.
     ///
     /// # Errors
-    /// `Precondition` where it doesn't hold; whatever keeps it from being compared, as the write could then replace
-    /// anything.
+    /// `Precondition` if the condition doesn't hold. An error of the comparison is returned too, because the write
+    /// could then replace anything.
     pub(super) async fn look_before(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -46,10 +47,10 @@ impl S3 {
         }
     }
 
-    /// Compares what is there with what was written, where another writer could come between.
+    /// Compares the stored object with the written one if another writer could have interfered.
     ///
     /// # Errors
-    /// `Integrity` where it is something else.
+    /// `Integrity` if they differ.
     pub(super) async fn look_after(
         &self,
         exchange: &Exchange<'_, Self>,

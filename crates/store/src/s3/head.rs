@@ -12,7 +12,7 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
-/// The target of an object or its version, below its bucket.
+/// Returns the target of an object or its version, relative to its bucket.
 pub(super) fn object_target(id: &ObjectId, query: &Query) -> String {
     let query = query.clone().and_some("versionId", id.version.as_deref());
     format!("/{}{query}", path(&id.key))
@@ -31,7 +31,7 @@ fn request(
 }
 
 impl S3 {
-    /// How many bytes a part of a multipart object has; `None` where the server pays no attention to part numbers.
+    /// Returns the size of a part of a multipart object, or `None` if the server ignores part numbers.
     pub(crate) async fn len_of_part(
         &self,
         id: &ObjectId,
@@ -50,12 +50,12 @@ impl S3 {
         Ok(head.content_length().filter(|_| is_part))
     }
 
-    /// What a HEAD says of the object that was just written; what is known anyway where HEAD is refused, because who may write may
-    /// not always read.
+    /// Returns a HEAD's description of the object that was just written. If HEAD isn't permitted, it returns `written`.
+    /// A client may be allowed to write but not to read.
     pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
         match self.head(&written.id, None).await {
             Err(error) if error.is_permission() => Ok(written),
-            // An answer may lack the ETag that another has.
+            // The versions are compared only if both answers have an ETag.
             Ok(described)
                 if described.version.is_some()
                     && written.version.is_some()
@@ -69,7 +69,7 @@ impl S3 {
         }
     }
 
-    /// What the store knows of an object, with its own key.
+    /// Returns the store's description of an object, read with the object's own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }
@@ -84,7 +84,7 @@ impl S3 {
         self.head_answer(id, version, unless, keyed).await.map(|(meta, _)| meta)
     }
 
-    /// The same with the answer itself, for what no description has a place for.
+    /// Does the same, and also returns the answer itself for headers that the description has no field for.
     pub(super) async fn head_answer(
         &self,
         id: &ObjectId,

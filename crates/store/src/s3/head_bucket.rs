@@ -1,4 +1,4 @@
-//! HeadBucket, for the one thing that it tells whatever its status: the bucket's region
+//! HeadBucket. Its answer contains the bucket's region, whatever its status
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html>).
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::Operation;
 use crate::exchange::{HttpDialect as _, Outgoing};
 
 impl S3 {
-    /// The region of a bucket, for a request with a body or without. It is asked for where that is not known and a wrong guess
-    /// would cost more.
+    /// Returns the region of a bucket, for a request with or without a body. It asks the store if the region is unknown
+    /// and a wrong guess would cost more.
     pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
         let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
         if must_ask() {
@@ -25,7 +25,7 @@ impl S3 {
         self.regions.of(bucket)
     }
 
-    /// One attempt: where it fails, the request that it goes ahead of says why.
+    /// Asks once. If that fails, the request that follows reports the reason.
     async fn ask_for_region(&self, bucket: &str) -> Option<String> {
         let outgoing = Outgoing::new(Method::HEAD, "");
         let (mut request, _) = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;

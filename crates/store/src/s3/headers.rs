@@ -1,4 +1,4 @@
-//! An object as S3's headers describe it, in both directions.
+//! An object's description in S3's headers, in both directions.
 
 use http::{HeaderName, HeaderValue};
 use laneway_lanes::Head;
@@ -10,15 +10,15 @@ use crate::exchange::{Outgoing, Unsendable};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
-/// The metadata that an answer's headers carry. Its size is the `Content-Length`, which whoever reads the answer to a
-/// range replaces.
+/// Returns the metadata in an answer's headers. Its size is the `Content-Length`, which the caller must replace if the
+/// answer is a range.
 pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
     meta.etag = head.header("etag").map(unquoted);
     meta.version = meta.etag.clone().map(Version::ETag);
     meta.version_id = text("x-amz-version-id");
-    // With a range the header may hold the checksum of the part that the range happens to be.
+    // In the answer to a range, the header may contain the checksum of a part that equals the range.
     if head.status.as_u16() != 206 {
         meta.checksums = checksums(head);
     }
@@ -44,7 +44,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta
 }
 
-/// Encryption, tags, locks and archives.
+/// Adds the fields about encryption, tags, locks and archives.
 fn protection(meta: &mut ObjectMeta, head: &Head) {
     let text = |name: &str| head.header(name).map(str::to_owned);
     meta.encryption = match head.header("x-amz-server-side-encryption-customer-algorithm") {
@@ -63,17 +63,17 @@ fn protection(meta: &mut ObjectMeta, head: &Head) {
     meta.archive_status = text("x-amz-archive-status");
     meta.restore = text("x-amz-restore");
     let in_archive = meta.archive_status.is_some() || meta.storage_class.as_deref().is_some_and(is_archive);
-    // Whoever reads the bytes reads them.
+    // A finished restore makes the bytes readable.
     let readable = |restore: &str| restore.contains("ongoing-request=\"false\"");
     meta.archived = in_archive && !meta.restore.as_deref().is_some_and(readable);
 }
 
-/// Whether objects of a storage class must be restored before they are read.
+/// Returns whether objects of a storage class must be restored before a read.
 pub(super) fn is_archive(class: &str) -> bool {
     matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
-/// The CRCs that the headers carry, composite values apart from those of the whole.
+/// Returns the CRCs in the headers. Composite values are separate from those of the whole object.
 pub(super) fn checksums(head: &Head) -> Checksums {
     let composite =
         head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
@@ -89,12 +89,13 @@ pub(super) fn checksums(head: &Head) -> Checksums {
     sums
 }
 
-/// The MD5 that an ETag is: on S3 (not on any web server), of one part, not encrypted with a key of its own.
+/// Returns the MD5 in an ETag. Only S3's ETags count, not those of any web server. The object must have one part and no
+/// KMS or customer's key.
 pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
-    // Those of directory buckets are random.
+    // The ETags of directory buckets are random.
     let random = head.header("x-amz-storage-class") == Some("EXPRESS_ONEZONE");
     if encrypted || random || !head.headers.contains_key("x-amz-request-id") {
         return None;
@@ -102,7 +103,7 @@ pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     hex_md5(head.header("etag")?.trim_matches('"'))
 }
 
-/// 32 hexadecimal digits.
+/// Parses 32 hexadecimal digits.
 pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -110,7 +111,7 @@ pub(super) fn hex_md5(text: &str) -> Option<[u8; 16]> {
     Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
 }
 
-/// Adds the headers that a new object's description becomes.
+/// Adds the headers that describe a new object.
 pub(super) fn describe(
     outgoing: Outgoing,
     options: &PutOptions,
@@ -142,15 +143,15 @@ pub(super) fn describe(
     for (name, value) in &options.metadata {
         let unsendable = || Unsendable(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-amz-meta-{name}")).map_err(|_| unsendable())?;
-        // Signatures cover the value as text, which only ASCII has in common everywhere.
+        // Signatures cover the value as text, and only ASCII is the same text everywhere.
         let value = HeaderValue::from_str(value).ok().filter(|value| value.to_str().is_ok());
         outgoing.headers.insert(header, value.ok_or_else(unsendable)?);
     }
     Ok(outgoing)
 }
 
-/// Adds the CRC32C that the server is to check the body against. The header that SDKs send beside it,
-/// `x-amz-sdk-checksum-algorithm`, says nothing more, and some stores refuse it.
+/// Adds the CRC32C by which the server verifies the body. SDKs also send `x-amz-sdk-checksum-algorithm`. It adds no
+/// information, and some stores refuse it.
 pub(super) fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
     outgoing.header("x-amz-checksum-crc32c", &encode_crc32c(crc32c))
 }

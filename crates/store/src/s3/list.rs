@@ -16,7 +16,7 @@ use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 
-/// What an answer says whose keys are percent-encoded.
+/// Element in an answer whose keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
 fn request(list: &List, asks_restores: bool) -> Outgoing {
@@ -24,7 +24,7 @@ fn request(list: &List, asks_restores: bool) -> Outgoing {
     let prefix = if ordered { list.prefix.as_str() } else { folder(&list.prefix) };
     let query = Query::new()
         .and("list-type", "2")
-        // XML can't hold every key; percent-encoded ones it can.
+        // XML can't contain every key, but it can contain every percent-encoded key.
         .and("encoding-type", "url")
         .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
@@ -40,13 +40,13 @@ fn request(list: &List, asks_restores: bool) -> Outgoing {
     outgoing
 }
 
-/// Whether a listing comes in the order of its keys. Those of directory buckets don't; they take only folders for
-/// prefixes, and no key to start after, so that what lies outside is left out here.
+/// Returns whether a listing is in key order. Directory buckets have no order. They accept only folders as prefixes,
+/// and no key to start after, so this client drops the entries outside the requested range.
 fn is_ordered(list: &List) -> bool {
     !is_directory(&list.bucket)
 }
 
-/// A prefix up to its last slash.
+/// Returns a prefix up to its last slash.
 fn folder(prefix: &str) -> &str {
     &prefix[..prefix.rfind('/').map_or(0, |slash| slash + 1)]
 }
@@ -57,7 +57,7 @@ struct Answer {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
-    /// Entries that are written otherwise than the cutter looks for: with a prefix or attributes.
+    /// Entries that the cutter doesn't find, because their tags have a prefix or attributes.
     contents: Vec<Content>,
     common_prefixes: Vec<CommonPrefix>,
 }
@@ -75,7 +75,7 @@ struct Content {
 }
 
 impl Content {
-    /// Reads one entry. Whoever writes a field twice has written nothing that can be read.
+    /// Parses one entry. An entry with a duplicate field is invalid.
     fn read(entry: &[u8]) -> Result<Self, String> {
         let (mut key, mut size, mut content, mut restore) = (None, None, Self::default(), None);
         xml::leaves(entry, |depth, name, text| {
@@ -111,17 +111,17 @@ struct CommonPrefix {
     prefix: String,
 }
 
-/// Reads one answer as it arrives.
+/// Reads an answer while it arrives.
 pub(super) struct Arriving {
     cutter: Cutter,
-    /// Whether keys are percent-encoded, once the answer has said so: MinIO says it at its end.
+    /// `true` once the answer has declared that its keys are percent-encoded. MinIO declares it at the end.
     encoded: bool,
     says_encoded: Sought,
-    /// From the first entry on whose key would be another one if it were encoded.
+    /// Entries from the first one whose key would differ if it were encoded.
     held: Vec<Content>,
-    /// Whether there was something beyond the end that was asked for.
+    /// `true` if the answer contained entries beyond the requested end.
     beyond: bool,
-    /// Whether the answer says what is restored.
+    /// `true` if the answer contains the restore status.
     asked_restores: bool,
 }
 
@@ -244,8 +244,8 @@ impl S3 {
         if list.versions {
             return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
         }
-        // Directory buckets hold nothing archived, and what isn't Amazon's may not know the question: from its silence
-        // nothing would follow.
+        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
+        // missing status would prove nothing.
         let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
         if tells && !is_directory(&list.bucket) {
             match arrive(&exchange, &request(list, true), list, || Arriving::new(true), &mut out).await {

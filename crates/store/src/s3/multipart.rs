@@ -1,5 +1,6 @@
-//! Multipart uploads. The server keeps one CRC32C of the whole where it can (`FULL_OBJECT`), else that of the parts'
-//! CRC32Cs (`COMPOSITE`), else none; what it can is seen once and remembered.
+//! Multipart uploads. The server keeps one CRC32C of the whole object if it can (`FULL_OBJECT`). Otherwise it keeps the
+//! CRC32C of the parts' CRC32Cs (`COMPOSITE`), or none. The first upload shows what it supports, and that is
+//! remembered.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub(super) fn begin_request(
     }
 }
 
-/// What the server took of the wish: it repeats what it understood.
+/// Returns the kind of checksum that the server granted. Its answer repeats the part of the request that it understood.
 fn granted(head: &Head) -> PartChecksums {
     let is =
         |name: &str, value: &str| head.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
@@ -78,7 +79,7 @@ fn complete_request(
     on_write(outgoing, condition)
 }
 
-/// What the store must hold afterwards, as far as either side can know it.
+/// Returns the checksums that the store must hold afterwards, as far as either side can know them.
 fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums {
     let mut sums = whole.clone();
     if upload.checksums == PartChecksums::Composite {
@@ -122,7 +123,7 @@ impl S3 {
         self.begin_as(id, build).await
     }
 
-    /// Begins an upload by the request that `build` makes for the checksums that the endpoint takes.
+    /// Begins an upload. `build` makes the request for the checksums that the endpoint supports.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,
@@ -156,8 +157,9 @@ impl S3 {
         }
     }
 
-    /// The MD5 that a part's ETag is, where the store says no cheaper checksum of it: then only the MD5 can show that the part arrived as it was
-    /// sent. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
+    /// Returns the MD5 in a part's ETag, if the store returns no cheaper checksum of the part. Only the MD5 can then
+    /// prove that the part arrived unchanged. The ETag is no MD5 in a directory bucket, or for a part encrypted with a
+    /// KMS or customer's key.
     fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
@@ -242,7 +244,7 @@ impl SpeaksMultipart for S3 {
         let outgoing = part_request::<Self>(upload, number, body.clone(), crc32c)
             .map_err(|e| exchange.unsendable(&e))?;
         let sent = match exchange.send(&outgoing).await {
-            // Of an upload that was begun without checksums, an object lock demands at least that of each part.
+            // An upload without checksums may be under an object lock, which demands at least an MD5 of each part.
             Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
                 let Some(md5) = md5_of_part(body.clone()).await else { return Err(error) };
                 let outgoing = outgoing.header("content-md5", &encode_md5(md5));

@@ -53,7 +53,7 @@ impl S3 {
         let sent = loop {
             let guard = climb.rung();
             if guard == Guard::Md5 && sums.md5.is_none() {
-                // 30 ms for the largest body that goes in one request, where the store knows nothing faster.
+                // This takes 30 ms for the largest single-request body, on stores that support nothing faster.
                 sums.md5 = md5_of(&body);
             }
             self.look_before(&exchange, Write::Put, id, &options.condition).await?;
@@ -69,8 +69,8 @@ impl S3 {
         };
         let sums = &sums;
         let meta = match sent {
-            // The answer to a put is empty, and names the object's ETag. Another is an error's document, or a proxy's page, under a
-            // status of 200.
+            // The answer to a PUT is empty and has the object's ETag. Any other answer is an error document or a
+            // proxy's page with status 200.
             Ok(sent) if !sent.response.body.is_empty() || sent.response.head.header("etag").is_none() => {
                 let error =
                     exchange.nonsense(&sent, "the answer is not that to a write: it has a body, or no ETag");
@@ -79,7 +79,7 @@ impl S3 {
             Ok(sent) => {
                 climb.settle();
                 let mut meta = meta(id, &sent.response.head);
-                // The answer's own length and type are those of its empty body, and it repeats no metadata.
+                // The answer's length and type are those of its empty body, and it doesn't repeat the metadata.
                 (meta.size, meta.metadata) = (size, None);
                 meta.content_type = options.content_type.clone();
                 meta

@@ -1,27 +1,27 @@
-//! In which region buckets are: as configured, until the store says otherwise or is asked.
+//! The regions of buckets. They are as configured until the store reports another one or is asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-/// Where S3 is when nobody says.
+/// S3's default region.
 const HOME: &str = "us-east-1";
 
-/// What is known of buckets' regions.
+/// The known regions of buckets.
 #[derive(Debug)]
 pub(super) struct Regions {
-    /// The region of a bucket of which nothing is known.
+    /// The region of a bucket about which nothing is known.
     home: Arc<str>,
-    /// Whether `home` is what somebody configured.
+    /// `true` if `home` was configured.
     is_configured: bool,
     buckets: RwLock<HashMap<String, Place>>,
-    /// Held by who asks: a burst of requests asks once.
+    /// Held during a lookup, so that concurrent requests ask only once.
     pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Default, Debug)]
 struct Place {
     region: Option<Arc<str>>,
-    /// The store says that it is elsewhere, but not where.
+    /// `true` if the store reported that the bucket is elsewhere, but not where.
     is_lost: bool,
     was_asked: bool,
 }
@@ -36,21 +36,21 @@ impl Regions {
         }
     }
 
-    /// The region of a bucket, as far as it is known.
+    /// Returns the region of a bucket, or the default if it is unknown.
     pub(super) fn of(&self, bucket: &str) -> Arc<str> {
         self.place(bucket).region.unwrap_or_else(|| Arc::clone(&self.home))
     }
 
-    /// Whether the store is to be asked before a request for the bucket is sent: it has said that the bucket is elsewhere, or
-    /// nobody has said where it is and a body would go to the wrong place first. `has_regions` is whether the endpoint is
-    /// one of several.
+    /// Returns whether the store must be asked before a request for the bucket. It must if it has reported that the
+    /// bucket is elsewhere. It also must if the region is a guess and the request has a body, which would first go to
+    /// the wrong place. `has_regions` tells whether the endpoint is one of several.
     pub(super) fn must_ask(&self, bucket: &str, has_regions: bool, has_body: bool) -> bool {
         let place = self.place(bucket);
         let is_guess = !self.is_configured && has_regions && place.region.is_none();
         !bucket.is_empty() && !place.was_asked && (place.is_lost || (is_guess && has_body))
     }
 
-    /// Takes in where the store says that the bucket is. Whether that is news.
+    /// Records the region that the store reported, and returns whether it is new.
     pub(super) fn found(&self, bucket: &str, region: &str) -> bool {
         let is_new = *self.of(bucket) != *region;
         self.change(bucket, |place| {
@@ -60,14 +60,15 @@ impl Regions {
         is_new
     }
 
-    /// Takes in that the bucket is elsewhere. True where the store can be asked for the region, or has said it since.
+    /// Records that the bucket is elsewhere. It returns `true` if the store can be asked for the region, or has
+    /// reported it meanwhile.
     pub(super) fn lost(&self, bucket: &str) -> bool {
         let place = self.place(bucket);
         self.change(bucket, |place| place.is_lost = true);
         !place.was_asked || place.region.is_some()
     }
 
-    /// Takes in that the store was asked: once is enough, whatever it said.
+    /// Records that the store was asked. It is asked only once, whatever it answers.
     pub(super) fn asked(&self, bucket: &str, region: Option<&str>) {
         self.change(bucket, |place| {
             place.was_asked = true;

@@ -1,5 +1,5 @@
-//! What listings say of archived objects that somebody has restored. They say it where they are asked, which saves the request
-//! by which each archived object of a tree would refuse to be read
+//! The restore status of archived objects in listings, which S3 includes on request. Without it, each archived object
+//! of a tree would cost a request that S3 refuses
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>).
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use super::headers::is_archive;
 use crate::{Error, ObjectMeta};
 
-/// Asks for it, with the value [`ATTRIBUTE`].
+/// Header that requests the status, with the value [`ATTRIBUTE`].
 pub(super) const HEADER: &str = "x-amz-optional-object-attributes";
 pub(super) const ATTRIBUTE: &str = "RestoreStatus";
 
-/// What a listing says of one object; nothing where nobody has restored it.
+/// The restore status of one object. Its fields are empty if nobody has restored the object.
 #[derive(PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RestoreStatus {
@@ -22,7 +22,7 @@ pub(super) struct RestoreStatus {
 }
 
 impl RestoreStatus {
-    /// The field of this name.
+    /// Returns the field with this name.
     pub(super) fn field(&mut self, name: &str) -> Option<&mut Option<String>> {
         match name {
             "IsRestoreInProgress" => Some(&mut self.is_restore_in_progress),
@@ -45,8 +45,8 @@ impl RestoreStatus {
     }
 }
 
-/// Takes in what a listing says of an object whose storage class is known. Where the listing wasn't `asked`, or who answers
-/// may not know the question, nothing follows from silence.
+/// Applies the restore status to an object whose storage class is known. A missing status proves nothing if the listing
+/// didn't request it (`asked`), or if the store may not know the option.
 pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked: bool) {
     let in_archive = meta.storage_class.as_deref().is_some_and(is_archive);
     let is_readable = status.as_ref().is_some_and(RestoreStatus::is_readable);
@@ -54,7 +54,7 @@ pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked:
     meta.restore = status.map(RestoreStatus::into_text);
 }
 
-/// Whether listings may be asked for it.
+/// Tells whether listings may request the restore status.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     refused: AtomicBool,
@@ -65,12 +65,12 @@ impl Asking {
         !self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether a listing that asked may have been refused because it did.
+    /// Returns whether a listing may have been refused because it requested the status.
     pub(super) fn may_be_why(error: &Error) -> bool {
         error.is_unsupported() || error.is_invalid()
     }
 
-    /// Takes in that a listing went well once it didn't ask.
+    /// Records that a listing succeeded once it no longer requested the status.
     pub(super) fn refused(&self) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             tracing::info!("the endpoint refuses listings that ask what is restored");

@@ -1,4 +1,4 @@
-//! Session credentials of directory buckets: made once for all requests to a bucket, and anew before they end
+//! Session credentials of directory buckets. One session serves all requests to a bucket and is replaced before it ends
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html>).
 
 use std::collections::HashMap;
@@ -19,25 +19,25 @@ use crate::requests::Tally;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, Error, ErrorKind, Operation, Provider, xml};
 
-/// How long S3 lets a session last, and at most how long what it says is believed.
+/// The lifetime of an S3 session, and the maximum that is accepted from S3's answer.
 const LASTS: Duration = Duration::from_secs(300);
-/// How long before its end a session is replaced, so that no request signed by it arrives too late.
+/// Time before its end at which a session is replaced, so that no request signed by it arrives too late.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
-/// The shortest time a session is used, also where clocks differ.
+/// Minimum time of use for a session, even if clocks differ.
 const USED_MIN: Duration = Duration::from_secs(30);
 
 /// The sessions of all directory buckets.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<HashMap<String, Arc<Slot>>>);
 
-/// The session of one bucket. Whoever finds none makes it while the others wait.
+/// The session of one bucket. The first request opens it while the others wait.
 type Slot = tokio::sync::Mutex<Option<Session>>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) key: Arc<AccessKey>,
     pub(super) number: u64,
-    /// When it is to be replaced, and when it ends.
+    /// The time of its replacement, and its end.
     renewed: Instant,
     ends: Instant,
 }
@@ -48,16 +48,16 @@ impl Sessions {
         Arc::clone(slots.entry(bucket.to_owned()).or_default())
     }
 
-    /// Gives up a bucket's session of this number, unless another has taken its place.
+    /// Discards a bucket's session with this number, unless another one has replaced it.
     pub(super) fn replace(&self, bucket: &str, number: u64) {
-        // While somebody has it locked another one is being opened.
+        // If another task holds the lock, it is already opening a new session.
         if let Ok(mut held) = self.slot(bucket).try_lock() {
             held.take_if(|session| session.number == number);
         }
     }
 }
 
-/// How long a session that ends at `until` is used, and how long it may be.
+/// Returns how long a session that ends at `until` is used before its replacement, and how long it is valid.
 fn lifetime(until: Option<SystemTime>, now: SystemTime) -> (Duration, Duration) {
     let lasts = until.and_then(|until| until.duration_since(now).ok()).unwrap_or_default().min(LASTS);
     (lasts.saturating_sub(RENEWED_BEFORE).max(USED_MIN), lasts.max(USED_MIN))
@@ -79,19 +79,19 @@ struct Credentials {
 }
 
 impl S3 {
-    /// The credentials of a directory bucket's session, and when they end.
+    /// Returns the credentials of a directory bucket's session, and their end.
     ///
     /// # Errors
-    /// As for [`Self::session`].
+    /// The errors of [`Self::session`].
     pub(super) async fn session_until(&self, bucket: &str) -> Result<(Arc<AccessKey>, SystemTime), Error> {
         let session = self.session(bucket).await?;
         Ok((session.key, SystemTime::now() + session.ends.saturating_duration_since(Instant::now())))
     }
 
-    /// A directory bucket's session.
+    /// Returns a directory bucket's session, and opens one if necessary.
     ///
     /// # Errors
-    /// What the store says to whoever asks for a session.
+    /// The store's error if it opens no session.
     pub(super) async fn session(&self, bucket: &str) -> Result<Session, Error> {
         let slot = self.sessions.slot(bucket);
         let mut held = slot.lock().await;
@@ -101,7 +101,7 @@ impl S3 {
         }
         match self.open_session(bucket).await {
             Ok(session) => Ok(held.insert(session).clone()),
-            // One that still holds is better than none.
+            // An old session that is still valid is better than none.
             Err(error) => match held.as_ref().filter(|session| now < session.ends) {
                 Some(session) => Ok(session.clone()),
                 None => Err(error),
@@ -112,7 +112,7 @@ impl S3 {
     async fn open_session(&self, bucket: &str) -> Result<Session, Error> {
         let opening = Opening(self);
         let exchange = Exchange::bucket(&opening, Operation::Session, bucket);
-        // Without a mode it may do what the caller may.
+        // A session without a mode has the caller's permissions.
         let mut outgoing = Outgoing::new(Method::GET, "?session=");
         outgoing.headers = self.session_encryption().map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await.map_err(|error| {
@@ -121,7 +121,7 @@ impl S3 {
             error.but(kind, message)
         })?;
         let Answer { credentials } = xml::read(&sent.response.body)
-            // The answer holds secrets, which the parser's words may repeat.
+            // The answer contains secrets, which the parser's message may repeat.
             .map_err(|_| exchange.nonsense(&sent, "the answer holds no session's credentials"))?;
         let (used, lasts) = lifetime(rfc3339(&credentials.expiration), SystemTime::now());
         let now = Instant::now();
@@ -131,7 +131,7 @@ impl S3 {
         Ok(Session { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
     }
 
-    /// How the session's new objects are encrypted, which their own requests can't say.
+    /// Returns the encryption headers for the session's new objects. Their own requests can't contain them.
     fn session_encryption(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &self.kms_key {
@@ -143,7 +143,7 @@ impl S3 {
     }
 }
 
-/// The store while it opens a session: its requests are signed by the caller's own credentials.
+/// The store while it opens a session. Its requests are signed by the caller's own credentials.
 struct Opening<'a>(&'a S3);
 
 impl HttpDialect for Opening<'_> {

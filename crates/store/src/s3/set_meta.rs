@@ -1,5 +1,6 @@
-//! `set_meta`: a copy of an object onto itself, with another description; of one that is too large for that, an upload onto it whose parts are
-//! copied from it. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
+//! `set_meta`: a copy of an object onto itself with another description. An object that is too large for one copy gets
+//! a multipart upload onto itself, whose parts are copied from it.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
 use std::time::SystemTime;
 
@@ -19,7 +20,8 @@ use crate::{
     PartChecksums, PutOptions, Version, xml,
 };
 
-/// What a copy that is described anew drops, and no change names: sent again as a HEAD tells it.
+/// Headers that a copy with a new description would lose, and that no change sets. They are sent again with a HEAD's
+/// values.
 const KEPT: [&str; 5] = [
     "expires",
     "x-amz-website-redirect-location",
@@ -29,7 +31,7 @@ const KEPT: [&str; 5] = [
 ];
 
 impl Changing {
-    /// Reads what the answer to a HEAD describes. A lock that has run out by `now` can't be set again.
+    /// Reads the description in the answer to a HEAD. A lock that has expired by `now` can't be set again.
     fn of_head(
         id: &ObjectId,
         (meta, head): (ObjectMeta, Head),
@@ -38,7 +40,7 @@ impl Changing {
     ) -> Self {
         let applied = change.in_lower_case().applied(&meta);
         let retention = applied.retention.filter(|retention| retention.until > now);
-        // The key is among the headers.
+        // The headers already contain the key.
         let options = PutOptions { retention, kms_key: None, ..applied };
         Self { id: id.clone(), meta, headers: head.headers, options }
     }
@@ -51,13 +53,13 @@ impl Changing {
         self.keeping(outgoing)
     }
 
-    /// The request that begins an upload onto the object.
+    /// Returns the request that begins an upload onto the object.
     fn upload_request(&self, kms_key: Option<&str>, wish: PartChecksums) -> Result<Outgoing, String> {
         let begin = begin_request(&self.id, &self.options, self.kms_key(kms_key), wish);
         self.keeping(begin.map_err(|e| e.to_string())?)
     }
 
-    /// The key of new objects, where this one has no encryption of its own.
+    /// Returns the key for new objects, unless this object already has its own encryption.
     fn kms_key<'k>(&self, of_new: Option<&'k str>) -> Option<&'k str> {
         of_new.filter(|_| self.meta.encryption.is_none())
     }
@@ -72,7 +74,7 @@ impl Changing {
         Ok(outgoing)
     }
 
-    /// Whether what is found is what the change was to make: equal checksums, and the same description.
+    /// Returns whether the found object is the result of this change: it has equal checksums and the same description.
     fn is_made(&self, found: &ObjectMeta) -> bool {
         found.checksums.compare(&self.meta.checksums) == Comparison::Equal && self.is_described(found)
     }
@@ -81,11 +83,11 @@ impl Changing {
         found.size == self.meta.size && self.differing(found).is_empty()
     }
 
-    /// By what the description that is found differs from the one that was asked for.
+    /// Lists the fields in which the found description differs from the requested one.
     fn differing(&self, found: &ObjectMeta) -> Vec<&'static str> {
         let options = &self.options;
         let class = |class: &Option<String>| class.clone().filter(|class| class != "STANDARD");
-        // Without one S3 gives an object a type.
+        // Without a requested content type, S3 sets one itself.
         let is_typed = options.content_type.is_none() || found.content_type == options.content_type;
         let same = [
             ("content type", is_typed),
@@ -107,8 +109,8 @@ impl S3 {
         Ok(Changing::of_head(id, answer, change, self.clock.at(SystemTime::now())))
     }
 
-    /// Begins an upload onto the object, of the best checksums that the endpoint keeps, or of none: some, as MinIO, copy no part into one that has
-    /// them.
+    /// Begins an upload onto the object, with the best checksums that the endpoint supports, or without any. Some
+    /// stores, such as MinIO, can't copy a part into an upload with checksums.
     pub(crate) async fn begin_change_upload(
         &self,
         changing: &Changing,
@@ -126,8 +128,8 @@ impl S3 {
         self.begin_as(&changing.id, build).await.map_err(|e| e.within(Operation::SetMeta))
     }
 
-    /// The object after its upload, which `made` is what was told of: it may have been somebody else's of the same bytes that answered for it,
-    /// and a store may pass over what it doesn't keep.
+    /// Returns the object after its upload, which reported `made`. That report may have been about another writer's
+    /// object with the same bytes. A store may also ignore fields that it doesn't support.
     pub(crate) async fn changed_object(
         &self,
         changing: &Changing,
@@ -162,11 +164,11 @@ impl S3 {
             let message = "it is larger than 5 GiB, and S3 copies no more by one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        // Source and destination are one object, and another writer's must be neither.
+        // Source and destination are the same object, and neither may be another writer's.
         let condition = changing.condition();
         let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
         let sent = match self.send_copy(&exchange, id, &condition, &condition, build).await {
-            // Its first attempt may have made another ETag.
+            // The first attempt may have succeeded and made another ETag.
             Err(error) if error.is_precondition() && error.is_uncertain() => {
                 return match Box::pin(self.head(id, None)).await {
                     Ok(found) if changing.is_made(&found) => Ok(found),

@@ -1,4 +1,4 @@
-//! `sign`: a URL with the signature in its query.
+//! `sign`: a URL with a signature in its query.
 
 use std::time::SystemTime;
 
@@ -12,8 +12,8 @@ use crate::presign::{as_text, ending};
 use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
 
 impl S3 {
-    /// A URL of an object, signed at `now` of this machine's clock. Nothing is asked of the store unless the bucket's region, or a
-    /// directory bucket's session, isn't known.
+    /// Returns a URL of an object, signed at `now` of this machine's clock. It sends a request only if the bucket's
+    /// region or a directory bucket's session is unknown.
     pub(crate) async fn sign_url(
         &self,
         id: &ObjectId,
@@ -31,7 +31,7 @@ impl S3 {
         for (name, value) in options.own_query("X-Amz-").map_err(invalid)? {
             query = query.and(name, value);
         }
-        // Who pays may stand in the query too, so that nobody has to send a header for it
+        // The requester-pays header may also be in the query. The URL's user then needs no header for it
         // (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ObjectsinRequesterPaysBuckets.html).
         for (name, value) in &self.headers {
             query = query.and(name.as_str(), value.to_str().unwrap_or_default());
@@ -45,7 +45,7 @@ impl S3 {
             }
             encryption::apply(&mut headers, Keyed::New, &self.encryption);
         }
-        // A URL can't follow a redirect to the bucket's region: the signature is for one.
+        // A URL can't follow a redirect to the bucket's region, because its signature is for one region.
         let region = self.region(&id.bucket, true).await;
         let Place { origin, target, service, region } =
             self.address.locate(&id.bucket, &region, &object_target(id, &query)).map_err(on)?;

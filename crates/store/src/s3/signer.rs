@@ -1,4 +1,4 @@
-//! Signs the requests to a bucket: by the session of a directory bucket, or by the caller's own credentials.
+//! Signs the requests to a bucket, by the session of a directory bucket or by the caller's own credentials.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,10 +23,10 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Signs a request; an anonymous one is left as it is. Returns the number of the credential.
+    /// Signs a request and returns the credential's number. It leaves an anonymous request as it is.
     ///
     /// # Errors
-    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
+    /// `Unauthenticated` if there are no credentials, `Invalid` for headers that can't be signed.
     pub(super) async fn sign(&self, request: &mut Parts) -> Result<u64, Error> {
         let key = match &self.session {
             Some(_) => None,
@@ -57,7 +57,7 @@ impl Sign for Signer {
         let Ok(uri) = format!("{}{}", request.origin, request.target).parse() else { return };
         let (mut parts, ()) = http::Request::new(()).into_parts();
         (parts.method, parts.uri, parts.headers) = (request.method.clone(), uri, request.headers.clone());
-        // The engine has added it since. Proxies change it, so that it had better not be signed.
+        // The engine has added it since. Proxies change this header, so it isn't signed.
         let user_agent = parts.headers.remove(USER_AGENT);
         if let Ok(credential) = self.sign_by(key.as_ref(), &mut parts) {
             parts.headers.extend(user_agent.map(|value| (USER_AGENT, value)));

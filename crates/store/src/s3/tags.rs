@@ -1,4 +1,4 @@
-//! `tags`: an object's tags, and how a header says those of a new one.
+//! `tags`: an object's tags, and the header with the tags of a new object.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ struct Tag {
     value: String,
 }
 
-/// Tags as `x-amz-tagging` says them, like the query of a URL.
+/// Encodes tags for `x-amz-tagging`, like the query of a URL.
 pub(super) fn header(tags: &BTreeMap<String, String>) -> Option<String> {
     let pairs = tags.iter().map(|(key, value)| format!("{}={}", component(key), component(value)));
     (!tags.is_empty()).then(|| pairs.collect::<Vec<_>>().join("&"))

@@ -13,8 +13,8 @@ use crate::listing::{ENTRIES_MAX, TOO_MANY};
 use crate::timestamp::rfc3339;
 use crate::{List, ObjectId, ObjectMeta, Page, Version, xml};
 
-/// How entries open and close, and whether they are delete markers. They stand among each other, and only their order tells which
-/// version is older.
+/// The tags around entries, and whether the entry is a delete marker. Versions and markers are mixed, and only their
+/// order tells which version is older.
 const TAGS: [(&str, &str, bool); 2] =
     [("<Version>", "</Version>", false), ("<DeleteMarker>", "</DeleteMarker>", true)];
 
@@ -66,7 +66,7 @@ struct Entry {
     storage_class: Option<String>,
 }
 
-/// Reads one answer, once it is whole.
+/// Collects an answer, and parses it when it is complete.
 #[derive(Default)]
 pub(super) struct Arriving(Vec<u8>);
 
@@ -124,7 +124,7 @@ impl Reader for Arriving {
     }
 }
 
-/// Entries, each with whether it is a delete marker, and the document without them.
+/// Returns the entries, each with whether it is a delete marker, and the document without them.
 #[expect(clippy::type_complexity, reason = "two things that one walk brings")]
 fn cut(mut document: &[u8]) -> Result<(Vec<(&[u8], bool)>, Vec<u8>), String> {
     let (mut entries, mut rest) = (Vec::new(), Vec::new());

@@ -1,7 +1,8 @@
-//! What an endpoint makes of conditions on writes. Amazon keeps them everywhere; others refuse them, or pass them over
-//! without a word, which nothing but another writer's lost object would show. So the host and the answers' headers decide which it is taken for, until
-//! an answer shows better; where neither is sure, the object is looked at before and after the write. Who passes conditions over
-//! may well call itself `AmazonS3`, so that name counts at Amazon's own hosts alone.
+//! The endpoint's treatment of conditional writes. Amazon keeps all conditions. Other stores refuse them or ignore them
+//! silently, and only another writer's lost object would reveal that. The host and the answers' headers therefore
+//! determine the expected treatment, until an answer proves another one. If the treatment is uncertain, the object is
+//! checked before and after the write. A store that ignores conditions may call itself `AmazonS3`, so that name counts
+//! only at Amazon's own hosts.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -11,7 +12,7 @@ use laneway_lanes::{Head, Origin};
 use crate::Error;
 use crate::partition::Partition;
 
-/// A write that may be bound to a condition.
+/// A write that can have a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Write {
     Put,
@@ -20,40 +21,40 @@ pub(super) enum Write {
     Delete,
 }
 
-/// What becomes of a condition.
+/// The treatment of a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Treatment {
-    /// It is kept.
+    /// The store keeps it.
     Kept = 1,
-    /// It is passed over, or may be.
+    /// The store ignores it, or may do so.
     Ignored = 2,
-    /// It is refused, so that it isn't sent.
+    /// The store refuses it, so it isn't sent.
     Refused = 3,
 }
 
-/// Who answers.
+/// The service that answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Service {
-    /// None that is known by its answers.
+    /// A service that its answers don't identify.
     Unknown = 0,
     Amazon = 1,
-    /// The interoperability of Google Cloud Storage, where ETags are conditions of reads alone
+    /// The S3 API of Google Cloud Storage, where ETags are conditions of reads only
     /// (<https://cloud.google.com/storage/docs/xml-api/reference-headers>).
     Google = 2,
-    /// Copies have a header of their own (<https://developers.cloudflare.com/r2/api/s3/extensions/>), deletes have none.
+    /// Copies have a separate header (<https://developers.cloudflare.com/r2/api/s3/extensions/>). Deletes have none.
     R2 = 3,
-    /// Its handlers of copies and deletes look at no such header (<https://github.com/minio/minio>).
+    /// Its handlers of copies and deletes read no such header (<https://github.com/minio/minio>).
     Minio = 4,
-    /// Nobody has answered yet.
+    /// No answer has arrived yet.
     Unseen = 5,
-    /// The store that `laneway serve` embeds, as strict as Amazon.
+    /// The store that `laneway serve` embeds, which is as strict as Amazon.
     Embedded = 6,
 }
 
 impl Service {
-    /// By the host.
+    /// Determines the service by its host.
     fn at(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
         match host.as_str() {
@@ -65,7 +66,7 @@ impl Service {
         }
     }
 
-    /// By an answer, whatever the host: through proxies and under names of one's own.
+    /// Determines the service by an answer, which works through proxies and with custom host names.
     fn in_answer(head: &Head) -> Self {
         let server = head.header("server").unwrap_or_default();
         if server == "laneway" {
@@ -92,29 +93,29 @@ impl Service {
             | (Self::R2, Write::Put | Write::Complete | Write::Copy)
             | (Self::Minio, Write::Put | Write::Complete) => Treatment::Kept,
             (Self::Google | Self::R2 | Self::Minio | Self::Unseen, _) => Treatment::Ignored,
-            // Most keep those of a PutObject since 2024; of the younger ones nobody can be sure.
+            // Most services have kept the condition of a PutObject since 2024. The newer conditions are uncertain.
             (Self::Unknown, Write::Put) => Treatment::Kept,
             (Self::Unknown, Write::Complete | Write::Copy | Write::Delete) => Treatment::Ignored,
         }
     }
 }
 
-/// What is known of an endpoint.
+/// The known facts about an endpoint.
 #[derive(Debug)]
 pub(super) struct WriteConditions {
     service: AtomicU8,
-    /// What answers have shown, by write; 0 is nothing.
+    /// The treatment that answers have shown, by write. 0 means none.
     shown: [AtomicU8; 4],
 }
 
 impl WriteConditions {
-    /// `endpoint` is `None` at Amazon's own.
+    /// Creates it for an endpoint, or with `None` for Amazon's own.
     pub(super) fn new(endpoint: Option<&Origin>) -> Self {
         let service = endpoint.map_or(Service::Amazon, |origin| Service::at(&origin.host));
         Self { service: AtomicU8::new(service as u8), shown: Default::default() }
     }
 
-    /// Takes in who answers.
+    /// Records the service that answers.
     pub(super) fn observe(&self, head: &Head) {
         if matches!(self.service(), Service::Unseen | Service::Unknown) {
             self.service.store(Service::in_answer(head) as u8, Ordering::Release);
@@ -130,12 +131,12 @@ impl WriteConditions {
         }
     }
 
-    /// Takes in how a write ended that carried a condition. Whether it was refused because it did: then it is to be made
-    /// anew without.
+    /// Learns from the error of a conditional write. It returns whether the write was refused because of its condition
+    /// and must be repeated without it.
     pub(super) fn learn(&self, write: Write, error: &Error) -> bool {
         let treatment = match error {
             _ if refuses_conditions(error) => Treatment::Refused,
-            // Bytes that differ from their checksum may be told so too.
+            // The kind is checked too, because a 412 can also be about a checksum.
             _ if error.is_precondition() && error.status() == Some(StatusCode::PRECONDITION_FAILED) => {
                 Treatment::Kept
             }
@@ -149,12 +150,12 @@ impl WriteConditions {
         treatment == Treatment::Refused
     }
 
-    /// Whether its listings are known to tell what is restored from an archive, where they are asked.
+    /// Returns whether its listings are known to contain the restore status on request.
     pub(super) fn lists_what_is_restored(&self) -> bool {
         matches!(self.service(), Service::Amazon | Service::Embedded)
     }
 
-    /// Whether copies take Cloudflare's header for a condition on their destination.
+    /// Returns whether copies accept Cloudflare's header for a condition on their destination.
     pub(super) fn has_headers_for_copies(&self) -> bool {
         self.service() == Service::R2
     }
@@ -164,7 +165,7 @@ impl WriteConditions {
     }
 }
 
-/// 501 `NotImplemented`, or 400 that names the header.
+/// Returns whether an error refuses conditions: a 501 `NotImplemented`, or a 400 that names the header.
 fn refuses_conditions(error: &Error) -> bool {
     let message = error.message().to_ascii_lowercase();
     let names_it = ["if-none-match", "if-match", "precondition", "conditional"];

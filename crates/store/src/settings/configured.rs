@@ -1,4 +1,4 @@
-//! What S3 requests are made by: the caller's settings, then variables, then the profile's.
+//! Combines the settings of S3 requests: the caller's, then variables, then the profile's.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use crate::aws_files::{AwsFiles, Chosen, FilesError, Profile};
 use crate::endpoint::Endpoint;
 use crate::{Error, ErrorKind, Operation, RequestChecksums, Settings};
 
-/// The caller's settings, completed by what variables and the profile say of S3.
+/// Returns the caller's settings, completed with S3's variables and the profile.
 ///
 /// # Errors
-/// A file or a setting that can't be understood, and a profile that isn't there.
+/// Fails if a file or a setting can't be read, or if the profile doesn't exist.
 pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
     let failed = |e: FilesError| {
         let kind = match e {
@@ -30,8 +30,8 @@ pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
     resolve(settings, &files, &profile).map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why))
 }
 
-/// The certificates that the profile in use trusts beside the platform's, unless a variable names others. Files that
-/// can't be read name none here: requests for S3 say so.
+/// Returns the PEM file of certificates that the profile in use trusts beside the platform's, unless a variable names
+/// another. Files that can't be read are ignored here; requests to S3 report them.
 pub(super) fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
     let files = AwsFiles::load(&settings.environment).ok()?;
     let chosen = Chosen::of(settings.profile.as_deref(), &settings.environment);
@@ -106,7 +106,8 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
     })
 }
 
-/// The endpoint that variables or the profile name, in botocore's order, and what names it; unless they are to be ignored.
+/// Returns the endpoint from variables or the profile, in botocore's order, and the name of its source. `None` if they
+/// are to be ignored.
 fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<(String, &'static str)> {
     if crate::aws_files::ignores_endpoints(&settings.environment, profile) {
         return None;
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use crate::Environment;
 
-    /// What counts with these files and variables, `extra` having been set by the caller.
+    /// Returns the settings with these files and variables, after the caller set `extra`.
     fn seen(
         config: &str,
         variables: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Buckets as a whole.
+//! Verbs for whole buckets.
 
 use http::StatusCode;
 
@@ -6,31 +6,32 @@ use super::Store;
 use crate::{Error, NewBucket};
 
 impl Store {
-    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`](crate::Settings::project).
+    /// Lists the names of the buckets that the credentials own. On GCS they are those of
+    /// [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
-    /// `Invalid` on GCS when no project is known.
+    /// `Invalid` on GCS if no project is set.
     pub async fn buckets(&self) -> Result<Vec<String>, Error> {
         self.dialect.buckets().await
     }
 
-    /// Makes a bucket; on GCS in [`Settings::project`](crate::Settings::project).
+    /// Makes a bucket, on GCS in [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
-    /// `AlreadyExists` when there is one of that name, whoever owns it.
+    /// `AlreadyExists` if a bucket of that name exists, whoever owns it.
     pub async fn create_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
         match self.dialect.create_bucket(bucket, new).await {
-            // The answer that was lost may have said so.
+            // An earlier attempt, whose answer was lost, may have made the bucket.
             Err(error) if error.is_uncertain() && is_ours(&error) => Ok(()),
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Err(error.existing()),
             done => done,
         }
     }
 
-    /// Removes a bucket that is empty.
+    /// Removes an empty bucket.
     ///
     /// # Errors
-    /// `NotFound` when there is none, `Invalid` when something lies in it.
+    /// `NotFound` if it doesn't exist, `Invalid` if it isn't empty.
     pub async fn delete_bucket(&self, bucket: &str) -> Result<(), Error> {
         match self.dialect.delete_bucket(bucket).await {
             Err(error) if error.is_uncertain() && error.is_not_found() => Ok(()),
@@ -39,7 +40,7 @@ impl Store {
     }
 }
 
-/// Whether a bucket is said to exist and to be whose who asks.
+/// Returns true if the error says that the bucket exists and belongs to the caller.
 fn is_ours(error: &Error) -> bool {
     error.code() == Some("BucketAlreadyOwnedByYou") || error.to_string().contains("you already own it")
 }

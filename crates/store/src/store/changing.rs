@@ -1,12 +1,13 @@
-//! Changing the description of what S3 copies by no single request.
+//! Changes the metadata of S3 objects that are too large for a single copy request.
 
 use super::Store;
 use crate::{Changing, Error, MetaChange, Multipart, ObjectId, ObjectMeta};
 
 impl Store {
-    /// Looks at an object of S3 that is too large to be changed by one request: [`begin_change`](Self::begin_change) begins an upload onto it,
-    /// [`part_copy`](Self::part_copy) fills it from the object itself, [`complete`](Self::complete) makes the change under
-    /// [`Changing::condition`], and [`changed`](Self::changed) reads it.
+    /// Reads an S3 object that is too large to be changed by one request. The change takes four steps:
+    /// [`begin_change`](Self::begin_change) begins an upload onto the object, and [`part_copy`](Self::part_copy) fills
+    /// it from the object itself. [`complete`](Self::complete) makes the change under [`Changing::condition`], and
+    /// [`changed`](Self::changed) reads the result.
     ///
     /// # Errors
     /// `NotFound`; `Unsupported` on GCS, where [`set_meta`](Self::set_meta) changes objects of any size.
@@ -14,20 +15,20 @@ impl Store {
         self.dialect.changing(id, change).await
     }
 
-    /// Begins an upload onto an object that is described as its change says: with the store's checksums if it is to be `checked`, which not every
-    /// store can fill by copying.
+    /// Begins an upload onto an object, with the changed metadata. If it is `checked`, the store keeps checksums for
+    /// the upload. Not every store can copy parts into such an upload.
     ///
     /// # Errors
-    /// `Unsupported` on GCS, or for a store that knows no such upload.
+    /// `Unsupported` on GCS, or if the store has no such upload.
     pub async fn begin_change(&self, changing: &Changing, checked: bool) -> Result<Multipart, Error> {
         self.dialect.begin_change(changing, checked).await
     }
 
-    /// The object once its change was completed, which `made` is what [`complete`](Self::complete) told of.
+    /// Reads the object after its change was completed. `made` is the result of [`complete`](Self::complete).
     ///
     /// # Errors
-    /// `Precondition` where it is another writer's; `Unsupported` where it is this one and the store describes it otherwise, because it passes
-    /// something over.
+    /// `Precondition` if another writer has replaced the object. `Unsupported` if the store ignored a part of the
+    /// metadata.
     pub async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
         self.dialect.changed(changing, made).await
     }

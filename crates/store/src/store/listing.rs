@@ -4,10 +4,10 @@ use super::Store;
 use crate::{Error, List, ObjectMeta, Page};
 
 impl Store {
-    /// One page of a listing.
+    /// Requests one page of a listing.
     ///
     /// # Errors
-    /// `NotFound` when there is no such bucket.
+    /// `NotFound` if the bucket doesn't exist.
     pub async fn list(&self, list: &List) -> Result<Page, Error> {
         let mut objects = Vec::new();
         let page = self.list_arriving(list, |arrived| objects.extend(arrived)).await?;
@@ -15,11 +15,11 @@ impl Store {
         Ok(Page { objects, ..page })
     }
 
-    /// One page of a listing, its objects handed to `out` as they arrive, each once and in the page's order. The page
-    /// that is returned holds those that came last.
+    /// Requests one page of a listing. `out` gets its objects as they arrive, each once and in the page's order. The
+    /// returned page holds the objects that arrived last.
     ///
     /// # Errors
-    /// As [`list`](Self::list)'s; `out` may have had objects by then.
+    /// As for [`list`](Self::list); `out` may already have received objects.
     pub async fn list_arriving(
         &self,
         list: &List,
@@ -36,7 +36,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.
+    /// Returns true if a bucket's listings come in the order of its keys. Listings of S3's directory buckets don't.
     pub fn lists_in_order(&self, bucket: &str) -> bool {
         self.dialect.lists_in_order(bucket)
     }

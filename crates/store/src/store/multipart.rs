@@ -1,4 +1,4 @@
-//! Uploads in parts.
+//! Multipart uploads.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ impl Store {
     /// Begins a multipart upload.
     ///
     /// # Errors
-    /// `Unsupported` on GCS with a condition, and where the server has no multipart uploads.
+    /// `Unsupported` on GCS with a condition, and if the server has no multipart uploads.
     pub async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         self.dialect.begin(id, options).await
     }
 
-    /// Uploads a part: `number` from 1 to 10000, at least 5 MiB unless it is the last. The store's checksum of it is
-    /// compared before it is reported, and one that differs sent once more.
+    /// Uploads a part. `number` is from 1 to 10000, and every part but the last has at least 5 MiB. The store's
+    /// checksum is compared. If it differs, the part is sent once more.
     ///
     /// # Errors
-    /// `NotFound` when the upload is gone; `Integrity` when the store has something else.
+    /// `NotFound` if the upload no longer exists; `Integrity` if the store has other bytes.
     pub async fn part(
         &self,
         upload: &Multipart,
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    /// Makes a part of a range of another object.
+    /// Copies a range of another object into a part.
     ///
     /// # Errors
     /// `Unsupported` on GCS, whose rewrite copies objects of any size.
@@ -56,28 +56,28 @@ impl Store {
         self.dialect.part_copy(upload, number, from, version, range).await
     }
 
-    /// The parts that the store has of an upload, by their numbers.
+    /// Lists the parts that the store has of an upload, by number.
     ///
     /// # Errors
-    /// `NotFound` when the upload is gone, completed ones included.
+    /// `NotFound` if the upload no longer exists, also because it was completed.
     pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         self.dialect.list_parts(upload).await
     }
 
-    /// The uploads of a bucket that are under way, of keys with a prefix, by those: begun by whomever, and neither completed nor given up. Of
-    /// those whose checksums a listing doesn't tell, GCS keeps one of the whole, and S3 none.
+    /// Lists the unfinished uploads of a bucket for keys with a prefix, by key, whoever began them. If a listing
+    /// doesn't tell the checksums of an upload, GCS keeps one of the whole object, and S3 keeps none.
     ///
     /// # Errors
-    /// `NotFound` where there is no such bucket; `Permission`.
+    /// `NotFound` if the bucket doesn't exist; `Permission`.
     pub async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
         self.dialect.list_uploads(bucket, prefix).await
     }
 
-    /// Makes the object of its parts. Its checksum is compared with `whole`, read back where the answer lacks it.
+    /// Makes the object from its parts. Its checksum is compared with `whole`. If the answer lacks it, it is read back.
     ///
     /// # Errors
-    /// `NotFound` when the upload is gone; `Precondition` or `AlreadyExists`; `Integrity` when the store has something
-    /// else.
+    /// `NotFound` if the upload no longer exists; `Precondition` or `AlreadyExists`; `Integrity` if the store has other
+    /// bytes.
     pub async fn complete(
         &self,
         upload: &Multipart,
@@ -89,22 +89,22 @@ impl Store {
         completed.map_err(|error| error.of_write(condition))
     }
 
-    /// Gives up a multipart upload, and with it its parts.
+    /// Aborts a multipart upload, and discards its parts.
     ///
     /// # Errors
-    /// `NotFound` when the upload is gone.
+    /// `NotFound` if the upload no longer exists.
     pub async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
         self.dialect.abort(upload).await
     }
 
-    /// Whether [`begin`](Self::begin) can work: false once a GCS server has shown that it knows no XML multipart
-    /// uploads.
+    /// Returns true if [`begin`](Self::begin) can work. It can't once a GCS server has shown that it doesn't support
+    /// XML multipart uploads.
     pub fn supports_multipart(&self) -> bool {
         self.dialect.supports_multipart()
     }
 
-    /// Whether the parts of one upload may differ in size. Stores that speak S3's protocol and aren't Amazon's may
-    /// refuse that when the upload is completed, as Cloudflare R2 does
+    /// Returns true if the parts of one upload may differ in size. Other stores with S3's protocol may refuse that when
+    /// the upload is completed, as Cloudflare R2 does
     /// (<https://developers.cloudflare.com/r2/objects/multipart-objects/>).
     pub fn takes_unequal_parts(&self) -> bool {
         self.dialect.takes_unequal_parts()

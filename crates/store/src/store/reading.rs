@@ -1,4 +1,4 @@
-//! Reading objects, and what is said of them.
+//! Reads objects and their metadata.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -11,18 +11,18 @@ use crate::{
 };
 
 impl Store {
-    /// What the store knows about an object, in the state `version` if one is named.
+    /// Returns an object's metadata, in the state `version` if one is named.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` when the object isn't in that state any more.
+    /// `NotFound`; `Precondition` if the object is no longer in that state.
     pub async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None).await
     }
 
-    /// The same, of an object that is no longer what the caller has.
+    /// Returns an object's metadata, unless the object is still in the caller's state.
     ///
     /// # Errors
-    /// As [`head`](Self::head)'s; `NotModified` when it is.
+    /// As for [`head`](Self::head); `NotModified` if it is.
     pub async fn head_unless(
         &self,
         id: &ObjectId,
@@ -46,11 +46,11 @@ impl Store {
         self.dialect.head(id, version, unless, self.read).await
     }
 
-    /// A URL by which anybody may make one request for the object, signed at `now`. The store isn't asked whether the object is there, or
-    /// whether the credentials may do what the URL is for.
+    /// Returns a URL, signed at `now`, that permits one kind of request for the object to anybody. The store isn't
+    /// asked if the object exists, or if the credentials permit the request.
     ///
     /// # Errors
-    /// `Invalid` for a time or names that no signature takes, `Unauthenticated` without credentials that can sign.
+    /// `Invalid` for a time or names that a signature can't hold, `Unauthenticated` without credentials that can sign.
     pub async fn sign(
         &self,
         id: &ObjectId,
@@ -60,11 +60,11 @@ impl Store {
         self.dialect.sign(id, options, now).await
     }
 
-    /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
-    /// say: GCS forgets parts, some S3 servers pay no attention to the question.
+    /// Returns the size in bytes of part `number` (from 1) of an object that was uploaded in parts. `None` if the store
+    /// doesn't tell it: GCS doesn't keep parts, and some S3 servers ignore the parameter.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; what the server calls a part
+    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; the server's error for a part
     /// number that the object doesn't have.
     pub async fn part_len(
         &self,
@@ -75,16 +75,16 @@ impl Store {
         self.dialect.part_len(id, version, number, self.read).await
     }
 
-    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end, or with
-    /// [`GetRange::Last`] before the start, is cut there; [`Got::range`] and [`Got::meta`] tell which bytes came of how many.
+    /// Downloads an object or a range of it, as it is stored. A range beyond the end, or with [`GetRange::Last`] before
+    /// the start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived, and the object's size.
     ///
-    /// Attempts are repeated only until the first byte has reached a sink, each with a sink of its own.
+    /// Attempts are repeated only until the first byte has reached a sink. Each attempt has a sink of its own.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` for an object that isn't in the state `version`; `NotModified` for one that is what
-    /// [`Get::unless`] says; `InvalidRange` for a range that starts at or beyond the end (of an empty object the range from
-    /// 0, and the last bytes, are its emptiness); a body that broke after
-    /// bytes were delivered is an error that [`is_interrupted`](Error::is_interrupted).
+    /// `NotFound`; `Precondition` if the object isn't in the state `version`; `NotModified` if it is in the state of
+    /// [`Get::unless`]. `InvalidRange` for a range that starts at or beyond the end. An empty object accepts a range
+    /// from 0 and its last bytes, and returns nothing. A body that broke off after bytes were delivered is an error
+    /// that [`is_interrupted`](Error::is_interrupted).
     pub async fn get(&self, get: Get<'_>) -> Result<Got, Error> {
         if get.range.as_ref().is_some_and(GetRange::is_empty) {
             let message = "the range holds no byte";
@@ -107,14 +107,15 @@ impl Store {
         self.dialect.get(get, self.read).await
     }
 
-    /// An answer in chunks that says no size anywhere: the object's description says it.
+    /// Repeats a download whose answer tells no size, with the size from the object's metadata.
     async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
         let version = get.version.or(meta.version.as_ref());
         self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
     }
 
-    /// An empty object has no byte 0, so that a range from there is refused, though the caller means all of the object.
+    /// Handles a range of an empty object. Stores refuse it, because there is no byte 0, but the caller means the whole
+    /// object.
     async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let whole = Get { range: None, sink: None, ..get.clone() };
         let meta = self.head(get.id, get.version).await?;
@@ -135,7 +136,7 @@ impl Store {
         Ok(got)
     }
 
-    /// The tags of an object; on GCS, which has none, none.
+    /// Returns the tags of an object. GCS has no tags, so there they are empty.
     ///
     /// # Errors
     /// `NotFound`; `Permission`.

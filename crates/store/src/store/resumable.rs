@@ -6,8 +6,8 @@ use super::Store;
 use crate::{Appended, Checksums, Error, ObjectId, PutOptions, Resumable};
 
 impl Store {
-    /// Begins a resumable session, for preconditions and for servers without multipart uploads. `sums`, if the whole
-    /// is known already, are checked by the store when the session ends.
+    /// Begins a resumable session, for preconditions and for servers without multipart uploads. If the checksums of the
+    /// whole object are known, `sums` makes the store check them at the session's end.
     ///
     /// # Errors
     /// `Unsupported` on S3.
@@ -22,12 +22,12 @@ impl Store {
         begun.map_err(|error| error.of_write(&options.condition))
     }
 
-    /// Appends bytes to a session at `offset`; all but the `last` chunk are a multiple of 256 KiB long. An answer that
-    /// was lost is asked for again, so that the session may go on from within the chunk. The object that the last
-    /// chunk makes is not compared with anything: its checksums are in the answer.
+    /// Appends bytes to a session at `offset`. Every chunk but the `last` must be a multiple of 256 KiB long. After a
+    /// lost answer the session's state is requested, and the session may continue within the chunk. The object that the
+    /// last chunk makes isn't compared with anything. Its checksums are in the answer.
     ///
     /// # Errors
-    /// `NotFound` when the session is gone; `Precondition`; `Unsupported` on S3.
+    /// `NotFound` if the session no longer exists; `Precondition`; `Unsupported` on S3.
     pub async fn resumable_append(
         &self,
         session: &Resumable,
@@ -38,15 +38,15 @@ impl Store {
         self.dialect.resumable_append(session, offset, body, last).await
     }
 
-    /// Where a session stands.
+    /// Returns the state of a session.
     ///
     /// # Errors
-    /// `NotFound` when the session is gone; `Unsupported` on S3.
+    /// `NotFound` if the session no longer exists; `Unsupported` on S3.
     pub async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
         self.dialect.resumable_status(session).await
     }
 
-    /// Gives a session up; one that is gone already is no error.
+    /// Cancels a session. It succeeds if the session no longer exists.
     ///
     /// # Errors
     /// `Unsupported` on S3.

@@ -1,74 +1,74 @@
-//! What a known server can and can't: the one place where the suite says so.
+//! The capabilities of the known servers. No other part of the suite knows them.
 
 use laneway_store::Provider;
 
-/// Something that not every server can, or does in its own way.
+/// A capability that only some servers have, or that they implement in different ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capability {
-    /// Checksums are checked, kept, and told by answers to writes.
+    /// The server checks and keeps checksums, and returns them in answers to writes.
     Checksums,
-    /// A write may be bound to what is there.
+    /// A write may have a condition on the current object.
     ConditionalPut,
-    /// The whole object's checksum comes with an unranged download.
+    /// A download of a whole object has the object's checksum.
     ChecksumOnGet,
-    /// And with a ranged one.
+    /// A download of a range has the object's checksum.
     ChecksumOnRange,
-    /// `a//b` is another key than `a/b`.
+    /// `a//b` is a different key from `a/b`.
     DoubleSlashKeys,
     /// `a/./b` and `a/../b` are keys.
     DotSegments,
-    /// Parts of a key between slashes may be longer than 255 bytes.
+    /// A segment of a key between slashes may be longer than 255 bytes.
     LongComponents,
-    /// Start and end of a listing are taken.
+    /// A listing may have a start and an end.
     OrderedOffsets,
-    /// Deleting what isn't there is answered with 404.
+    /// Deleting an object that doesn't exist returns 404.
     DeleteTellsMissing,
-    /// A delete may be bound to a version.
+    /// A delete may have a condition on the version.
     ConditionalDelete,
-    /// A copy may be bound to its source's version.
+    /// A copy may have a condition on its source's version.
     SourceConditions,
-    /// A copy may be bound to its destination's absence.
+    /// A copy may have the condition that its destination doesn't exist.
     ConditionalCopy,
-    /// Multipart uploads, whose parts are checked.
+    /// Multipart uploads, with checked parts.
     MultipartUpload,
-    /// Uploads under way are listed by what their keys begin with.
+    /// Unfinished uploads can be listed by the prefix of their keys.
     UploadsByPrefix,
-    /// None of them.
+    /// No multipart uploads.
     NoMultipartUpload,
-    /// An object or part whose checksum is wrong is refused.
+    /// The server refuses an object or a part with a wrong checksum.
     WrongChecksum,
-    /// An upload that has been aborted is answered with 404.
+    /// An aborted upload returns 404.
     NoSuchUpload,
-    /// A multipart upload may be completed under a precondition.
+    /// The completion of a multipart upload may have a condition.
     ConditionalComplete,
-    /// A part may be copied from another object.
+    /// A part may be a copy of another object.
     PartCopy,
     /// GCS's resumable sessions.
     GcsSessions,
-    /// A session can be asked where it stands without being ended by it.
+    /// The state of a session can be requested without ending it.
     ResumableStatus,
-    /// A cancelled session is gone.
+    /// A cancelled session no longer exists.
     SessionCancel,
-    /// A session is begun under a precondition.
+    /// A session may begin with a condition.
     ConditionalResumable,
-    /// What is stored with `Content-Encoding: gzip` is given back so.
+    /// An object with `Content-Encoding: gzip` is returned as it is stored.
     StoresGzip,
-    /// `Cache-Control` is kept.
+    /// The server keeps `Cache-Control`.
     CacheControl,
-    /// `Content-Language` is kept.
+    /// The server keeps `Content-Language`.
     ContentLanguage,
 }
 
 use Capability::*;
 
-/// A server and what it lacks of what its dialect has.
+/// A server, and the capabilities of its dialect that it lacks.
 struct Server {
     name: &'static str,
     dialect: Provider,
     lacks: &'static [Capability],
 }
 
-/// Neither checksums nor conditions on writes.
+/// A server without checksums and without conditions on writes.
 const PLAIN: &[Capability] = &[
     Checksums,
     ChecksumOnGet,
@@ -82,7 +82,7 @@ const PLAIN: &[Capability] = &[
 const SERVERS: [Server; 14] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "embedded", dialect: Provider::S3, lacks: &[] },
-    // The embedded server with the habits of others: what is left of each dialect at those.
+    // The embedded server with the habits of other services, which have only a part of each dialect.
     Server { name: "like gcs", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "like s3", dialect: Provider::S3, lacks: &[] },
     Server { name: "like r2", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },
@@ -93,14 +93,14 @@ const SERVERS: [Server; 14] = [
     Server { name: "google", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "aws", dialect: Provider::S3, lacks: &[] },
     Server {
-        // 1.56.1: no XML uploads; compares generations on writes, but not on deletes, copies and sessions' ends.
+        // 1.56.1: no XML uploads. It compares generations on writes, but not on deletes, copies and ends of sessions.
         name: "fake-gcs-server",
         dialect: Provider::Gcs,
         lacks: &[MultipartUpload, ConditionalDelete, ConditionalCopy, ResumableStatus, SessionCancel],
     },
     Server {
-        // RELEASE.2025-09: keys are paths of a file system; parts copied into an upload with checksums are refused; uploads are listed of whole
-        // keys only.
+        // RELEASE.2025-09: keys are paths of a file system. It refuses parts that are copied into an upload with
+        // checksums. It lists uploads of whole keys only.
         name: "minio",
         dialect: Provider::S3,
         lacks: &[
@@ -114,19 +114,19 @@ const SERVERS: [Server; 14] = [
         ],
     },
     Server {
-        // 5.2.5: keeps checksums only where a header of the SDKs says so, and believes them; looks at no conditions of copies;
-        // answers 500 for uploads that it doesn't know.
+        // 5.2.5: it keeps checksums only if a header of the SDKs asks for them, and doesn't verify them. It ignores
+        // conditions of copies, and returns 500 for unknown uploads.
         name: "moto",
         dialect: Provider::S3,
         lacks: &[Checksums, ChecksumOnGet, ConditionalCopy, SourceConditions, WrongChecksum, NoSuchUpload],
     },
 ];
 
-/// Capabilities that a dialect with multipart uploads and without sessions lacks.
+/// The capabilities that a dialect with multipart uploads and without sessions lacks.
 const SESSIONS: &[Capability] =
     &[NoMultipartUpload, GcsSessions, ConditionalResumable, ResumableStatus, SessionCancel];
 
-/// What the dialect itself doesn't have.
+/// The capabilities that the dialect itself lacks.
 fn foreign(provider: Provider) -> &'static [Capability] {
     match provider {
         Provider::Gcs => &[ConditionalComplete, PartCopy],
@@ -141,7 +141,7 @@ fn foreign(provider: Provider) -> &'static [Capability] {
     }
 }
 
-/// Whether a server has a capability in a dialect.
+/// Returns true if a server has a capability in a dialect.
 pub(crate) fn has(server: &str, provider: Provider, capability: Capability) -> bool {
     if let Provider::Other(_) = provider {
         return !SESSIONS.contains(&capability);

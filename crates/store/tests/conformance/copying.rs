@@ -1,4 +1,4 @@
-//! What is promised of copying inside a store.
+//! Promises about copies inside a store.
 
 use laneway_store::{Condition, ErrorKind, PutOptions};
 
@@ -21,7 +21,7 @@ pub(crate) async fn a_copy_keeps_bytes_and_description(world: World) {
     let got = world.store.get(laneway_store::Get::new(&to)).await.unwrap_or_else(|e| panic!("{e}"));
     assert!(got.body == bytes);
     assert_eq!(got.meta.content_type.as_deref(), Some("text/x-first"));
-    // GCS tells the user's own metadata with a description only.
+    // GCS returns user metadata only with the whole resource.
     let meta = world.store.head(&to, None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(meta.metadata, Some(described().metadata));
     assert_eq!(got.meta.version, copied.version);
@@ -51,7 +51,7 @@ pub(crate) async fn a_copy_is_bound_to_its_sources_version(world: World) {
     let (from, to) = (world.id("from"), world.id("to"));
     let options = PutOptions::default();
     let refused = world.store.copy(&from, &to, &options, &Condition::Matches(first)).await;
-    // S3 has a condition, GCS is asked for a generation that there is no more.
+    // S3 takes a condition. On GCS the copy names a generation that no longer exists.
     let error = refused.expect_err("it was replaced");
     assert!(error.is_precondition() || error.is_not_found(), "{error}");
     world

@@ -1,4 +1,4 @@
-//! What is promised of deleting.
+//! Promises about deletes.
 
 use futures_util::future::join_all;
 use laneway_store::{Condition, Deletion, List};

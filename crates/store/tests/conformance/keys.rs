@@ -4,7 +4,7 @@ use laneway_store::{Condition, Deletion, List, PutOptions};
 
 use crate::world::World;
 
-/// Writes, reads, heads, lists, copies and deletes under each key, and looks that no other key was meant.
+/// Writes, reads, heads, lists, copies and deletes each key, and checks that no other key is affected.
 async fn kept_exactly(world: World, keys: &[&str]) {
     for key in keys {
         world.put(key, key.as_bytes()).await;

@@ -1,4 +1,4 @@
-//! What is promised of listings.
+//! Promises about listings.
 
 use futures_util::future::join_all;
 use laneway_store::{List, ObjectId, Page};
@@ -9,7 +9,7 @@ async fn page(world: &World, list: &List) -> Page {
     world.store.list(list).await.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Keys of a page, without the behaviour's prefix.
+/// Returns the keys of a page, without the behaviour's prefix.
 fn keys(world: &World, page: &Page) -> Vec<String> {
     let own = |id: &ObjectId| id.key.strip_prefix(&world.prefix).expect("the prefix").to_owned();
     page.objects.iter().map(|object| own(&object.id)).collect()

@@ -1,4 +1,4 @@
-//! What is promised of multipart uploads.
+//! Promises about multipart uploads.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -6,7 +6,7 @@ use laneway_store::{Body, Checksums, Condition, ErrorKind, Multipart, Part, Part
 
 use crate::world::{World, crc32c, noise, sums};
 
-/// Parts must be of 5 MiB, but for the last.
+/// Every part but the last must have 5 MiB.
 const PART: usize = 5 << 20;
 
 async fn begin(world: &World, options: &PutOptions) -> Multipart {
@@ -70,7 +70,7 @@ pub(crate) async fn the_parts_that_are_there_are_listed(world: World) {
     assert!(error.is_not_found(), "{error}");
 }
 
-/// More than one answer holds.
+/// More parts than one answer holds.
 pub(crate) async fn a_thousand_and_one_parts_are_listed(world: World) {
     let upload = begin(&world, &PutOptions::default()).await;
     for numbers in (1..=1001).collect::<Vec<u32>>().chunks(100) {

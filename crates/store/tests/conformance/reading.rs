@@ -1,4 +1,4 @@
-//! What is promised of reading an object.
+//! Promises about reading an object.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use laneway_testkit::Wire;
 
 use crate::world::{Place, World, crc32c, noise};
 
-/// Keeps what a sink is told.
+/// A sink that keeps all it receives.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Seen>>);
 
@@ -318,7 +318,7 @@ pub(crate) async fn a_large_object_is_read_in_ranges_at_once(world: World) {
 }
 
 pub(crate) async fn an_object_stored_as_gzip_comes_back_as_stored(world: World) {
-    // `printf laneway | gzip -n`.
+    // The output of `printf laneway | gzip -n`.
     let stored = [
         0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xcb, 0x49, 0xcc, 0x4b, 0x2d, 0x4f, 0xac,
         0x04, 0x00, 0xaf, 0x09, 0xe2, 0xc9, 0x07, 0x00, 0x00, 0x00,

@@ -1,4 +1,4 @@
-//! What is promised of GCS's resumable sessions.
+//! Promises about GCS's resumable sessions.
 
 use bytes::Bytes;
 use laneway_store::{Appended, Body, Condition, Error, ObjectMeta, PutOptions, Resumable};

@@ -1,4 +1,4 @@
-//! Where a behaviour runs: a store, a bucket, and a prefix of its own in it.
+//! The place where a behaviour runs: a store, a bucket, and a prefix of its own.
 
 use std::env;
 use std::future::Future;
@@ -17,20 +17,20 @@ use laneway_testkit::{Endpoint, Wire};
 
 use crate::capabilities::{self, Capability};
 
-/// A server and a way to reach it.
+/// A server, and the protocol to reach it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// Our own, in this process.
+    /// Our own server, in this process.
     Embedded(Provider, Wire),
-    /// The same with the habits of a service.
+    /// Our own server, with the habits of a service.
     Like(&'static str, Provider, Wire),
-    /// The one that the environment names.
+    /// The server that the environment names.
     External(Provider),
-    /// A dialect from outside of the crate.
+    /// A dialect from outside the crate.
     Memory,
 }
 
-/// What a behaviour gets.
+/// The argument of a behaviour.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) store: Store,
@@ -39,7 +39,7 @@ pub(crate) struct World {
     pub(crate) place: Place,
 }
 
-/// Runs a behaviour where the server has what it needs.
+/// Runs a behaviour if the server has the capability that it needs.
 pub(crate) fn run<F>(place: Place, name: &str, needs: &[Capability], behaviour: impl FnOnce(World) -> F)
 where
     F: Future<Output = ()>,
@@ -68,7 +68,7 @@ where
     });
 }
 
-/// Servers and lanes are shared by the tests of a place, as a program's requests share them.
+/// The tests of a place share servers and lanes, as the requests of a program do.
 fn shared(place: Place) -> World {
     type Worlds = Mutex<Vec<(World, Option<Arc<Endpoint>>)>>;
     static WORLDS: Worlds = Mutex::new(Vec::new());
@@ -94,7 +94,7 @@ fn shared(place: Place) -> World {
     world
 }
 
-/// The scheme of the store in memory.
+/// The scheme of the in-memory store.
 const SCHEME: &str = "mem";
 
 fn in_memory(place: Place) -> World {
@@ -113,7 +113,7 @@ fn embedded(endpoint: &Endpoint, provider: Provider, place: Place) -> World {
     }
 }
 
-/// A store for an embedded server, with lanes of its own.
+/// Returns a store for an embedded server, with its own lanes.
 pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
     let keys = laneway_server::S3Config::default();
     let settings = Settings {
@@ -161,12 +161,12 @@ fn external(provider: Provider, place: Place) -> World {
 }
 
 impl World {
-    /// The object of a key under the behaviour's own prefix.
+    /// Returns the id of a key under the behaviour's own prefix.
     pub(crate) fn id(&self, key: &str) -> ObjectId {
         ObjectId::new(&self.bucket, format!("{}{key}", self.prefix))
     }
 
-    /// Writes an object with its right checksum.
+    /// Writes an object with its correct checksum.
     pub(crate) async fn put(&self, key: &str, bytes: &[u8]) -> ObjectMeta {
         self.try_put(key, bytes, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"))
     }
@@ -204,7 +204,7 @@ impl World {
     }
 }
 
-/// The checksums that a caller knows of bytes.
+/// Returns the checksums of bytes that a caller knows.
 pub(crate) fn sums(bytes: &[u8]) -> Checksums {
     Checksums::crc32c(crc32c(bytes))
 }
@@ -213,7 +213,7 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// Bytes that compress badly and repeat nowhere.
+/// Returns bytes that compress badly and don't repeat.
 pub(crate) fn noise(len: usize) -> Vec<u8> {
     laneway_testkit::random_bytes(len as u64, len)
 }

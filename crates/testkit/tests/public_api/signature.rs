@@ -1,9 +1,9 @@
-//! Types, bounds and functions of rustdoc's JSON, as one would write them. A shape that isn't known here is shown as it stands
-//! there, so that nothing is left out.
+//! Writes types, bounds and functions of rustdoc's JSON as source code. An unknown shape is written as its JSON, so
+//! that nothing is left out.
 
 use serde_json::Value;
 
-/// A type.
+/// Writes a type.
 pub(crate) fn ty(value: &Value) -> String {
     let Some((kind, of)) = only(value) else { return value.to_string() };
     match kind {
@@ -32,14 +32,14 @@ pub(crate) fn ty(value: &Value) -> String {
     }
 }
 
-/// The path of a type or trait as it is written where it is used, with its arguments.
+/// Writes the path of a type or trait as it is used, with its arguments.
 pub(crate) fn path(value: &Value) -> String {
     let name = text(&value["path"]);
     let name = name.trim_start_matches("$crate::").trim_start_matches("crate::").trim_start_matches("::");
     format!("{name}{}", arguments(&value["args"]))
 }
 
-/// Bounds of a type, joined by `+`.
+/// Writes the bounds of a type, joined by `+`.
 pub(crate) fn bounds(value: &Value) -> String {
     let bound = |bound: &Value| match only(bound) {
         Some(("trait_bound", of)) => {
@@ -52,7 +52,7 @@ pub(crate) fn bounds(value: &Value) -> String {
     list(value).iter().map(bound).collect::<Vec<_>>().join(" + ")
 }
 
-/// A function's name is put between what this begins and ends with: `pub async fn ` and `(&self) -> u64`.
+/// Returns the text before and after a function's name: `pub async fn ` and `(&self) -> u64`.
 pub(crate) fn function(value: &Value) -> (String, String) {
     let header = &value["header"];
     let words = [("is_const", "const "), ("is_async", "async "), ("is_unsafe", "unsafe ")];
@@ -75,13 +75,13 @@ pub(crate) fn function(value: &Value) -> (String, String) {
     )
 }
 
-/// Generic parameters, and the conditions that follow a signature.
+/// Returns generic parameters, and the conditions after a signature.
 pub(crate) fn generics(value: &Value) -> (String, String) {
     let parameter = |parameter: &Value| {
         let name = text(&parameter["name"]);
         match only(&parameter["kind"]) {
             Some(("lifetime", _)) => Some(name.to_owned()),
-            // Written as `impl Trait` where the argument stands.
+            // This is written as `impl Trait` in the argument.
             Some(("type", of)) if of["is_synthetic"] == true => None,
             Some(("type", of)) => Some(match bounds(&of["bounds"]) {
                 bounds if bounds.is_empty() => name.to_owned(),
@@ -135,7 +135,7 @@ fn arguments(value: &Value) -> String {
     }
 }
 
-/// The one key of an object and what it holds: how rustdoc writes the variants of an enum.
+/// Returns the only key of an object, and its value. rustdoc writes the variants of an enum so.
 pub(crate) fn only(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     object.iter().next().map(|(key, of)| (key.as_str(), of))

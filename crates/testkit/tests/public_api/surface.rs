@@ -1,4 +1,4 @@
-//! The items that a crate shows, those included that it re-exports of the crates below it.
+//! The public items of a crate, including re-exports from the crates below it.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(crate) struct Described {
     pub(crate) json: Value,
 }
 
-/// A line for each item that the first of these crates shows, in the order of their names.
+/// Returns a line for each public item of the first crate, in the order of their names.
 pub(crate) fn surface(crates: &[Described]) -> Vec<String> {
     let mut shown = Shown { crates, lines: Vec::new() };
     let root = &crates[0];
@@ -28,7 +28,7 @@ impl Described {
         &self.json["index"][id.to_string()]
     }
 
-    /// An item of this crate by the path that it is defined at.
+    /// Returns an item of this crate by the path of its definition.
     fn defined_at(&self, path: &Value) -> Option<&Value> {
         let paths = self.json["paths"].as_object()?;
         let (id, _) = paths.iter().find(|(_, known)| known["crate_id"] == 0 && known["path"] == *path)?;
@@ -42,7 +42,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// What a module holds.
+    /// Adds the items of a module.
     fn members(&mut self, of: &'a Described, module: &'a Value, at: &str) {
         for id in list(&module["inner"]["module"]["items"]) {
             let item = of.item(id);
@@ -81,7 +81,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// A re-export: the item itself, where it is of one of our crates.
+    /// Adds a re-export: the item itself, if it is from one of our crates.
     fn used(&mut self, of: &'a Described, inner: &'a Value, parent: &str) {
         let name = format!("{parent}::{}", text(&inner["name"]));
         let own = of.item(&inner["id"]);
@@ -146,7 +146,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Methods, and which traits are implemented. What the compiler derives by itself (`Send`) or for everything is left out.
+    /// Adds methods and implemented traits. Traits that the compiler derives (`Send`) and blanket implementations are
+    /// left out.
     fn implementations(&mut self, of: &'a Described, impls: &'a Value, name: &str) {
         let mut plain = Vec::new();
         for implementation in list(impls).iter().map(|id| &of.item(id)["inner"]["impl"]) {
@@ -179,7 +180,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// A member of a type or trait.
+    /// Adds a member of a type or trait.
     fn associated(&mut self, item: &Value, of: &str, in_trait: bool) {
         let at = format!("{of}::{}", text(&item["name"]));
         let visibility = if in_trait { "" } else { "pub " };
@@ -200,7 +201,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What a caller's code depends on of an item's attributes.
+/// Returns the attributes of an item that matter to a caller's code.
 fn attributes(item: &Value) -> &'static str {
     match item["attrs"].to_string().contains("non_exhaustive") {
         true => "#[non_exhaustive] ",

@@ -1,17 +1,17 @@
-//! The promises of a page, which are the items of its lists, and the rows of the page that names their tests.
+//! Parses the promises of a page, which are the items of its lists, and the rows of the page that names their tests.
 
 /// An item of a list.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Promise<'a> {
-    /// As in `DL-3`; empty where the item begins with anything else.
+    /// The id, as in `DL-3`. It is empty if the item begins with anything else.
     pub(crate) id: &'a str,
     /// The heading above it.
     pub(crate) section: &'a str,
-    /// Counted from 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
 }
 
-/// All items of a page's lists.
+/// Returns all list items of a page.
 pub(crate) fn of(page: &str) -> Vec<Promise<'_>> {
     let (mut promises, mut section) = (Vec::new(), "");
     for (number, line) in page.lines().enumerate() {
@@ -26,26 +26,26 @@ pub(crate) fn of(page: &str) -> Vec<Promise<'_>> {
     promises
 }
 
-/// The headings that promises stand under.
+/// Returns the headings above promises.
 pub(crate) fn sections(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| line.strip_prefix("## "))
 }
 
-/// The rows of a table whose first column is an id: that, and the names of tests in the second.
+/// Returns the rows of a table whose first column is an id: the id, and the names of tests in the second column.
 pub(crate) fn rows(page: &str) -> Vec<(&str, Vec<String>)> {
     let cells =
         page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
     cells.filter(|(id, _)| is_id(id)).map(|(id, tests)| (id, quoted(tests).collect())).collect()
 }
 
-/// Capital letters, a hyphen and a number.
+/// Returns true for capital letters, a hyphen and a number.
 fn is_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(topic, number)| {
         !topic.is_empty() && topic.bytes().all(|b| b.is_ascii_uppercase()) && number.parse::<u32>().is_ok()
     })
 }
 
-/// The texts in backticks, each on one line.
+/// Returns the texts in backticks, each on one line.
 pub(crate) fn quoted(text: &str) -> impl Iterator<Item = String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "))

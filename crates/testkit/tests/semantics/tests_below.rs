@@ -1,10 +1,10 @@
-//! Which tests there are, by the files that they stand in.
+//! Finds the existing tests, by source file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The suite whose behaviours stand in a table, which makes tests of them.
+/// The suite whose tests a macro makes from a table of behaviours.
 const TABLE: &str = "store/tests/conformance";
 
 /// The tests of each source file, by its path without the extension.
@@ -17,7 +17,7 @@ impl Tests {
         tests
     }
 
-    /// What lies in `folder`, under its path below `top`.
+    /// Adds the tests in `folder`, by their paths below `top`.
     pub(crate) fn add(&mut self, folder: &Path, top: &Path) {
         for entry in fs::read_dir(folder).expect("a folder can be listed") {
             let path = entry.expect("an entry").path();
@@ -37,7 +37,7 @@ impl Tests {
         }
     }
 
-    /// Whether there is such a test, or for `*` a file with some.
+    /// Returns true if this test exists, or for `*`, a file with tests.
     pub(crate) fn has(&self, name: &str) -> bool {
         // A crate, or one of its test programs.
         let (program, path) = name.split_once(": ").unwrap_or(("", name));
@@ -51,7 +51,7 @@ impl Tests {
         files.any(|(_, tests)| if test == "*" { !tests.is_empty() } else { tests.contains(test) })
     }
 
-    /// Whether a test program or a test is called so.
+    /// Returns true if a test program or a test has this name.
     pub(crate) fn has_alone(&self, name: &str) -> bool {
         let (program, name) = name.split_once(": ").unwrap_or(("", name));
         self.0.iter().any(|(file, tests)| {
@@ -66,18 +66,18 @@ fn parts(file: &Path) -> Vec<&str> {
     file.iter().filter_map(|part| part.to_str()).collect()
 }
 
-/// Whether all modules are parts of the file's path, one after the other.
+/// Returns true if all modules are consecutive parts of the file's path.
 fn follow(parts: &[&str], modules: &[&str]) -> bool {
     parts.windows(modules.len()).any(|window| window == modules)
 }
 
-/// The names of all functions.
+/// Returns the names of all functions.
 fn functions<'a>(text: &'a str, keyword: &'a str) -> impl Iterator<Item = String> + 'a {
     let functions = text.split(keyword).skip(1).filter_map(|rest| rest.split_once(['(', '<']));
     functions.map(|(name, _)| name.trim().to_owned())
 }
 
-/// The functions that an attribute above them makes tests.
+/// Returns the functions that an attribute marks as tests.
 fn marked(text: &str) -> BTreeSet<String> {
     let (mut tests, mut is_marked) = (BTreeSet::new(), false);
     for line in text.lines().map(str::trim) {
@@ -91,7 +91,7 @@ fn marked(text: &str) -> BTreeSet<String> {
     tests
 }
 
-/// The functions that the table beside their folder names.
+/// Returns the functions that the table beside their folder names.
 fn behaviours(text: &str, path: &Path) -> BTreeSet<String> {
     let table = path.parent().map(|folder| folder.with_extension("rs")).expect("a folder");
     let table = fs::read_to_string(table).expect("the table can be read");

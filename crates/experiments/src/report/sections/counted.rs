@@ -1,4 +1,4 @@
-//! Small files up, read-modify-writes, deletes by the thousand, listings, and ranges.
+//! Uploads of small files, read-modify-writes, deletes by the thousand, listings, and ranges.
 
 use super::{against_floor, bar, distance, lanes, open_connections, path};
 use crate::Compared as _;
@@ -8,7 +8,7 @@ use crate::report::glance::Glance;
 use crate::report::{Part, Section};
 use crate::{Error, Row};
 
-/// A run that takes more than so many times the floor would press the others against the axis.
+/// A run above this multiple of the floor isn't drawn, because the other curves would become too flat.
 const SHOWN_RATIO: f64 = 6.0;
 
 struct Words {

@@ -1,4 +1,4 @@
-//! One job over many links.
+//! Small and large objects over many links.
 
 use crate::Compared as _;
 use crate::links::{Course, Leg, Links};

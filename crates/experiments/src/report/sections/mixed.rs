@@ -45,7 +45,7 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
         let row = rows.iter().find(|row| row.rung == name);
         if let Some((row, trace)) = row.and_then(|row| Some((row, row.trace()?))) {
             parts.push(lanes(trace, row.description)?);
-            // Where bulk goes on for long, what happens beside it is at the left edge.
+            // If bulk runs for long, the small objects are all at the left edge, so this draws the beginning by itself.
             let beginning_s = trace.small_end_s() * 1.3;
             if name == "laneway" && beginning_s > 0.0 && beginning_s < trace.end_s() / 2.0 {
                 let beginning = Timeline::until(trace, beginning_s);
@@ -90,7 +90,7 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
     let Some(table) = found.arrivals_table() else { return Ok(Vec::new()) };
     let beside = named(&found.arrivals, |f: &ArrivalFigures| f.beside.clone());
     let idle = named(&found.arrivals, |f: &ArrivalFigures| f.idle.clone());
-    // Both have one axis, so that they can be compared.
+    // Both plots have the same axis, so that readers can compare them.
     let one_trip = Latencies::new(vec![found.rtt_s]);
     let all = beside.iter().chain(&idle).map(|(latencies, ..)| latencies).chain([&one_trip]);
     let range = range(all);
@@ -126,10 +126,10 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
-/// The latencies of those that have figures, with colours and names.
+/// Returns the latencies of rungs with figures, and their colours and names.
 fn named<F>(rows: &[Row<F>], latencies: impl Fn(&F) -> Latencies) -> Vec<(Latencies, Colour, &'static str)> {
     let rows = rows.iter().enumerate();
-    // More curves than these can't be told apart.
+    // Readers couldn't tell more curves than these apart.
     let rows = rows.filter(|(_, row)| row.group.is_empty());
     rows.filter_map(|(place, row)| {
         Some((latencies(row.figures()?), Colour::of(row.rung, place), row.description))

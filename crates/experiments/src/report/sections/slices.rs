@@ -1,4 +1,4 @@
-//! One object down.
+//! The download of one object.
 
 use super::{against_floor, bar, distance, lanes, open_connections, traces};
 use crate::report::bars::bars;
@@ -41,7 +41,7 @@ pub(in crate::report) fn slices(found: &[Slices]) -> Result<Section, Error> {
     })
 }
 
-/// One object over one link: a table, and the seconds of each way.
+/// Compares the ways for one object over one link, in a table and a plot of seconds.
 fn compared(leg: &Slices) -> Result<[Part; 3], Error> {
     let time = |row: &Row<Figures>| row.figures().map(|figures| figures.seconds);
     let rungs = leg.rows.iter().map(|row| bar(row.description, row.rung, time(row))).collect();
@@ -55,7 +55,7 @@ fn compared(leg: &Slices) -> Result<[Part; 3], Error> {
     Ok([Part::Text(leg.name()), Part::Table(leg.table()), Part::Figure(figure)])
 }
 
-/// The processor's time and the connections of one leg.
+/// Returns the processor time and the connections of one leg.
 fn details(leg: &Slices) -> Result<Vec<Part>, Error> {
     let mut parts = vec![Part::Text(format!("Connections, {}:", leg.name()))];
     let cpu = |row: &Row<Figures>| row.figures().and_then(|figures| figures.cpu_s_per_gib);
@@ -88,7 +88,7 @@ fn glances(leg: &Slices, is_one_of_many: bool) -> Vec<Glance> {
     glances.into_iter().map(named).collect()
 }
 
-/// The object and its link, short enough for a list.
+/// Names the object and its link, short enough for a list.
 fn short_name(leg: &Slices) -> String {
     let cap = leg.link.and_then(|link| link.connection_bandwidth);
     let cap = cap.map(|cap| format!(", {} a connection", link_rate(cap))).unwrap_or_default();

@@ -11,7 +11,7 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn open(root: &'static str) -> Document {
-        // Clients look for elements in this namespace, which GCS took over from S3; errors are in none.
+        // Clients expect elements in this namespace, which GCS copied from S3. Errors have none.
         let namespace = if root == "Error" { "" } else { " xmlns='http://s3.amazonaws.com/doc/2006-03-01/'" };
         Document {
             text: format!("<?xml version='1.0' encoding='UTF-8'?><{root}{namespace}>"),
@@ -34,7 +34,7 @@ impl Document {
         self.text.push_str(&format!("<{name}>{}</{name}>", escape(value)));
     }
 
-    /// The bytes, every element that is still open closed.
+    /// Closes all open elements, and returns the bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         while !self.open.is_empty() {
             self.end();

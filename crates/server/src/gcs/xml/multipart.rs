@@ -18,7 +18,7 @@ use crate::objects::precondition::Precondition;
 use crate::objects::uploads::{Part, Upload};
 use crate::objects::{NewObject, now_us};
 
-/// 10,000 parts with their ETags fit well.
+/// Enough for 10,000 parts with their ETags.
 const COMPLETION_BYTES_MAX: usize = 4 << 20;
 const PARTS_MAX: u32 = 10_000;
 
@@ -176,7 +176,7 @@ fn misfit(misfit: Misfit) -> Problem {
     Problem { reason: reason.into(), ..Problem::invalid(message) }
 }
 
-/// The parts in a `CompleteMultipartUpload` document, in any namespace.
+/// Reads the parts of a `CompleteMultipartUpload` document, in any namespace.
 fn parse(body: &[u8]) -> Option<Vec<Named>> {
     let mut reader = Reader::from_reader(body);
     let mut parts = Vec::new();
@@ -189,7 +189,7 @@ fn parse(body: &[u8]) -> Option<Vec<Named>> {
                 text.clear();
             }
             Event::Text(chunk) => text.push_str(&chunk.decode().ok()?),
-            // `&quot;` around the ETag; other entities have no business here.
+            // An ETag may be quoted with `&quot;`. Other entities aren't expected here.
             Event::GeneralRef(reference) if &*reference == b"quot" => text.push('"'),
             Event::GeneralRef(_) => return None,
             Event::End(end) => match end.local_name().as_ref() {

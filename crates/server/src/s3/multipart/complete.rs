@@ -25,7 +25,7 @@ pub(in crate::s3) fn complete(
     let S3Request { input, headers, .. } = request;
     let precondition =
         conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
-    // Where there are checksums, S3 needs the key to put them together.
+    // If the parts have checksums, S3 needs the key to combine them.
     let key = customer_of!(input)?;
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let names = listed.iter().map(|part| {
@@ -144,7 +144,8 @@ fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
     Ok(())
 }
 
-/// The checksum of the whole, of the kind chosen at the beginning; CRC64NVME if none was.
+/// Returns the checksum of the whole object, of the kind that the client chose when the upload began. The default is
+/// CRC64NVME.
 fn whole_checksum(
     upload: &Upload,
     parts: &[Arc<StoredPart>],

@@ -55,7 +55,7 @@ pub(in crate::s3) fn list_uploads(
     let prefix = input.prefix.clone().unwrap_or_default();
     let max = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
     let key_marker = input.key_marker.clone().unwrap_or_default();
-    // Past the marker's key, or on the key and past the marker's upload.
+    // True past the marker's key, or on that key and past the marker's upload.
     let mut past_upload = input.upload_id_marker.is_none();
     let found: Vec<_> = dialect
         .objects

@@ -3,7 +3,7 @@
 
 use super::{Probe, probe};
 
-/// All of them.
+/// All operations.
 pub(super) const OPERATIONS: [Probe; 107] = [
     probe("AbortMultipartUpload", "DELETE", "/demo/k?uploadId={upload}"),
     probe("CompleteMultipartUpload", "POST", "/demo/k?uploadId={upload}").sending("<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"),

@@ -1,9 +1,10 @@
-//! The operations of Google Cloud Storage: those of the JSON API by their names in its reference, those of the XML API by
-//! what they do. <https://cloud.google.com/storage/docs/json_api/v1>, <https://cloud.google.com/storage/docs/xml-api/overview>
+//! The operations of Google Cloud Storage: those of the JSON API by their names in its reference, and those of the XML
+//! API by their purpose. <https://cloud.google.com/storage/docs/json_api/v1>,
+//! <https://cloud.google.com/storage/docs/xml-api/overview>
 
 use super::{Probe, probe};
 
-/// What begins the session that `{session}` stands for.
+/// The request that begins the session for `{session}`.
 pub(super) const SESSION: &str = "/upload/storage/v1/b/demo/o?uploadType=resumable&name=k";
 
 /// The JSON API.

@@ -1,4 +1,4 @@
-//! Carries a plan out: what it names is read, run or asked.
+//! Carries out a plan: reads files, runs programs and asks servers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::aws_files::{AwsFiles, Chosen};
 use crate::settings::MfaPrompt;
 use crate::{AccessKey, CredentialProvider, Environment, ExpiringKey, Settings};
 
-/// How long a `credential_process` may take, as in AWS's SDK for Go. A person may have to answer it.
+/// The time limit of a `credential_process`, as in AWS's SDK for Go. The program may have to ask its user.
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
-/// What credentials are looked for with.
+/// The settings of the search for credentials.
 pub(super) struct Chain {
-    /// Asked in place of all others.
+    /// If set, it is asked instead of all other sources.
     provider: Option<Arc<dyn CredentialProvider>>,
     environment: Environment,
     profile: Option<String>,
@@ -60,10 +60,10 @@ impl Chain {
         }
     }
 
-    /// Finds the credentials. The files are read anew each time: a login may have been renewed meanwhile.
+    /// Finds the credentials. The files are read anew each time, since the user may have logged in meanwhile.
     ///
     /// # Errors
-    /// Why there are none.
+    /// Returns the reason why there are none.
     async fn find(&self) -> Result<ExpiringKey, Lacking> {
         if let Some(provider) = &self.provider {
             return reported_when_slow(provider.name(), provided::key(&**provider)).await;
@@ -85,7 +85,7 @@ impl Chain {
         Ok(credential)
     }
 
-    /// A role's base may be a role itself.
+    /// Carries out a plan. It recurses, because a role's source may be another role.
     fn carry_out<'a>(
         &'a self,
         planned: &'a Planned,
@@ -118,7 +118,7 @@ impl Chain {
             (Some(serial), Some(prompt)) => {
                 let (prompt, serial) = (prompt.clone(), serial.clone());
                 let (done, answer) = tokio::sync::oneshot::channel();
-                // Where no thread can be started `answer` says so.
+                // If the thread can't start, `answer` fails below.
                 let _ = std::thread::Builder::new().spawn(move || {
                     let _ = done.send(prompt(&serial));
                 });
@@ -150,13 +150,13 @@ async fn process(line: &str) -> Result<ExpiringKey, String> {
             Err(format!("its output has version {version}, which isn't known"))
         }
         Some(_) => Err("its output has no version".to_owned()),
-        None => Err("its output is no JSON document".to_owned()),
+        None => Err("its output isn't a JSON document".to_owned()),
     }
 }
 
 async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let mut ask = Ask::get(url)?.header("accept", "application/json")?;
-    // Read each time: it is exchanged for a new one while it lasts.
+    // Read the token each time, since its issuer replaces it before it expires.
     let token = match token {
         None => None,
         Some(ContainerToken::Value(token)) => Some(token.clone()),

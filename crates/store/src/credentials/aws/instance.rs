@@ -11,16 +11,16 @@ use super::source::Instance;
 use super::temporary::answered;
 use crate::ExpiringKey;
 
-/// How long a session with the service lasts, the longest that it allows.
+/// The life of a session with the service, in seconds. It is the longest that the service permits.
 const SESSION_S: &str = "21600";
 
 const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 
-/// Hands out the instance's keys. Where nobody said that there is a service, one that can't be reached, is turned off
-/// or knows no role is no credentials; one that fails otherwise is an error.
+/// Fetches the instance's keys. If no setting names the metadata service, then a service that is unreachable, turned
+/// off or without a role means no credentials. Any other failure is an error.
 ///
 /// # Errors
-/// Why there are none.
+/// Returns the reason why there are none.
 pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Result<ExpiringKey, Lacking> {
     let unusable = |cause: String| Lacking::unusable(name, cause);
     let nothing = |cause: &str| {
@@ -45,8 +45,8 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
     match begun.status.as_u16() {
         200..=299 => {}
         403 => return Err(nothing("it is turned off")),
-        404 | 405 => return Err(nothing("it knows no sessions (IMDSv2)")),
-        // Other clouds have servers at this address too.
+        404 | 405 => return Err(nothing("it doesn't support sessions (IMDSv2)")),
+        // Other clouds have a different server at this address.
         status @ 400..=499 => return Err(nothing(&format!("it answered {status}"))),
         status => return Err(unusable(format!("{} answered {status}", session.place()))),
     }

@@ -1,7 +1,7 @@
-//! Which credentials are meant: a pure reading of variables and profiles, in botocore's order.
+//! Decides which source of credentials is meant: a pure function of variables and profiles, in botocore's order.
 //!
-//! Nothing is asked here. What comes out is one source with all its settings, or the reason why the one that is set up
-//! can't be used; where it differs from botocore, it is that nothing which is set up is passed over.
+//! It makes no requests. The result is one source with all its settings, or the reason why a configured source can't be
+//! used. Unlike botocore, it never skips a source that is configured.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::Environment;
 use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
 use crate::partition::Partition;
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Debug)]
 pub(super) struct Landscape<'a> {
     pub(super) environment: &'a Environment,
@@ -19,14 +19,14 @@ pub(super) struct Landscape<'a> {
     /// The profile in use.
     pub(super) active: &'a Profile,
     pub(super) chosen: &'a Chosen,
-    /// The region that the caller gave.
+    /// The caller's region.
     pub(super) region: Option<&'a str>,
 }
 
-/// The source that is meant.
+/// Chooses the source of the credentials.
 ///
 /// # Errors
-/// What is wrong with the one that is set up, or that there is none.
+/// Returns the mistake in the configured source, or that no source is configured.
 pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
     let is_explicit = land.chosen.by == Some("--profile");
     if !is_explicit && let Some(keys) = land.keys_of_variables()? {
@@ -53,7 +53,7 @@ pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
 }
 
 impl Landscape<'_> {
-    /// What a profile says. `with_variables` lets those that name a web identity go before it.
+    /// Returns a profile's source. With `with_variables`, variables that name a web identity have precedence.
     fn source_of(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
         let mut visited = vec![profile.name.clone()];
         if is_role(profile) {
@@ -62,7 +62,7 @@ impl Landscape<'_> {
         self.own_source(profile, with_variables)
     }
 
-    /// What a profile has without assuming a role.
+    /// Returns a profile's source, without assuming a role.
     fn own_source(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
         if let Some(planned) = self.web_identity(profile, with_variables)? {
             return Ok(Some(planned));
@@ -292,7 +292,8 @@ impl Landscape<'_> {
         Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
     }
 
-    /// STS, where variables or the profiles say that it is: keys of a profile with an endpoint are not AWS's.
+    /// Returns the STS endpoint, from variables or profiles if they set one. The keys of a profile with an endpoint
+    /// don't belong to AWS.
     fn sts(&self, profile: &Profile) -> Service {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
@@ -307,7 +308,7 @@ impl Landscape<'_> {
         Service { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) }
     }
 
-    /// Where a service is, if somebody says so.
+    /// Returns a service's endpoint, if a variable or a file sets one.
     fn endpoint(&self, variable: &str, service: &str) -> Option<String> {
         if ignores_endpoints(self.environment, self.active) {
             return None;
@@ -345,7 +346,8 @@ fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
     }
 }
 
-/// A container's token goes over TLS, or to this machine and the addresses that ECS and EKS have for it.
+/// Checks the endpoint for a container's token. The token goes only over TLS, to this machine, or to the addresses of
+/// ECS and EKS.
 fn may_see_tokens(url: &str) -> Result<(), String> {
     let origin = laneway_lanes::Origin::parse(url).map_err(|_| format!("{url:?} is no URL"))?;
     let is_local = origin.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -1,16 +1,16 @@
-//! Where AWS credentials may come from, with all that is to be known of it before anybody is asked.
+//! The sources of AWS credentials, with all settings that are known before a request is made.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A source with the words that errors name it by.
+/// A source, with its name for error messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Planned {
     pub(super) name: String,
     pub(super) source: Source,
 }
 
-/// Where the credentials come from.
+/// The source of the credentials.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     Keys(Keys),
@@ -22,7 +22,7 @@ pub(super) enum Source {
     Instance(Instance),
 }
 
-/// Keys as they stand somewhere.
+/// Keys from a file or variables.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     pub(super) id: String,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// A role to be assumed.
+/// A role to assume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Role {
     pub(super) arn: String,
@@ -49,14 +49,14 @@ pub(super) struct Role {
     pub(super) sts: Service,
 }
 
-/// A service of AWS that hands out credentials.
+/// An AWS service that issues credentials.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Service {
     pub(super) url: String,
     pub(super) region: String,
 }
 
-/// An account's role, by a login that `aws sso login` has made.
+/// A role of an account, by a login from `aws sso login`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Sso {
     pub(super) profile: String,
@@ -66,11 +66,11 @@ pub(super) struct Sso {
     pub(super) role_name: String,
     pub(super) portal: String,
     pub(super) oidc: String,
-    /// The folder where the login lies.
+    /// The folder of the login's cache file.
     pub(super) logins: PathBuf,
 }
 
-/// What a container's endpoint is shown.
+/// The token that Laneway sends to a container's endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ContainerToken {
     Value(String),
@@ -86,12 +86,12 @@ impl std::fmt::Debug for ContainerToken {
     }
 }
 
-/// An EC2 instance's own role.
+/// The role of an EC2 instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Instance {
     pub(super) endpoint: String,
-    /// Whether somebody said that it is there. Else it is what is left when nothing is set up.
+    /// True if a setting names the metadata service. Otherwise it is the last source, tried if nothing is configured.
     pub(super) is_asked_for: bool,
-    /// Where it was looked before.
+    /// The places that were searched before.
     pub(super) tried: Vec<String>,
 }

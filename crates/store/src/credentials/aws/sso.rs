@@ -1,5 +1,5 @@
-//! Keys of an account's role, by the login that `aws sso login` has made. A login that ends is renewed where it can be,
-//! and written back: the old one's right to be renewed ends with it.
+//! Keys of an account's role, by a login from `aws sso login`. A login that is about to expire is renewed if it can be,
+//! and written back, since its refresh token works only once.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::ExpiringKey;
 use crate::digest::hex_sha1;
 use crate::timestamp::{end_in, rfc3339, to_rfc3339};
 
-/// A login is renewed when it ends within so many seconds.
+/// A login is renewed if it expires within this many seconds.
 const RENEW_BEFORE_S: u64 = 5 * 60;
 
-/// Hands out the role's keys.
+/// Fetches the role's keys.
 ///
 /// # Errors
-/// Without a login that is still good, and what the service says.
+/// Fails without a valid login, or with the service's error.
 pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let login = login(sso, lanes).await?;
     let query =
@@ -46,7 +46,7 @@ pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String
         access_key_id: String,
         secret_access_key: String,
         session_token: String,
-        /// In milliseconds since 1970.
+        /// Milliseconds since 1970.
         expiration: u64,
     }
     let Document { role_credentials: handed } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
@@ -66,7 +66,7 @@ fn message(text: &str) -> String {
     said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or(text).to_owned()
 }
 
-/// The file that holds the login: named by the digest of its session's name, or of the portal's URL.
+/// Returns the login's cache file. It is named by the SHA-1 of the session's name, or of the portal's URL.
 fn file(sso: &Sso) -> PathBuf {
     let of = sso.session.as_deref().unwrap_or(&sso.start_url);
     sso.logins.join(format!("{}.json", hex_sha1(of.as_bytes())))
@@ -79,7 +79,7 @@ fn renew_by_hand(sso: &Sso) -> String {
     }
 }
 
-/// The token of a login that is still good.
+/// Returns the token of a valid login, renewed if necessary.
 async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
     let path = file(sso);
     let text = std::fs::read(&path)
@@ -138,13 +138,13 @@ async fn renew(sso: &Sso, id: &str, secret: &str, refresh: &str, lanes: &Lanes) 
     if answer.status.is_success() {
         return answer.json().map_err(|e| format!("{}: {e}", ask.place()));
     }
-    // The document names an error, and describes it; both are the service's words.
+    // The document has an error code and a description. Only the code is shown.
     let said: Value = answer.json().unwrap_or_default();
     let cause = said["error"].as_str().unwrap_or("no reason given").to_owned();
     Err(format!("{} answered {}: {cause}", ask.place(), answer.status.as_u16()))
 }
 
-/// Replaces the login at once, for its owner's eyes only.
+/// Replaces the login's file in one step, readable only by its owner.
 fn write(path: &Path, login: &Map<String, Value>) -> std::io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut options = std::fs::OpenOptions::new();

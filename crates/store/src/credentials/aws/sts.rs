@@ -1,4 +1,4 @@
-//! Roles, as STS hands them out.
+//! Roles, as STS issues them.
 
 use std::time::SystemTime;
 
@@ -15,10 +15,10 @@ use crate::{AccessKey, ExpiringKey, xml};
 
 const VERSION: &str = "2011-06-15";
 
-/// Assumes a role with the credentials of somebody who may.
+/// Assumes a role with these credentials.
 ///
 /// # Errors
-/// What STS says, or why it says nothing.
+/// Returns STS's error, or the reason why there is no answer.
 pub(super) async fn assume_role(
     role: &Role,
     mfa_code: Option<&str>,
@@ -39,7 +39,7 @@ pub(super) async fn assume_role(
     let mut parts = ask.parts()?;
     sigv4::sign(&mut parts, base, (&role.sts.region, "sts"), SystemTime::now())
         .map_err(|e| format!("the request for STS can't be signed: {e}"))?;
-    // Lanes sets it anew.
+    // The lanes set it anew.
     parts.headers.remove(http::header::HOST);
     let answer = ask.clone().with_headers(parts.headers).send(lanes).await?;
     read(&answer, &ask.place())
@@ -48,7 +48,7 @@ pub(super) async fn assume_role(
 /// Assumes a role with a token of an identity provider that the role trusts.
 ///
 /// # Errors
-/// As [`assume_role`]'s.
+/// As for [`assume_role`].
 pub(super) async fn assume_role_with_web_identity(
     role: &Role,
     token: &str,
@@ -119,7 +119,7 @@ fn read(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
         };
         return Err(format!("{place} answered {}: {said}", answer.status.as_u16()));
     }
-    // A document that isn't understood is not repeated: it may hold keys.
+    // A document that can't be read may hold keys, so it isn't repeated.
     let document: Document = xml::read(&answer.body)
         .map_err(|_| format!("{place} answered something that holds no credentials"))?;
     let handed = document.result.credentials;

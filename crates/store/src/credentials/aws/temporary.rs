@@ -1,4 +1,4 @@
-//! Keys that end, as services hand them out.
+//! Temporary keys, as services issue them.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::super::ask::Answer;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, ExpiringKey};
 
-/// Keys and when they end (RFC 3339), if they do.
+/// Keys with their expiration (RFC 3339), if they have one.
 pub(super) struct Temporary {
     pub(super) id: String,
     pub(super) secret: String,
@@ -17,10 +17,10 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// The keys, to be signed with.
+    /// Returns the keys as a credential for signing.
     ///
     /// # Errors
-    /// For keys that have ended, that are empty, and an end that is no time.
+    /// Fails if the keys are empty or have expired, or if the expiration isn't a time.
     pub(super) fn into_credential(self) -> Result<ExpiringKey, String> {
         if self.id.is_empty() || self.secret.is_empty() {
             return Err("the keys that were handed out are empty".to_owned());
@@ -41,7 +41,7 @@ impl Temporary {
     }
 }
 
-/// The document that containers, instances and (with `SessionToken`) credential processes answer with.
+/// The answer of containers, instances and (with `SessionToken`) credential processes.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Document {
@@ -55,14 +55,14 @@ struct Document {
 /// Reads keys from such a document.
 ///
 /// # Errors
-/// For another document, in words that repeat nothing of it.
+/// Fails for any other document, without repeating its content.
 pub(in crate::credentials) fn read(body: &[u8]) -> Result<ExpiringKey, String> {
     let document: Document = serde_json::from_slice(body).map_err(|e| super::super::ask::malformed(&e))?;
     let Document { access_key_id: id, secret_access_key: secret, token, expiration: ends } = document;
     Temporary { id, secret, token, ends }.into_credential()
 }
 
-/// The document of an answer that is a success.
+/// Reads the document of a successful answer.
 pub(super) fn answered(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
         return Err(format!("{place} answered {}: {}", answer.status.as_u16(), answer.text()));

@@ -1,5 +1,5 @@
-//! All services that hand out credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. What
-//! they hand out says by whom it was asked for. The same as in `interop/credentials.py`.
+//! All services that issue credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. Each
+//! credential's name tells who requested it. They match those in `interop/credentials.py`.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -30,14 +30,14 @@ pub(super) struct Services {
     record: Arc<Record>,
 }
 
-/// A request that has come whole.
+/// A request that has arrived completely.
 struct Asked {
     method: String,
     path: String,
     query: Vec<(String, String)>,
     headers: Vec<(String, String)>,
     body: String,
-    /// The client's certificate, where one was asked for.
+    /// The client's certificate, if the server asked for one.
     peer: Option<Vec<u8>>,
 }
 
@@ -64,22 +64,22 @@ impl Services {
         &self.url
     }
 
-    /// The same services for clients that show a certificate.
+    /// Returns the URL of the same services for clients with a certificate.
     pub(super) fn mutual(&self) -> &str {
         &self.mutual
     }
 
-    /// A port that refuses connections.
+    /// Returns the URL of a port that refuses connections.
     pub(super) fn dead(&self) -> &str {
         &self.dead
     }
 
-    /// The paths that were asked for.
+    /// Returns the paths of all requests.
     pub(super) fn asked(&self) -> Vec<String> {
         self.record.asked.lock().expect("the record").clone()
     }
 
-    /// Answers 503 so many times first.
+    /// Answers this many requests with 503 first.
     pub(super) fn fail_first(&self, times: u32) {
         self.record.failing.store(times, Ordering::SeqCst);
     }
@@ -267,8 +267,8 @@ fn signer(authorization: &str) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// A subject token; of AWS's, which is a signed request, who signed it and where; of certificates, how many they are where
-/// the first one was shown in the handshake.
+/// Names a subject token. For AWS's, which is a signed request, the name is the signer and the URL. For certificates,
+/// it is their number, if the first one was shown in the handshake.
 fn subject(token: &str, peer: Option<&[u8]>) -> String {
     if token.starts_with('[') {
         let chain: Vec<String> = serde_json::from_str(token).expect("certificates");

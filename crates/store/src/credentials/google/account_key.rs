@@ -1,4 +1,4 @@
-//! A service account's own key.
+//! The private key of a service account.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -18,7 +18,7 @@ impl AccountKey {
     /// Reads the key of an account's file.
     ///
     /// # Errors
-    /// For what is no key; it is not repeated.
+    /// Fails if the text isn't a key. The error doesn't repeat it.
     pub(super) fn of(account: &ServiceAccount) -> Result<Self, String> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes())
             .map_err(|_| "its private_key is no RSA key in PEM")?;
@@ -29,7 +29,7 @@ impl AccountKey {
     /// Signs by RSA with SHA-256 (PKCS #1 v1.5).
     ///
     /// # Errors
-    /// Where the key can't sign.
+    /// Fails if the key can't sign.
     pub(super) fn sign(&self, text: &str) -> Result<Vec<u8>, String> {
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0
@@ -41,7 +41,7 @@ impl AccountKey {
     /// Writes a JSON Web Token (RFC 7519) of `claims`. The header names the algorithm, `RS256`.
     ///
     /// # Errors
-    /// As [`sign`](Self::sign)'s.
+    /// As for [`sign`](Self::sign).
     pub(super) fn json_web_token(&self, header: &Value, claims: &Value) -> Result<String, String> {
         let encoded = |document: &Value| BASE64_URL_SAFE_NO_PAD.encode(document.to_string());
         let text = format!("{}.{}", encoded(header), encoded(claims));

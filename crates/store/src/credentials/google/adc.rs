@@ -1,4 +1,4 @@
-//! Google's application default credentials: which are meant, read from variables and a file without asking anybody
+//! Google's application default credentials: finds which are meant from variables and a file, without any request
 //! (<https://google.aip.dev/auth/4110>).
 
 use std::collections::BTreeMap;
@@ -11,22 +11,22 @@ use super::super::ask::malformed;
 use super::super::lacking::Lacking;
 use crate::Environment;
 
-/// Whose cloud it is when nobody says: Google's own.
+/// The default domain, Google's own cloud.
 pub(super) const GOOGLE: &str = "googleapis.com";
 
-/// Who is meant, and what belongs to it.
+/// An identity and its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Adc {
-    /// As errors name it.
+    /// The name in error messages.
     pub(super) name: String,
     pub(super) identity: Identity,
-    /// Who is billed for requests.
+    /// The project that is billed for requests.
     pub(super) quota_project: Option<String>,
-    /// The domain of the cloud that they belong to; `None` where only the machine knows.
+    /// The domain of the cloud that the identity belongs to. `None` if only the machine knows it.
     pub(super) universe: Option<String>,
 }
 
-/// What a token is had by.
+/// The means to obtain a token.
 #[derive(Clone, Debug)]
 pub(super) enum Identity {
     User(User),
@@ -37,7 +37,7 @@ pub(super) enum Identity {
     Machine(Machine),
 }
 
-/// A person's login, as gcloud makes it.
+/// A user's login, as gcloud makes it.
 #[derive(Clone, Deserialize)]
 pub(super) struct User {
     pub(super) client_id: String,
@@ -57,7 +57,7 @@ pub(super) struct ServiceAccount {
     pub(super) token_uri: String,
 }
 
-/// An identity of somebody else's cloud or directory, which is exchanged
+/// An identity of another cloud or directory, whose token is exchanged for one of Google
 /// (<https://google.aip.dev/auth/4117>).
 #[derive(Clone, Deserialize)]
 pub(super) struct External {
@@ -78,7 +78,7 @@ pub(super) struct Lifetime {
     pub(super) token_lifetime_seconds: Option<u64>,
 }
 
-/// Where an external identity's token is: one of these.
+/// The location of an external identity's token: exactly one of these fields.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Subject {
     pub(super) file: Option<String>,
@@ -91,12 +91,12 @@ pub(super) struct Subject {
     pub(super) region_url: Option<String>,
     pub(super) regional_cred_verification_url: Option<String>,
     pub(super) imdsv2_session_token_url: Option<String>,
-    /// Text where it is left out.
+    /// The default is plain text.
     #[serde(default)]
     pub(super) format: Format,
 }
 
-/// A certificate that stands for a token: where the file that names it is, and by whom it was issued.
+/// A certificate that serves as a token: the location of its configuration file, and its issuers.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Certificate {
@@ -113,7 +113,7 @@ pub(super) struct Executable {
     pub(super) output_file: Option<String>,
 }
 
-/// How a token stands in a file or an answer.
+/// The format of a token in a file or an answer.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Format {
     #[serde(rename = "type")]
@@ -121,7 +121,7 @@ pub(super) struct Format {
     pub(super) subject_token_field_name: Option<String>,
 }
 
-/// The login of somebody else's directory, as `gcloud auth login --cred-file` makes it.
+/// A login of another directory, as `gcloud auth login --cred-file` makes it.
 #[derive(Clone, Deserialize)]
 pub(super) struct ExternalUser {
     pub(super) refresh_token: String,
@@ -130,7 +130,7 @@ pub(super) struct ExternalUser {
     pub(super) client_secret: String,
 }
 
-/// A service account that somebody may act as.
+/// A service account, and the identity that may act as it.
 #[derive(Clone)]
 pub(super) struct Impersonated {
     pub(super) url: String,
@@ -141,11 +141,11 @@ pub(super) struct Impersonated {
 /// The machine's own service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Machine {
-    /// Host, and port where it isn't 80.
+    /// The host, and the port if it isn't 80.
     pub(super) host: String,
-    /// Whether somebody said that it is there.
+    /// True if a setting names the metadata server.
     pub(super) is_asked_for: bool,
-    /// Where it was looked before.
+    /// The places that were searched before.
     pub(super) tried: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ fn token_uri() -> String {
 }
 
 impl External {
-    /// The server that exchanges the token. Certificates are asked for at a host of its own.
+    /// Returns the URL of the server that exchanges the token. Certificates have a host of their own.
     pub(super) fn token_url(&self) -> &str {
         text(&self.token_url).unwrap_or(match self.credential_source.certificate {
             None => "https://sts.googleapis.com/v1/token",
@@ -163,17 +163,17 @@ impl External {
     }
 }
 
-/// Who is meant.
+/// Finds the identity.
 ///
 /// # Errors
-/// What is wrong with the file that is set up. Nothing is tried after it.
+/// Returns the mistake in the configured file. No other source is tried then.
 pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     let own_quota = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
     let named = environment.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
     let usual = gcloud_file(environment);
     let found = match (named, usual) {
         (Some(path), _) => Some(("GOOGLE_APPLICATION_CREDENTIALS".to_owned(), path)),
-        // A folder that can't be looked into may hold it: only what isn't there is passed over.
+        // A folder that can't be read may hold the file. Only a file that doesn't exist is skipped.
         (None, Some((name, path))) if !is_absent(&path) => Some((name, path)),
         _ => None,
     };
@@ -191,7 +191,7 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     }
     let host = environment.first(&["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"]);
     let is_asked_for = host.is_some();
-    // Not its name, which a resolver may not know, or know better.
+    // An address, because a resolver may not know the name, or may resolve it to another host.
     let host = host.unwrap_or_else(|| "169.254.169.254".to_owned());
     Ok(Adc {
         name: "the metadata server".to_owned(),
@@ -201,10 +201,11 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     })
 }
 
-/// The service account whose key was given. Other credentials may name programs to run and servers to ask, and stand in files alone.
+/// Returns the identity of a service account's key. Other kinds of credentials may name programs to run and servers to
+/// ask, so they are accepted only from files.
 ///
 /// # Errors
-/// What is wrong with the key, without what it holds.
+/// Returns the mistake in the key, without the key's content.
 pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking> {
     let name = "service_account_key";
     let unusable = |cause: String| Lacking::unusable(name, cause);
@@ -216,7 +217,7 @@ pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking
     Ok(adc)
 }
 
-/// Where gcloud puts what `gcloud auth application-default login` makes.
+/// Returns the file that `gcloud auth application-default login` writes.
 fn gcloud_file(environment: &Environment) -> Option<(String, PathBuf)> {
     let name = match environment.get("CLOUDSDK_CONFIG") {
         Some(_) => "CLOUDSDK_CONFIG",
@@ -225,7 +226,7 @@ fn gcloud_file(environment: &Environment) -> Option<(String, PathBuf)> {
     Some((name.to_owned(), gcloud_folder(environment)?.join("application_default_credentials.json")))
 }
 
-/// Where gcloud keeps its files.
+/// Returns gcloud's configuration folder.
 pub(super) fn gcloud_folder(environment: &Environment) -> Option<PathBuf> {
     let named = environment.get("CLOUDSDK_CONFIG").map(PathBuf::from);
     named.or_else(|| Some(environment.home()?.join(".config/gcloud")))
@@ -239,7 +240,7 @@ pub(super) fn is_absent(path: &Path) -> bool {
 /// Reads a credentials file.
 ///
 /// # Errors
-/// What is wrong with it, without what it holds.
+/// Returns the mistake in the file, without the file's content.
 fn read(name: &str, text: &[u8]) -> Result<Adc, String> {
     let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
     let text = |field: &str| document[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -290,7 +291,7 @@ fn identity(document: Value) -> Result<Identity, String> {
     })
 }
 
-/// One source, and one that can be used.
+/// Checks that there is exactly one source, and that it is supported.
 fn check(subject: &Subject) -> Result<(), String> {
     if let Some(environment) = &subject.environment_id {
         return match environment.strip_prefix("aws") {
@@ -329,7 +330,7 @@ fn check(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// A text that isn't empty.
+/// Returns a text that isn't empty.
 pub(super) fn text(field: &Option<String>) -> Option<&str> {
     field.as_deref().filter(|text| !text.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Certificates of workloads: which one is set up, the token that it stands for, and whether GCS is shown it
-//! (<https://google.aip.dev/auth/4114>, <https://google.aip.dev/auth/4117>). As google-auth has it.
+//! Workload certificates: finds the configured one, makes the token from it, and decides if GCS connections use it
+//! (<https://google.aip.dev/auth/4114>, <https://google.aip.dev/auth/4117>). The rules are google-auth's.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use super::super::ask::malformed;
 use super::adc::{Certificate, GOOGLE, gcloud_folder, is_absent, text};
 use crate::Environment;
 
-/// What names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config` writes it.
+/// The configuration that names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config`
+/// writes it.
 #[derive(Deserialize)]
 struct Document {
     cert_configs: Configs,
@@ -22,7 +23,7 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Configs {
-    /// Others are of laptops' key stores.
+    /// The other entries describe key stores of laptops.
     workload: Option<Workload>,
 }
 
@@ -32,7 +33,7 @@ struct Workload {
     key_path: String,
 }
 
-/// The file that names the certificate, with the variable that names the file, if one does.
+/// Returns the path of the configuration file, with the variable that names it, if one does.
 fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)> {
     for name in ["GOOGLE_API_CERTIFICATE_CONFIG", "CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH"] {
         if let Some(path) = environment.get(name) {
@@ -42,10 +43,10 @@ fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)
     Some((None, gcloud_folder(environment)?.join("certificate_config.json")))
 }
 
-/// The files of the certificate that a credentials file means.
+/// Returns the files of the certificate that a credentials file means.
 ///
 /// # Errors
-/// What is wrong with the file that names them.
+/// Returns the mistake in the configuration that names them.
 pub(super) fn configured(
     source: &Certificate,
     environment: &Environment,
@@ -79,11 +80,11 @@ fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, Stri
     Ok(Some(ClientCertificate { certificate_file: cert_path.into(), key_file: key_path.into() }))
 }
 
-/// The token that a certificate stands for: itself and those by which it was issued, for the server that has been shown it
-/// in the handshake.
+/// Returns the token made from a certificate: the certificate itself and its issuers. The server must also see the
+/// certificate in the TLS handshake.
 ///
 /// # Errors
-/// Which file can't be used, and why.
+/// Returns the file that can't be used, and why.
 pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<String, String> {
     let own = certificates(&pair.certificate_file)?;
     let mut chain = own.into_iter().take(1).collect::<Vec<_>>();
@@ -93,7 +94,9 @@ pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<
                 (false, _) => chain.push(issuer),
                 (true, 0) => {}
                 (true, _) => {
-                    return Err(format!("{path}: the certificate itself stands behind one that issued it"));
+                    return Err(format!(
+                        "{path}: the client's own certificate must come before its issuer's"
+                    ));
                 }
             }
         }
@@ -106,22 +109,22 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let bad = |cause: &str| format!("{}: {cause}", path.display());
     let pem = std::fs::read(path).map_err(|e| bad(&e.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let found = found.map_err(|_| bad("it is no PEM"))?;
+    let found = found.map_err(|_| bad("it isn't PEM"))?;
     if found.is_empty() { Err(bad("it holds no certificate")) } else { Ok(found) }
 }
 
-/// How GCS is reached where nobody names an endpoint.
+/// The default GCS endpoint.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct StorageEndpoint {
     pub(super) host: String,
     pub(super) certificate: Option<ClientCertificate>,
 }
 
-/// By mutual TLS where a workload's certificate is set up. GCS demands it only where the cloud's administrators have bound
-/// tokens to certificates; Google's own clients use it wherever they can.
+/// Returns the endpoint for mutual TLS if a workload's certificate is configured. GCS demands it only if the cloud's
+/// administrators have bound tokens to certificates. Google's own clients use it whenever they can.
 ///
 /// # Errors
-/// Why a certificate that is asked for can't be used.
+/// Returns the reason why a requested certificate can't be used.
 pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Result<StorageEndpoint, String> {
     const ASKED: [&str; 2] =
         ["GOOGLE_API_USE_CLIENT_CERTIFICATE", "CLOUDSDK_CONTEXT_AWARE_USE_CLIENT_CERTIFICATE"];
@@ -150,7 +153,7 @@ pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Res
     };
     match is_mutual {
         true if universe != GOOGLE => {
-            Err(format!("a client certificate is set up, and the cloud of {universe} takes none"))
+            Err(format!("a client certificate is set up, but the cloud of {universe} doesn't accept any"))
         }
         true => Ok(StorageEndpoint { host: format!("storage.mtls.{universe}"), certificate: found }),
         false => Ok(StorageEndpoint { host: format!("storage.{universe}"), certificate: None }),
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn gcs_is_shown_a_workloads_certificate_where_one_is_set_up_unless_somebody_says_otherwise() {
+    fn shows_gcs_a_configured_workload_certificate_unless_it_is_turned_off() {
         const WORKLOAD: &str = r#"{"cert_configs":{"workload":{"cert_path":"/c","key_path":"/k"}}}"#;
         const LAPTOP: &str = r#"{"cert_configs":{"pkcs11":{"slot":"0x1"}}}"#;
         let plain = Ok(("storage.googleapis.com".to_owned(), false));

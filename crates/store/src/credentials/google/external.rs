@@ -1,4 +1,4 @@
-//! Tokens of external identities: what they show of themselves, and what Google gives them for it.
+//! Tokens of external identities: obtains the identity's own token, and exchanges it for one of Google.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,13 +18,13 @@ use crate::encode::component;
 use crate::timestamp::now_s;
 use crate::{AccessKey, Environment};
 
-/// How long a program may take that doesn't say.
+/// The default time limit of an executable.
 const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
 
-/// The token, of the service account that is to be impersonated where one is.
+/// Returns the token, or the service account's token if one is to be impersonated.
 ///
 /// # Errors
-/// What can't be read, run, asked or exchanged, and why.
+/// Returns the failed step (reading, running, asking or exchanging) and its cause.
 pub(super) async fn token(
     external: &External,
     environment: &Environment,
@@ -49,7 +49,7 @@ pub(super) async fn token(
         ("subject_token", subject.as_str()),
     ];
     let options = match (&external.workforce_pool_user_project, &external.client_id) {
-        // A client's own project counts where it names itself.
+        // If the client identifies itself, its own project counts.
         (Some(project), None) => Some(component(&json!({"userProject": project}).to_string())),
         _ => None,
     };
@@ -91,21 +91,21 @@ async fn subject(external: &External, environment: &Environment, lanes: &Lanes) 
     formatted(&answer.body, &source.format).map_err(|cause| format!("{}: {cause}", ask.place()))
 }
 
-/// A token as it stands in a file or an answer.
+/// Extracts a token from a file or an answer.
 fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
     let token = match (format.kind.as_deref(), &format.subject_token_field_name) {
         (Some("json"), Some(field)) => {
             let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
             document[field].as_str().ok_or_else(|| format!("it has no field {field:?}"))?.to_owned()
         }
-        _ => String::from_utf8(text.to_vec()).map_err(|_| "it is no text".to_owned())?,
+        _ => String::from_utf8(text.to_vec()).map_err(|_| "it isn't UTF-8 text".to_owned())?,
     };
-    // A file that an editor has written ends in a line break, which no token holds.
+    // A file that an editor wrote ends in a line break, which isn't part of the token.
     let token = token.trim();
     if token.is_empty() { Err("it is empty".to_owned()) } else { Ok(token.to_owned()) }
 }
 
-/// What a program prints, or keeps in its file.
+/// The output of an executable, which it may also keep in a file.
 #[derive(Deserialize)]
 struct Printed {
     version: u64,
@@ -124,7 +124,7 @@ async fn run(
     external: &External,
     environment: &Environment,
 ) -> Result<String, String> {
-    // A credentials file that somebody was handed shall not run what it likes.
+    // A credentials file from a third party must not run any program.
     if environment.get("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES").as_deref() != Some("1") {
         return Err(
             "its executable is not run unless GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1".to_owned()
@@ -183,7 +183,7 @@ fn printed(document: &Printed) -> Result<String, String> {
     token.clone().ok_or_else(|| "the program's output holds no token of its token_type".to_owned())
 }
 
-/// AWS's word for who this is: a request to STS that is signed and not sent, which Google sends in our place.
+/// Returns AWS's proof of identity: a request to STS that is signed but not sent. Google sends it in our place.
 async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
     let source = &external.credential_source;
     let session = match &source.imdsv2_session_token_url {
@@ -204,7 +204,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     let region = match (environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]), &source.region_url) {
         (Some(region), _) => region,
         (None, Some(url)) => {
-            // It tells the zone: a region and a letter.
+            // The answer is the zone, which is a region and a letter.
             let mut zone = ask(url).await?;
             zone.pop();
             zone
@@ -233,7 +233,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     let host = parts.uri.host().unwrap_or_default().to_owned();
     let mut headers = vec![json!({"key": "host", "value": host})];
     for (name, value) in &parts.headers {
-        let value = value.to_str().map_err(|_| format!("the header {name} is no text"))?;
+        let value = value.to_str().map_err(|_| format!("the header {name} isn't ASCII text"))?;
         headers.push(json!({"key": name.as_str(), "value": value}));
     }
     let request = json!({"url": verify, "method": "POST", "headers": headers});

@@ -1,4 +1,4 @@
-//! The machine's own service account, by Google's metadata server or the agent that stands in for it
+//! The machine's own service account, from Google's metadata server or an agent that replaces it
 //! (<https://cloud.google.com/compute/docs/access/authenticate-workloads#curl>).
 
 use laneway_lanes::Lanes;
@@ -9,11 +9,11 @@ use super::super::presence::{Cloud, first_answer, is_there};
 use super::adc::{GOOGLE, Machine};
 use super::token::{Token, granted};
 
-/// Hands out a token. Where nobody said that there is a server, one that can't be reached or knows no account is no
-/// credentials; one that fails otherwise is an error.
+/// Fetches a token. If no setting names the server, then a server that is unreachable or has no account means no
+/// credentials. Any other failure is an error.
 ///
 /// # Errors
-/// Why there is none.
+/// Returns the reason why there is none.
 pub(super) async fn token(
     name: &str,
     machine: &Machine,
@@ -38,7 +38,7 @@ pub(super) async fn token(
         return Err(nothing("nothing answers"));
     };
     let answer = answer.map_err(unusable)?;
-    // Other clouds have servers at this address too.
+    // Other clouds have a different server at this address.
     if !machine.is_asked_for && !answer.headers.contains_key("metadata-flavor") {
         return Err(nothing("what answers is not Google's"));
     }
@@ -46,7 +46,7 @@ pub(super) async fn token(
         return Err(nothing("the machine has no service account"));
     }
     let token = granted(&ask, &answer).map_err(unusable)?;
-    // Only another cloud than Google's is worth the question.
+    // The domain is only requested for clouds other than Google's.
     if universe != GOOGLE {
         let ask = self::ask(machine, "universe/universe-domain").map_err(unusable)?;
         let answer = ask.send(lanes).await.map_err(unusable)?;
@@ -54,17 +54,17 @@ pub(super) async fn token(
         let own = if own.is_empty() { GOOGLE } else { &own };
         if own != universe {
             return Err(unusable(format!(
-                "it is of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {universe}"
+                "it belongs to {own}, but GOOGLE_CLOUD_UNIVERSE_DOMAIN is {universe}"
             )));
         }
     }
     Ok(token)
 }
 
-/// The address of the machine's service account.
+/// Returns the email address of the machine's service account.
 ///
 /// # Errors
-/// Why it isn't known.
+/// Returns the reason why it isn't known.
 pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, String> {
     let ask = ask(machine, "instance/service-accounts/default/email")?;
     let answer = ask.send(lanes).await?;

@@ -1,4 +1,4 @@
-//! Who signs for a service account: its key, or IAM for whoever may act as it
+//! Signs for a service account: by its key, or by IAM for an identity that may act as the account
 //! (<https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/signBlob>).
 
 use base64::Engine as _;
@@ -13,10 +13,10 @@ use super::account_key::AccountKey;
 use super::adc::ServiceAccount;
 use super::token::{Token, refusal};
 
-/// A service account and what signs for it.
+/// A service account and its means to sign.
 pub(crate) struct Signer {
     email: String,
-    /// As errors name it.
+    /// The source's name in error messages.
     source: String,
     by: By,
 }
@@ -27,7 +27,7 @@ enum By {
     Iam(Iam),
 }
 
-/// IAM, asked for a signature.
+/// A signature from IAM.
 struct Iam {
     url: String,
     delegates: Vec<String>,
@@ -36,17 +36,17 @@ struct Iam {
 }
 
 impl Signer {
-    /// The account whose key a file holds.
+    /// Returns the signer of the account whose key a file holds.
     ///
     /// # Errors
-    /// For what is no key; it is not repeated.
+    /// Fails if the text isn't a key. The error doesn't repeat it.
     pub(super) fn of_key(source: &str, account: &ServiceAccount) -> Result<Self, String> {
         let key = AccountKey::of(account)?;
         let (email, source) = (account.client_email.clone(), source.to_owned());
         Ok(Self { email, source, by: By::Key(Box::new(key)) })
     }
 
-    /// The account that a URL of IAM's names, for whom the token may act.
+    /// Returns the signer of the account that an IAM URL names, and for which the token may act.
     pub(super) fn of_iam(
         source: &str,
         (url, email): (String, String),
@@ -62,15 +62,15 @@ impl Signer {
         &self.email
     }
 
-    /// Whether the key is one that Google keeps and replaces.
+    /// Returns true if Google keeps the key and replaces it regularly.
     pub(crate) fn is_rotated(&self) -> bool {
         matches!(self.by, By::Iam(_))
     }
 
-    /// The signature, RSA with SHA-256 (PKCS #1 v1.5).
+    /// Returns the signature, RSA with SHA-256 (PKCS #1 v1.5).
     ///
     /// # Errors
-    /// `Unauthenticated` with what IAM says.
+    /// `Unauthenticated`, with IAM's error.
     pub(crate) async fn sign(&self, text: &str) -> Result<Vec<u8>, crate::Error> {
         let signature = match &self.by {
             By::Key(key) => key.sign(text),
@@ -100,10 +100,10 @@ impl Iam {
     }
 }
 
-/// Where IAM signs for the account that it hands out tokens for at `url`, and the account's address.
+/// Returns the signing URL and the email address of the account whose tokens IAM issues at `url`.
 ///
 /// # Errors
-/// For a URL that names none.
+/// Fails if the URL names no account.
 pub(super) fn beside(url: &str) -> Result<(String, String), String> {
     let named = || {
         let account = url.strip_suffix(":generateAccessToken")?;
@@ -117,7 +117,7 @@ pub(super) fn beside(url: &str) -> Result<(String, String), String> {
     })
 }
 
-/// Where IAM of a cloud signs for an account.
+/// Returns the URL at which a cloud's IAM signs for an account.
 pub(super) fn at(universe: &str, email: &str) -> (String, String) {
     let url = format!("https://iamcredentials.{universe}/v1/projects/-/serviceAccounts/{email}:signBlob");
     (url, email.to_owned())

@@ -1,4 +1,4 @@
-//! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
+//! Access tokens, and their exchange for another token or for a key's signature (RFC 6749, RFC 7523, RFC 8693).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,13 +14,13 @@ use super::account_key::AccountKey;
 use super::adc::{ExternalUser, ServiceAccount, User};
 use crate::timestamp::{end_in, now_s, rfc3339};
 
-/// What tokens are for. As gcloud asks for: what they may do is the roles' to say.
+/// The scope of tokens. As with gcloud, the account's roles limit what a token permits.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// How long a service account's own token lasts, the longest that Google accepts.
+/// The life of a service account's own token, the longest that Google accepts.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// A token and when it ends, if it does.
+/// A token, and the time of its expiration, if it has one.
 #[derive(Clone)]
 pub(in crate::credentials) struct Token {
     pub(in crate::credentials) access_token: String,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// A person's token, for the login's right to renew it.
+/// Fetches a user's token with the login's refresh token.
 pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String> {
     let fields = [
         ("grant_type", "refresh_token"),
@@ -50,7 +50,7 @@ pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String>
     })
 }
 
-/// The same for the login of another directory.
+/// Fetches a token with the refresh token of another directory's login.
 pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", &*user.refresh_token)];
     let ask = Ask::form(&user.token_url, &fields)?;
@@ -58,13 +58,13 @@ pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Resu
     granted(&ask, &ask.send(lanes).await?)
 }
 
-/// A client that names itself.
+/// Returns the `Authorization` header by which a client identifies itself.
 pub(super) fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// A service account's token for its key's signature. In Google's own cloud it is exchanged; others take the signature
-/// itself.
+/// Returns a service account's token, by a signature of its key. Google's own cloud exchanges the signature for a
+/// token; other clouds accept it directly.
 pub(super) async fn of_service_account(
     account: &ServiceAccount,
     universe: &str,
@@ -92,7 +92,7 @@ pub(super) async fn of_service_account(
     granted(&ask, &ask.send(lanes).await?)
 }
 
-/// A service account's token for the token of somebody who may act as it.
+/// Fetches a service account's token with the token of an identity that may act as the account.
 pub(super) async fn impersonated(
     url: &str,
     delegates: &[String],
@@ -123,10 +123,10 @@ pub(super) async fn impersonated(
     Ok(Token { access_token, expires_at })
 }
 
-/// Reads the answer to a question for a token.
+/// Reads the answer to a request for a token.
 ///
 /// # Errors
-/// The server's words of refusal, or that it says something else.
+/// Returns the server's error, or that the answer can't be read.
 pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
     if !answer.status.is_success() {
         return Err(format!("{} answered {}", ask.place(), refusal(answer)));
@@ -146,7 +146,7 @@ pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
     Ok(Token { access_token, expires_at: lasts_s.map(end_in) })
 }
 
-/// A refusal in a server's words: OAuth's, or those of Google's other services.
+/// Returns the server's error message, in the format of OAuth or of Google's other services.
 pub(super) fn refusal(answer: &Answer) -> String {
     let status = answer.status.as_u16();
     let Ok(document) = answer.json::<Value>() else { return format!("{status}: {}", answer.text()) };

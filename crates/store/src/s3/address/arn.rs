@@ -1,9 +1,9 @@
-//! Access points, which are named by an ARN where a bucket would stand:
-//! `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME` (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html>).
+//! Access points, whose ARN takes the place of a bucket's name: `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html>).
 
 use crate::partition::Partition;
 
-/// What an ARN leads to.
+/// The access point that an ARN names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct AccessPoint {
     /// Access point and account, as the host's first label.
@@ -11,13 +11,14 @@ pub(super) struct AccessPoint {
     pub(super) region: String,
 }
 
-/// Why an Object Lambda access point is no place to copy from: the function decides on the way what is read.
+/// The reason why an Object Lambda access point can't be a source. Its function decides during the read which bytes are
+/// sent.
 const OBJECT_LAMBDA: &str = "what an Object Lambda access point answers has neither the size nor the checksum of an object; \
                              use the access point behind it";
 const OUTPOSTS: &str = "S3 on Outposts takes SigV4A signatures, which are not made here";
 
-/// Whether a name is an alias of something that can't be reached, and why. Those of plain access points
-/// (`NAME-METADATA-s3alias`) are as good as buckets' names.
+/// Returns why an alias can't be used, if its target is unsupported. Aliases of plain access points
+/// (`NAME-METADATA-s3alias`) work like bucket names.
 pub(super) fn unreachable_alias(bucket: &str) -> Option<&'static str> {
     if bucket.ends_with("--ol-s3") {
         return Some(OBJECT_LAMBDA);
@@ -25,16 +26,16 @@ pub(super) fn unreachable_alias(bucket: &str) -> Option<&'static str> {
     bucket.ends_with("--op-s3").then_some(OUTPOSTS)
 }
 
-/// Whether a bucket's text is an ARN.
+/// Returns whether a bucket's text is an ARN.
 pub(super) fn is_arn(bucket: &str) -> bool {
     bucket.starts_with("arn:")
 }
 
 impl AccessPoint {
-    /// Reads an ARN.
+    /// Parses an ARN.
     ///
     /// # Errors
-    /// What is wrong with it, or why what it names can't be reached.
+    /// The fault of the ARN, or the reason why its target can't be reached.
     pub(super) fn parse(arn: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("{arn:?} can't be used: {why}");
         let parts: Vec<&str> = arn.splitn(6, ':').collect();
@@ -78,7 +79,7 @@ impl AccessPoint {
     }
 }
 
-/// Whether a text can stand between the dots of a host name.
+/// Returns whether a text can be a label of a host name.
 pub(super) fn is_label(text: &str) -> bool {
     !text.is_empty() && text.len() <= 63 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

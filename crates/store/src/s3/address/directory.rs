@@ -1,19 +1,19 @@
-//! Directory buckets (S3 Express One Zone): `NAME--ZONE--x-s3`, reached at the zone that the name says.
+//! Directory buckets (S3 Express One Zone): `NAME--ZONE--x-s3`. Their endpoint is in the zone that the name contains.
 
 use super::arn::is_label;
 
-/// How the names of directory buckets, and of access points to them, end.
+/// Endings of the names of directory buckets and of their access points.
 const ENDINGS: [&str; 2] = ["--x-s3", "--xa-s3"];
 
-/// Whether a name is that of a directory bucket: no other bucket's may end so.
+/// Returns whether a name is that of a directory bucket. Other buckets' names can't have these endings.
 pub(in super::super) fn is_directory(bucket: &str) -> bool {
     ENDINGS.iter().any(|ending| bucket.ends_with(ending))
 }
 
-/// The zone of a directory bucket.
+/// Returns the zone of a directory bucket.
 ///
 /// # Errors
-/// What is wrong with the name.
+/// The fault of the name.
 pub(super) fn zone(bucket: &str) -> Result<&str, String> {
     let wrong = |why: &str| Err(format!("{bucket:?} is no name of a directory bucket: {why}"));
     let Some(named) = ENDINGS.iter().find_map(|ending| bucket.strip_suffix(ending)) else {
@@ -31,7 +31,8 @@ pub(super) fn zone(bucket: &str) -> Result<&str, String> {
     }
 }
 
-/// The region that a zone's id names: `usw2-az1` is in us-west-2. `None` for those whose id doesn't tell.
+/// Returns the region in a zone's id: `usw2-az1` is in us-west-2. It returns `None` if the id doesn't reveal the
+/// region.
 pub(super) fn region_of_zone(zone: &str) -> Option<String> {
     let area = zone.split('-').next()?;
     let (continent, rest) = area.split_at_checked(2)?;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is meant with these files and variables, in a word or two.
+/// Returns the plan for these files and variables.
 fn planned(config: &str, variables: &[(&str, &str)]) -> Result<Planned, Lacking> {
     asked(None, config, variables)
 }
@@ -162,7 +162,7 @@ fn sso_is_set_up_by_a_session_or_in_the_profile() {
 }
 
 #[test]
-fn what_is_left_are_container_and_instance_but_not_for_a_profile_that_was_asked_for() {
+fn falls_back_to_container_and_instance_unless_a_profile_is_requested() {
     let relative = [("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x")];
     let Source::Container { url, .. } = planned("", &relative).expect("a plan").source else {
         panic!("no container")

@@ -1,4 +1,5 @@
-//! An object of an inventory, brought to a temporary file: whoever reads goes forth and back in it, and memory stays bounded.
+//! Fetches an object of an inventory into a temporary file. The reader can move in it freely, and memory
+//! stays bounded.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -11,13 +12,12 @@ use crate::checksum::{Hashing, Wanted};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 
-/// Slices of [`SLICE_MIN`] that are under way at once, each on memory of the engine's budget.
+/// Slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
 const SLICES_MAX: usize = 4;
 
-/// Fetches an object, all of it of one state, and compares it with the checksum that its store tells.
-///
+/// Fetches an object in one version, and compares it with its store's checksum.
 /// # Errors
-/// What the store says; a checksum that differs; a temporary file that can't be written. Writing blocks.
+/// The store's error; a checksum that differs; a temporary file that can't be written. Writing blocks.
 pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let at = || url(store.provider(), id);
     let unwritable = |e| Error::local(at(), "can't be kept in a temporary file", e);

@@ -1,4 +1,4 @@
-//! What `ls -r --json` prints: an object a line.
+//! The output of `ls -r --json`: one object per line.
 
 use std::io::BufRead;
 
@@ -28,7 +28,7 @@ struct Record {
     delete_marker: bool,
 }
 
-/// Whether a line is one of these.
+/// Returns whether a line is such a record.
 pub(super) fn is_record(line: &[u8]) -> bool {
     serde_json::from_slice::<Record>(line).is_ok()
 }
@@ -67,7 +67,7 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
 }
 
 fn meta(record: Record, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
-    // Without -a no URL is a version's, whatever a key ends in.
+    // Without `-a`, no URL names a version, whatever the key ends in.
     let at = record.url.parse().map(Location::as_written);
     let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (at, record.size) else {
         return Ok(None);

@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_that_is_none_or_frames_requests_is_bad_usage_and_its_value_is_not_told() {
+    fn refuses_an_invalid_or_framing_header_and_hides_its_value() {
         assert!(Client::builder().header("X-Trace", "a:b").is_ok());
         for (name, value, says) in [
             ("bad name", "v", "no header name"),

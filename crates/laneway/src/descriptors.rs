@@ -3,9 +3,9 @@
 
 use std::sync::OnceLock;
 
-/// With this many descriptors, everything has its usual number: 256 connections, 128 directories of a
-/// destination, 64 for each of four threads that walk, 16 large files with their journals, and the host
-/// program's own.
+/// With this many descriptors, everything has its usual number. They are 256 connections, 128 directories of a
+/// destination, and 64 for each of four threads that walk. Another 32 are for 16 large files with their
+/// journals, and the rest for the host program.
 const USUAL: u64 = 1024;
 /// The engine's own limit of connections.
 const CONNECTIONS_USUAL: usize = 256;

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_in_front_ties_a_rule_to_the_top_and_others_match_whole_components() {
+    fn a_leading_slash_ties_a_rule_to_the_top() {
         assert!(
             !takes("/a", "a")
                 && takes("/a", "b/a")

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_into_being_meanwhile_stays_where_nothing_may_be_replaced() {
+    fn a_file_created_meanwhile_stays_if_nothing_may_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(dir.path());
         let only_absent = Placing { only_absent: true, ..Placing::default() };

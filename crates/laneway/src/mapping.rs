@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_file_keeps_its_name_in_a_folder_and_takes_the_destinations_elsewhere() {
+    fn a_single_file_keeps_its_name_only_in_a_folder() {
         assert_eq!(single_key("", true, "f"), "f");
         assert_eq!(single_key("p/", true, "f"), "p/f");
         assert_eq!(single_key("p/x", false, "f"), "p/x");

@@ -19,7 +19,7 @@ use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary
 /// More groups than the memory budget ever allows to be written at once.
 const WRITES_MAX: u32 = 1 << 16;
 
-/// How many missing named objects of a job are explained. Each explanation takes a request.
+/// Number of missing named objects that a job explains. Each explanation takes a request.
 const EXPLAINED_MAX: u64 = 16;
 
 /// The message if a filter leaves nothing to do.

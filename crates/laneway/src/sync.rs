@@ -68,7 +68,7 @@ struct Found {
     removals: Removals,
     /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
     blocked: Vec<Entry>,
-    /// How many names of the source the filter takes.
+    /// Number of names of the source that the filter takes.
     taken: u64,
 }
 

@@ -454,7 +454,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_request_asks_for_a_slice_at_most_where_its_beginning_is_known() {
+    fn the_first_request_is_at_most_a_slice_if_its_start_is_known() {
         let range = |text: &str| Some(text.parse::<ByteRange>().unwrap());
         let bounded = |range: Range<u64>| Some(GetRange::Bounded(range));
         assert_eq!(first(None), (None, None));

@@ -15,7 +15,7 @@ use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
 use crate::{Error, Progress};
 
-/// How often a slice is requested again after complete answers that brought no new byte.
+/// Number of times that a slice is requested again after complete answers that brought no new byte.
 const FRUITLESS_MAX: u32 = 3;
 
 /// The destination of a slice's bytes.

@@ -19,7 +19,7 @@ use super::staged::temporary_name;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::resume::settled;
 
-/// How often to reopen a file that was committed or removed just before it was locked.
+/// Number of times to reopen a file that was committed or removed just before it was locked.
 const RACES_MAX: u32 = 16;
 /// The mode of files that become the user's.
 const SHARED: Mode = Mode::from_raw_mode(0o666);

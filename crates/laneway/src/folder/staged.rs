@@ -26,7 +26,7 @@ use crate::platform::rename_where_absent;
 use crate::preserve::Attributes;
 use crate::relative::NAME_MAX;
 
-/// How many other temporary names are tried when one exists.
+/// Number of other temporary names to try when one exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
 /// The reason why a file can't replace a directory.

@@ -10,7 +10,7 @@ use super::line::{Command, DONE, Item};
 pub(super) struct Commands {
     /// The line that each number stood for last. Lines may come and go between two runs.
     numbers: HashMap<u64, Key>,
-    /// How often each line was done, without those that have begun again since.
+    /// Number of times that each line was done, without those that have begun again since.
     done: HashMap<Key, u32>,
 }
 

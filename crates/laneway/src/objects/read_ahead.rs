@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_bytes_are_fetched_once_half_is_read_by_who_has_read_on_for_long() {
+    fn a_long_read_in_order_fetches_the_next_bytes_after_half() {
         let mut ahead = ReadAhead::new(false, 0);
         let mut at = 0;
         for _ in 0..2 {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_said_that_it_reads_in_order_has_the_next_bytes_fetched_from_the_first_on() {
+    fn an_announced_read_in_order_fetches_ahead_from_the_start() {
         let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
         assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of it is not read yet");
         let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, || 1);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_arrives_exactly_once_whatever_the_order_of_splits_and_failures() {
+    fn every_byte_arrives_once_in_any_order_of_splits_and_failures() {
         for seed in 0..2_000 {
             let mut random = Random(seed);
             let size = random.below(200 * MIB);

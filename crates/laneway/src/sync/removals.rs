@@ -40,7 +40,7 @@ impl Removals {
     /// Adds one. Now and then it blocks, to write many to a temporary file.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn add(&mut self, removal: Removal) -> io::Result<()> {
         self.count += 1;
         self.bytes += removal.size;
@@ -63,7 +63,7 @@ impl Removals {
     /// Forgets those for which `keeps` returns false.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn keep(&mut self, keeps: impl Fn(&str) -> bool) -> io::Result<()> {
         let memory_max = self.memory_max;
         let mut reading = std::mem::take(self).read()?;
@@ -82,7 +82,7 @@ impl Removals {
     /// Begins to read them.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn read(self) -> io::Result<Reading> {
         let spool = match self.spool {
             Some(mut file) => {
@@ -106,7 +106,7 @@ impl Reading {
     /// Returns the next ones, at most `max`; none at the end.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn next(&mut self, max: usize) -> io::Result<Vec<Removal>> {
         let mut some = Vec::new();
         while let Some(spool) = self.spool.as_mut().filter(|_| some.len() < max) {

@@ -29,7 +29,7 @@ pub(crate) struct Rest<'a> {
     pub(crate) before: Option<&'a str>,
     /// Keys of the last page in order, at equal distances.
     pub(crate) marks: &'a [String],
-    /// How much further apart pages are than their keys, elsewhere in the listing (log2).
+    /// The factor by which pages are further apart than their keys, elsewhere in the listing (log2).
     pub(crate) apart_log2: f64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Rest<'a> {
 pub(crate) struct Guess {
     /// The number of pages if the rest is as dense as its last pages (log2).
     pub(crate) pages_log2: f64,
-    /// How much further apart its last two pages are than their keys (log2). It is small if keys are spread
+    /// The factor by which its last two pages are further apart than their keys (log2). It is small if keys are spread
     /// evenly, and large if each folder has a page.
     pub(crate) apart_log2: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Ranges of an object, by as few requests as pay.
+//! Reads ranges of an object, in as few requests as pay off.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads ranges, in any order, by as few requests as pay: neighbours are joined where that costs less.
+    /// Reads ranges, in any order, in as few requests as pay off. Neighbours are joined if that costs less.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
     fn get_ranges(
         &self,

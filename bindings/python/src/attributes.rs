@@ -56,7 +56,7 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
     let state = state.map(|text| self::version(mode.py(), names, &text)).transpose()?;
     state.map(Condition::Matches).ok_or_else(|| {
         let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };
-        PyValueError::new_err(format!("what is to be replaced is named by {wanted}"))
+        PyValueError::new_err(format!("the version to replace is given as {wanted}"))
     })
 }
 

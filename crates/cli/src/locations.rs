@@ -64,7 +64,7 @@ fn remote_one(text: &OsStr) -> anyhow::Result<Location> {
             Err(BadUsage::of(path.display().to_string(), why).into())
         }
         Location::Standard => {
-            Err(BadUsage::of("-", "an object is wanted here, as gs://bucket/key or s3://bucket/key").into())
+            Err(BadUsage::of("-", "name an object, such as gs://bucket/key or s3://bucket/key").into())
         }
         place => Ok(place),
     }

@@ -207,7 +207,7 @@ fn a_removal_that_would_be_too_much_is_refused_with_status_1() {
     endpoint.server().store().put("bucket", "p/a", b"a").expect("stored");
     let arguments = ["sync", "empty", "gs://bucket/p", "--delete"];
     let run = laneway.run(arguments).exits(1);
-    assert!(run.stderr.contains("--allow-empty") && run.stderr.contains("holds nothing"), "{}", run.stderr);
+    assert!(run.stderr.contains("--allow-empty") && run.stderr.contains("empty: is empty"), "{}", run.stderr);
     laneway.run([&arguments[..], &["--allow-empty", "--max-delete", "0"]].concat()).exits(1);
     assert_eq!(endpoint.server().store().keys("bucket"), ["p/a"]);
     laneway.run([&arguments[..], &["--allow-empty"]].concat()).succeeds();

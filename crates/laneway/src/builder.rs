@@ -239,7 +239,7 @@ impl ClientBuilder {
     /// `Content-Length` and `Range`.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
         let header: HeaderName =
-            name.parse().map_err(|_| Error::usage("", format!("{name:?} is no header name")))?;
+            name.parse().map_err(|_| Error::usage("", format!("{name:?} is not a header name")))?;
         if !may_be_added(&header) {
             let message = format!("{header} can't be added: it belongs to the request's framing");
             return Err(Error::usage("", message));
@@ -453,7 +453,7 @@ mod tests {
     fn refuses_an_invalid_or_framing_header_and_hides_its_value() {
         assert!(Client::builder().header("X-Trace", "a:b").is_ok());
         for (name, value, says) in [
-            ("bad name", "v", "no header name"),
+            ("bad name", "v", "not a header name"),
             ("Content-Length", "0", "framing"),
             ("host", "elsewhere", "framing"),
             ("x-secret", "hush\nhush", "control character"),

@@ -261,7 +261,7 @@ impl Client {
     pub fn run_manifest(&self, file: impl Into<PathBuf>) -> Result<(RunManifest, Option<Warning>), Error> {
         let state = self.state()?;
         let folder = std::env::current_dir()
-            .map_err(|error| Error::local(".", "can't be asked for its name", error))?;
+            .map_err(|error| Error::local(".", "the path of the current folder can't be read", error))?;
         let of = |ask: fn(&Store) -> String| {
             let state = Arc::clone(&state);
             move |provider| state.store(provider).map(ask).unwrap_or_default()

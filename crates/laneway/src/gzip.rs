@@ -43,7 +43,7 @@ impl Gzip {
             let plain = extension.as_ref().trim().trim_start_matches('.');
             match plain {
                 "" => Err(Error::usage("", "an extension of files to compress is empty")),
-                _ if plain.contains('/') => Err(Error::usage(plain, "is no extension of files to compress")),
+                _ if plain.contains('/') => Err(Error::usage(plain, "is not a file extension")),
                 _ => Ok(format!(".{plain}")),
             }
         };

@@ -215,7 +215,7 @@ async fn search_urls(
 fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
     match url.parse::<Location>()?.as_object() {
         Some((provider, id)) if !id.key.is_empty() => Ok((provider, id)),
-        _ => Err(Error::usage(url, "an object is wanted here, such as gs://bucket/key or s3://bucket/key")),
+        _ => Err(Error::usage(url, "name an object, such as gs://bucket/key or s3://bucket/key")),
     }
 }
 

@@ -138,8 +138,8 @@ async fn merge(
         Some(at) => {
             let names = NameList::start(at, request.reading())?;
             let why = |is_empty| match is_empty {
-                true => "names nothing",
-                false if request.filter.is_empty() => "names nothing in the source",
+                true => "contains no names",
+                false if request.filter.is_empty() => "contains no name of the source",
                 false => FILTERED,
             };
             merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
@@ -155,7 +155,7 @@ async fn merge(
                 let why = "does not exist: no object lies below it";
                 return Err(Error::not_found(request.source.to_string(), why));
             }
-            let why = if source.is_empty { "holds nothing" } else { FILTERED };
+            let why = if source.is_empty { "is empty" } else { FILTERED };
             merged.map(|()| (request.source.to_string(), why))
         }
     };

@@ -56,7 +56,8 @@ impl<T: Send + 'static> Begun<T> {
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Py<PyAny>> {
         let coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Coming { given, running } = coming.ok_or_else(|| error::closed("this was handed over"))?;
+        let Coming { given, running } =
+            coming.ok_or_else(|| error::closed("the result was returned already"))?;
         let done = async move {
             let given = given.await;
             drop(running);

@@ -46,7 +46,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// What the read gives.
+    /// Returns the read's result. If the read fails or is dropped, its bytes count as not read.
     async fn unless_lost<T>(mut self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let done = read.await;
         self.is_read = done.is_ok();
@@ -54,7 +54,7 @@ impl Taken {
     }
 }
 
-/// Bytes that a read didn't get, because it failed or was given up, are read again, unless somebody has sought another place.
+/// Moves the position back if the read failed or was abandoned, unless somebody has sought another position.
 impl Drop for Taken {
     fn drop(&mut self) {
         if !self.is_read {

@@ -228,7 +228,7 @@ impl GetResult {
 impl GetResult {
     fn take(&self) -> PyResult<Download> {
         let download = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
-        download.ok_or_else(|| error::closed("the bytes were taken before"))
+        download.ok_or_else(|| error::closed("the bytes were read already"))
     }
 
     fn whole(&self) -> PyResult<Call> {

@@ -87,6 +87,6 @@ pub(super) fn between(start: u64, end: Option<u64>, length: Option<u64>) -> PyRe
             Some(end) => Ok(start..end),
             None => Err(PyValueError::new_err("the range is too long")),
         },
-        _ => Err(PyTypeError::new_err("a range has either an end or a length")),
+        _ => Err(PyTypeError::new_err("give either an end or a length")),
     }
 }

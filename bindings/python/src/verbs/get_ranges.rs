@@ -50,7 +50,7 @@ fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call 
 fn ranges(starts: Vec<u64>, ends: Option<Vec<u64>>, lengths: Option<Vec<u64>>) -> PyResult<Vec<Range<u64>>> {
     let is_end = ends.is_some();
     let (Some(others), false) = (ends.or(lengths.clone()), is_end && lengths.is_some()) else {
-        return Err(PyTypeError::new_err("ranges have either ends or lengths"));
+        return Err(PyTypeError::new_err("give either ends or lengths"));
     };
     if starts.len() != others.len() {
         let message = format!(

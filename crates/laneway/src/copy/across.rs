@@ -100,7 +100,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
         return job.unless_cancelled(small).await?;
     }
     if meta.version.is_none() {
-        let message = "without a version its slices can't be pinned to one state";
+        let message = "the store reports no version, so slices could come from different versions of it";
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));

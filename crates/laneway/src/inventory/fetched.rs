@@ -24,7 +24,7 @@ pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let meta = store.head(id, None).await?;
     let version = meta.version.as_ref();
     if version.is_none() && meta.size > SLICE_MIN {
-        let why = "the store tells no version, so that its parts may be of different states of it";
+        let why = "the store reports no version, so its parts could come from different versions";
         return Err(Error::integrity(at(), why));
     }
     let memory = store.lanes().memory();
@@ -46,7 +46,7 @@ pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
         file.write_all(&bytes).map_err(unwritable)?;
     }
     if hashing.len() != meta.size {
-        let why = format!("{} bytes came of {}", hashing.len(), meta.size);
+        let why = format!("{} bytes came, but the store reports {}", hashing.len(), meta.size);
         return Err(Error::integrity(at(), why));
     }
     hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;

@@ -61,7 +61,7 @@ impl Columns {
 pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
-        .map_err(|e| refused(format!("is no manifest of an inventory report: {e}")))?;
+        .map_err(|e| refused(format!("is not a manifest of an inventory report: {e}")))?;
     let announced = manifest.records_processed.as_ref().map(|count| {
         number(count)
             .ok_or_else(|| refused(format!("has a records_processed that is no number: {count:.100}")))
@@ -84,7 +84,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     }
     match announced {
         Some(announced) if rows_read < announced => {
-            let why = format!("tells of {announced} objects, and its shards have {rows_read}");
+            let why = format!("reports {announced} objects, but its shards have {rows_read}");
             Err(refused(why))
         }
         _ => Ok(Flow::Continue(())),

@@ -45,7 +45,7 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
         };
         match record.kind.as_str() {
             "object" if record.is_latest.is_some() || record.delete_marker => {
-                return Err(taker.unfit(line.number, "was made with -a, and old versions are no objects"));
+                return Err(taker.unfit(line.number, "was made with -a, which adds old versions"));
             }
             "object" => {}
             "prefix" | "bucket" => {
@@ -53,11 +53,11 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
             }
             "error" => return Err(taker.broken(line.number, "the listing has failed here")),
             "usage" | "stats" | "warning" => continue,
-            kind => return Err(taker.broken(line.number, format!("nothing is known of its kind, {kind:?}"))),
+            kind => return Err(taker.broken(line.number, format!("its kind {kind:?} is unknown"))),
         }
         let meta = match meta(record, taker, line.number)? {
             Some(meta) => meta,
-            None => return Err(taker.broken(line.number, "it lacks what every object has")),
+            None => return Err(taker.broken(line.number, "it has no size, or its URL names no object")),
         };
         if taker.take(line.number, meta).is_break() {
             return Ok(Flow::Break(()));

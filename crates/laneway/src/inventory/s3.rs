@@ -77,7 +77,7 @@ impl Columns {
 pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
-        .map_err(|e| refused(format!("is no manifest of S3 Inventory: {e}")))?;
+        .map_err(|e| refused(format!("is not a manifest of S3 Inventory: {e}")))?;
     taker.check_bucket(1, &manifest.source_bucket)?;
     let format = match manifest.file_format.as_str() {
         "CSV" => {

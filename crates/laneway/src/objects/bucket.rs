@@ -158,7 +158,7 @@ impl Bucket {
     /// If the key is empty.
     pub(super) fn id(&self, key: &str) -> Result<ObjectId, Error> {
         match self.0.prefix.is_empty() && key.is_empty() {
-            true => Err(Error::usage(self.url(), "an object's key is not empty")),
+            true => Err(Error::usage(self.url(), "the key of an object can't be empty")),
             false => Ok(ObjectId::new(&self.0.bucket, format!("{}{key}", self.0.prefix))),
         }
     }
@@ -170,7 +170,7 @@ impl Bucket {
     pub(super) fn whole(&self) -> Result<&str, Error> {
         match self.0.prefix.is_empty() {
             true => Ok(&self.0.bucket),
-            false => Err(Error::usage(self.url(), "this is a part of a bucket; name the whole")),
+            false => Err(Error::usage(self.url(), "this URL has a prefix; name the whole bucket")),
         }
     }
 

@@ -146,7 +146,7 @@ impl Bucket {
     /// If the id has another form, or the key is empty.
     pub fn multipart(&self, key: &str, id: &str) -> Result<Multipart, Error> {
         let url = self.url_of(key);
-        let unknown = || Error::usage(&url, format!("{id:?} is no id of an upload that Laneway has begun"));
+        let unknown = || Error::usage(&url, format!("{id:?} is not the id of an upload that Laneway began"));
         let (checksums, upload_id) = id.split_once(':').ok_or_else(unknown)?;
         let checksums = match checksums {
             WHOLE => PartChecksums::FullObject,
@@ -231,7 +231,7 @@ impl BeginMultipart {
         let Self { bucket, deadline, key, mut options } = self;
         let url = bucket.url_of(&key);
         if !options.condition.is_none() {
-            return Err(Error::usage(url, "an upload whose parts are sent one by one takes no condition"));
+            return Err(Error::usage(url, "a multipart upload takes no condition; use put or writer"));
         }
         if options.content_type.is_none() {
             options.content_type = content_type::guess(&key).map(str::to_owned);
@@ -264,7 +264,7 @@ impl SendPart {
         let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
         let last = store.capabilities().parts.count_max;
         if number == 0 || u64::from(number) > last {
-            return Err(Error::usage(url, format!("parts have numbers from 1 to {last}, and not {number}")));
+            return Err(Error::usage(url, format!("part numbers are from 1 to {last}, not {number}")));
         }
         within(deadline, &url, async {
             let run = hashed(&job, bytes.clone(), wanted(&named)).await?;
@@ -338,7 +338,7 @@ impl FromStr for UploadedPart {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let unknown = |e| Error::usage(text, format!("is no part that Laneway has uploaded: {e}"));
+        let unknown = |e| Error::usage(text, format!("is not a part that Laneway uploaded: {e}"));
         serde_json::from_str(text).map_err(unknown)
     }
 }

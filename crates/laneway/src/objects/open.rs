@@ -124,7 +124,7 @@ impl Open {
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
-            let message = "without a version its reads can't be pinned to one state";
+            let message = "the store reports no version, so reads could come from different versions of it";
             return Err(Error::integrity(url, message));
         }
         bucket.relative(&mut meta);

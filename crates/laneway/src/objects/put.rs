@@ -101,8 +101,9 @@ impl Put {
                         let mut writer = bucket.writer(&key).options(*options);
                         writer.expect_crc32c(crc32c);
                         while let Some(chunk) = stream.next().await {
-                            let chunk =
-                                chunk.map_err(|e| Error::local(&url, "its bytes could not be had", e))?;
+                            let chunk = chunk.map_err(|e| {
+                                Error::local(&url, "its bytes could not be read from the stream", e)
+                            })?;
                             writer.write(&chunk).await?;
                         }
                         writer.finish().await

@@ -448,7 +448,7 @@ pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64>
         SeekFrom::Current(by) => now.checked_add_signed(by),
         SeekFrom::End(by) => size.checked_add_signed(by),
     };
-    place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))
+    place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the position is before the beginning"))
 }
 
 impl fmt::Debug for Reader {

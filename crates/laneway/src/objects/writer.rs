@@ -161,7 +161,7 @@ impl Writer {
         len.ok_or_else(|| {
             // If a caller ignored this and finished, the object would lack the last bytes. So fail for good.
             (self.upload, self.ended) = (None, Some(None));
-            self.misused(&format!("has more than the {} parts that there may be", cut.count_max()))
+            self.misused(&format!("has more than the {} parts that the store allows", cut.count_max()))
         })
     }
 
@@ -230,7 +230,9 @@ impl Writer {
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<Written, Error>> {
         match &self.ended {
             Some(Some(written)) => return Poll::Ready(Ok(written.clone())),
-            Some(None) => return Poll::Ready(Err(self.misused("could not be written, as was said before"))),
+            Some(None) => {
+                return Poll::Ready(Err(self.misused("is not written, because an earlier write failed")));
+            }
             None => {}
         }
         if self.upload.is_some() && self.ending.is_none() {

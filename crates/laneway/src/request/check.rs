@@ -146,10 +146,10 @@ impl CopyRequest {
             Location::Object { provider, .. }
                 if capabilities_of(*provider).is_some_and(|can| expected > can.object_bytes_max) =>
             {
-                refused("expected, which is more than an object may have")
+                refused("are more than an object may have")
             }
             Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
-            _ => refused("expected, where no stream goes into a store"),
+            _ => refused("can't be expected, because no stream is uploaded"),
         }
     }
 

@@ -93,7 +93,10 @@ impl VerifyRequest {
             [(&self.source, &self.source_inventory), (&self.destination, &self.destination_inventory)]
         {
             if inventory.is_some() && !place.is_object() {
-                return Err(Error::usage(place.to_string(), "an inventory is a bucket's"));
+                return Err(Error::usage(
+                    place.to_string(),
+                    "an inventory can only replace the listing of a bucket or prefix",
+                ));
             }
         }
         match self.source == self.destination && self.source_inventory == self.destination_inventory {

@@ -78,7 +78,7 @@ async fn merge(
     let taken = telling.taken;
     if taken == 0 {
         let message = match pairs.source.is_empty && pairs.destination.is_empty {
-            true => "holds nothing, and neither does what it is compared with",
+            true => "is empty, and so is the other side",
             false => FILTERED,
         };
         job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;

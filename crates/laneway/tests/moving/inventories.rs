@@ -274,8 +274,8 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     }
     let whole = "bucket,name,size,timeDeleted\nbucket,k,1,\n";
     for (records, why) in [
-        (2.into(), "tells of 2 objects"),
-        ("2".into(), "tells of 2 objects"),
+        (2.into(), "reports 2 objects"),
+        ("2".into(), "reports 2 objects"),
         ("many".into(), "no number"),
         (1.5.into(), "no number"),
         ((-1).into(), "no number"),

@@ -108,7 +108,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
             let report = sync(&stage, request.clone().delete(true));
             let (class, why) = report.failure();
             assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
-            assert!(report.warnings[0].contains("holds nothing"), "{report:?}");
+            assert!(report.warnings[0].contains("is empty"), "{report:?}");
             assert_eq!(counts(&sync(&stage, request.clone())), (0, 0, 0, 0));
             assert_eq!(counts(&sync(&stage, request.delete(true).allow_empty(true))), (0, 1, 0, 0));
         }

@@ -100,5 +100,5 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         """Does the same for a path that must name an object."""
         store, key = self._at(path)
         if not key:
-            raise IsADirectoryError(f"{path}: a bucket is no object")
+            raise IsADirectoryError(f"{path} is a bucket, not an object")
         return store, key

@@ -292,7 +292,7 @@ class LanewayFileSystem(Listing):
         if (await self._info(path, refresh=True))["type"] == "file":
             return bucket, [key]
         if is_named:
-            raise IsADirectoryError(f"{path}: a directory is removed with recursive=True")
+            raise IsADirectoryError(f"{path} is a directory; use recursive=True to remove it")
         return bucket, []
 
     def _open(
@@ -328,7 +328,7 @@ class LanewayFileSystem(Listing):
     def _object_info(self, path: str, refresh: bool = False) -> dict[str, Any]:
         info = cast("dict[str, Any]", self.info(path, refresh=refresh))
         if info["type"] == "directory":
-            raise IsADirectoryError(f"{path}: directories are where objects are, and know no time")
+            raise IsADirectoryError(f"{path}: a directory has no time")
         return info
 
     def checksum(self, path: str, refresh: bool = False) -> int:

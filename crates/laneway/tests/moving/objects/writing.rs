@@ -154,7 +154,7 @@ fn a_writer_that_has_failed_says_so_again_and_can_still_be_given_up() {
     assert!(more.contains("takes no more bytes"), "{more}");
     for _ in 0..2 {
         let end = wait(writer.shutdown()).unwrap_err().to_string();
-        assert!(end.contains("as was said before"), "{end}");
+        assert!(end.contains("because an earlier write failed"), "{end}");
     }
     wait(writer.abort());
     let mut writer = bucket.writer("k");

@@ -173,7 +173,7 @@ public final class ObjectReader implements SeekableByteChannel {
   public SeekableByteChannel position(long position) throws IOException {
     opened();
     if (position < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + position);
+      throw new IllegalArgumentException("the position is before the beginning: " + position);
     }
     this.position = position;
     return this;
@@ -248,7 +248,7 @@ public final class ObjectReader implements SeekableByteChannel {
   private void check(long position, ByteBuffer into) throws ClosedChannelException {
     opened();
     if (position < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + position);
+      throw new IllegalArgumentException("the position is before the beginning: " + position);
     }
     if (into.isReadOnly()) {
       throw new ReadOnlyBufferException();

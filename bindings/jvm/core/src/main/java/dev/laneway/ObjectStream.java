@@ -36,7 +36,7 @@ public final class ObjectStream extends InputStream {
   /** Moves to another position, which may lie beyond the end, where nothing is read. Sends no request. */
   public void position(long to) {
     if (to < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + to);
+      throw new IllegalArgumentException("the position is before the beginning: " + to);
     }
     long at = bufferAt + (to - position);
     if (at >= 0 && at <= bufferEnd) {

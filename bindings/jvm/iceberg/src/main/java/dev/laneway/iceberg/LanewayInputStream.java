@@ -46,7 +46,7 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
   public void seek(long to) throws IOException {
     check();
     if (to < 0) {
-      throw new IllegalArgumentException("a place before the beginning of " + location + ": " + to);
+      throw new IllegalArgumentException("the position is before the beginning of " + location + ": " + to);
     }
     inOrder.position(to);
   }

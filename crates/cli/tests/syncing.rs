@@ -131,7 +131,7 @@ fn a_dry_run_prints_what_would_be_done_and_json_has_it_too() {
 }
 
 #[test]
-fn filters_choose_in_the_order_in_which_they_are_written_for_every_verb_that_takes_trees() {
+fn filters_apply_in_command_line_order_to_every_verb() {
     let (endpoint, laneway) = endpoint();
     for name in ["a.jpg", "a.tmp", "keep.tmp", "cache/x.jpg", "d/cache/y.jpg", "d/z.txt"] {
         write(&endpoint, &format!("tree/{name}"), name);

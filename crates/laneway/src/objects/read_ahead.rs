@@ -18,8 +18,8 @@ const MOST: u64 = 16 << 20;
 /// From this size on, the next bytes are fetched before they are requested.
 const EAGER: u64 = 2 << 20;
 
-/// The bytes that all readers in order share. Half of them are here, and half are being fetched. If more than
-/// four readers share, each reads less ahead, down to [`EAGER`].
+/// The bytes that all readers in order fetch ahead together. Up to as many more have arrived and wait for them.
+/// If more than four readers share, each fetches less ahead, down to [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
 /// The state of one reader.

@@ -136,8 +136,8 @@ impl Seen {
     }
 }
 
-/// Returns whether an object was abandoned because the reader of standard output went away, as with `cp
-/// gs://b/k - | head`. That is no failure. But in a move it is, because the source is still there.
+/// Returns whether an object was abandoned because the reader of standard output went away, as with
+/// `cp gs://b/k - | head`. That is no failure. But in a move it is, because the source is still there.
 fn has_enough(item: &Item, error: &laneway::Error) -> bool {
     error.is_broken_pipe() && item.op != Op::Move && item.destination.as_deref() == Some("-")
 }

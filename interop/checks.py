@@ -13,7 +13,7 @@ def check(client, name, condition, detail=""):
 
 
 def raises(call, *errors):
-    """Whether the call ends in one of these errors."""
+    """Returns whether the call raises one of these errors."""
     try:
         call()
     except errors:

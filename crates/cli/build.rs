@@ -15,7 +15,7 @@ const ARCHIVED: &str = "COMMIT";
 /// Filled in by `cargo package`, and stands beside the manifest in what crates.io has.
 const PACKAGED: &str = ".cargo_vcs_info.json";
 
-/// What moves the bytes of the clients that are measured beside Laneway.
+/// The libraries under the HTTP clients that `bench` compares Laneway with.
 const LIBRARIES: [&str; 4] = ["hyper", "h2", "rustls", "tokio"];
 
 fn main() {

@@ -1,4 +1,4 @@
-//! What a new object is to be besides its bytes.
+//! The properties of a new object besides its bytes.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use pyo3::types::PyDict;
 
 use crate::error;
 
-/// The options of a write: attributes by the names of their headers (others are the user's own metadata), tags, and the mode.
+/// Returns the options of a write: attributes by their header names (others are user metadata), tags, and the
+/// mode.
 ///
 /// # Errors
-/// For a mode that there isn't, and for a state that the store doesn't compare.
+/// If the mode doesn't exist, or the store can't compare the version.
 pub(crate) fn options(
     names: VersionNames,
     attributes: Option<&Bound<'_, PyDict>>,
@@ -55,14 +56,14 @@ fn condition(names: VersionNames, mode: &Bound<'_, PyAny>) -> PyResult<Condition
     let state = state.map(|text| self::version(mode.py(), names, &text)).transpose()?;
     state.map(Condition::Matches).ok_or_else(|| {
         let wanted = if names == VersionNames::Generation { "'version', a generation" } else { "'e_tag'" };
-        PyValueError::new_err(format!("what is to be replaced is named by {wanted}"))
+        PyValueError::new_err(format!("the version to replace is given as {wanted}"))
     })
 }
 
-/// Reads a state of an object, as conditions name it.
+/// Parses the version of an object, in the form of conditions.
 ///
 /// # Errors
-/// For a text that is no generation, on GCS.
+/// If the text isn't a generation, on GCS.
 pub(crate) fn version(py: Python<'_>, names: VersionNames, text: &str) -> PyResult<Version> {
     laneway_bindings_core::attributes::version(names, text).map_err(|failure| error::failed(py, &failure))
 }

@@ -1,4 +1,4 @@
-//! Buffers of Python's, lent to the engine and written to by it, without a copy.
+//! Python buffers that are lent to the engine, without a copy.
 
 #![expect(unsafe_code, reason = "buffers of Python's are raw memory")]
 
@@ -12,34 +12,35 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::kept::Kept;
 
-/// Writable buffers up to this size are copied: it costs less than an export that outlasts the call would, of a `bytearray` that then
-/// can't be resized for a moment, or of an `mmap` that can't be closed.
+/// Writable buffers up to this size are copied. That costs less than an export that lasts longer than the
+/// call. Meanwhile a `bytearray` couldn't be resized, and an `mmap` couldn't be closed.
 const COPIED_MAX: usize = 1 << 20;
 
-/// Memory of an object that is kept alive, and exported so that it stays where it is.
+/// Memory of an object that is kept alive, and exported so that it doesn't move.
 struct Lent {
     start: *const u8,
     len: usize,
     _object: Kept,
 }
 
-// SAFETY: it is only read, by pointers that hold while the object is kept, on whatever thread.
+// SAFETY: it is only read, from any thread, by pointers that are valid while the object is kept.
 unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
 
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the object is alive, its buffer exported or immutable, and its length was the buffer's. Who writes to a buffer that
-        // is being sent breaks what the package's page asks of callers; the store then refuses the bytes by their checksum.
+        // SAFETY: the object is alive, its buffer is exported or immutable, and `len` was the buffer's
+        // length. A program that writes to a buffer while it is sent breaks the rules on the package's page.
+        // The store then refuses the bytes by their checksum.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// The bytes of an object that has a buffer; `None` where it has none.
+/// Returns the bytes of an object that has a buffer, or `None` if it has none.
 ///
 /// # Errors
-/// For a buffer that isn't contiguous.
+/// If the buffer isn't contiguous.
 pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(bytes) = object.cast::<crate::bytes::Bytes>() {
         return Ok(Some(bytes.get().0.clone()));
@@ -65,19 +66,19 @@ pub(crate) fn lent(object: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     Ok(Some(Bytes::from_owner(lent)))
 }
 
-/// A buffer of the caller's that is written to.
+/// A caller's buffer that is written to.
 pub(crate) struct Into {
     start: *mut u8,
     len: usize,
     _object: Kept,
 }
 
-// SAFETY: whoever has it is the only one in Rust that writes there, on whatever thread.
+// SAFETY: its owner is the only one in Rust that writes there, on any thread.
 unsafe impl Send for Into {}
 
 impl Into {
     /// # Errors
-    /// For what has no buffer, or none that may be written to, or one that isn't contiguous.
+    /// If the object has no buffer, or one that is read-only or not contiguous.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let view = PyMemoryView::from(object)?;
         let buffer = PyUntypedBuffer::get(&view)?;
@@ -95,8 +96,8 @@ impl Into {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: the export keeps the memory where it is and as long as it was. Other threads of Python's may look at it meanwhile,
-        // as at any buffer that a call fills with the lock released.
+        // SAFETY: the export keeps the memory in place, with its length. Other Python threads may read it
+        // meanwhile, as with any buffer that a call fills while the lock is released.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that the engine has received, for Python to look at where they lie.
+//! Bytes that the engine has received, and that Python reads in place.
 
 #![expect(unsafe_code, reason = "the buffer protocol is C's")]
 
@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PySlice};
 
 use crate::buffer;
 
-/// Received bytes. They support the buffer protocol, so that `memoryview`, numpy, pyarrow and `bytes()` take them as they are.
+/// Received bytes. They support the buffer protocol, so `memoryview`, numpy, pyarrow and `bytes()` accept
+/// them.
 #[pyclass(frozen, sequence, module = "laneway")]
 pub(crate) struct Bytes(pub(crate) ::bytes::Bytes);
 
@@ -28,7 +29,7 @@ impl Bytes {
         }
     }
 
-    /// A copy as Python's own `bytes`.
+    /// Returns a copy as Python's own `bytes`.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0)
     }
@@ -49,7 +50,7 @@ impl Bytes {
                 let bytes = self.0.slice(start..start + range.slicelength);
                 return Ok(Self(bytes).into_pyobject(py)?.into_any());
             }
-            // Rare enough to be Python's business.
+            // This is rare, so Python does it.
             let own = self.to_bytes(py).get_item(slice)?;
             let bytes = buffer::lent(&own)?.unwrap_or_default();
             return Ok(Self(bytes).into_pyobject(py)?.into_any());
@@ -68,12 +69,12 @@ impl Bytes {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        // What has no buffer equals no bytes.
+        // An object without a buffer is unequal.
         buffer::lent(other).ok().flatten().is_some_and(|other| other == self.0)
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        // Equal bytes have equal hashes, Python's own too.
+        // Equal bytes must have equal hashes, Python's own too.
         self.to_bytes(py).hash()
     }
 
@@ -92,15 +93,15 @@ impl Bytes {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
         let bytes = &slf.get().0;
-        // What is empty still has an address.
+        // Empty bytes still need an address.
         let start = if bytes.is_empty() {
             ptr::NonNull::<u8>::dangling().as_ptr()
         } else {
             bytes.as_ptr().cast_mut()
         };
         let len = ffi::Py_ssize_t::try_from(bytes.len())?;
-        // SAFETY: the view is the caller's to fill. The bytes stay where they are while the object lives, which the view holds, and
-        // are immutable: a view that could be written to is refused, as it is marked read-only.
+        // SAFETY: the view is the caller's to fill. The bytes don't move while the object lives, which the
+        // view keeps alive. They are immutable: the view is marked read-only, and a writable one is refused.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast::<c_void>(), len, 1, flags) };
         match filled {

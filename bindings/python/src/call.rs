@@ -1,4 +1,4 @@
-//! How a verb's call is waited for: by a thread that lets the interpreter go, or by an event loop.
+//! Waits for a verb's call: on a thread that releases the interpreter's lock, or in an event loop.
 
 mod completions;
 mod pending;
@@ -17,20 +17,21 @@ use self::pending::Pending;
 use crate::memory::UnderWay;
 use crate::{error, kept, log};
 
-/// How often a thread that waits looks whether a signal has come, such as Ctrl-C's: soon enough for a hand on a keyboard.
+/// The interval in which a waiting thread checks for signals, such as Ctrl-C's. It is short for a person at a
+/// keyboard.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// What becomes of a call, to be made an object of Python's by a thread that holds the interpreter's lock.
+/// The result of a call. A thread that holds the interpreter's lock makes a Python object of it.
 type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// A call of the library, and what is made of what it gives.
+/// A call of the library, and the conversion of its result.
 pub(crate) struct Call {
     client: Client,
     future: BoxFuture<'static, Result<Answer, Error>>,
 }
 
 impl Call {
-    /// `give` makes Python's object of what the future gives.
+    /// Makes a call. `give` converts the future's result to a Python object.
     pub(crate) fn new<T: Send + 'static>(
         client: &Client,
         future: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -44,7 +45,7 @@ impl Call {
         Self { client: client.clone(), future: Box::pin(future) }
     }
 
-    /// The same, of whose answer only an error matters.
+    /// Returns the same call with `None` as its result. Only its error matters.
     pub(crate) fn giving_none(self) -> Self {
         let Self { client, future } = self;
         Self::new(&client, future, |py, answer| answer(py).map(|_| py.None()))
@@ -53,7 +54,7 @@ impl Call {
     /// Waits with the interpreter's lock released. A signal's handler may raise, which ends the call.
     ///
     /// # Errors
-    /// The call's, the handler's.
+    /// The call's error, or the handler's.
     pub(crate) fn wait(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         log::attend(py, false);
         let Self { client, future } = self;
@@ -62,10 +63,10 @@ impl Call {
         done?(py)
     }
 
-    /// The same where what is asked for is often here already: it is looked at first, without another thread.
+    /// Does the same for a result that is often here already. It checks that first, without another thread.
     ///
     /// # Errors
-    /// As there.
+    /// As [`wait`](Self::wait).
     pub(crate) fn wait_if_need_be(mut self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let answer = match (&mut self.future).now_or_never() {
             Some(done) => done.map_err(|error| error::raised(py, &error))?(py),
@@ -74,10 +75,10 @@ impl Call {
         Ok(answer?.into_bound(py))
     }
 
-    /// What an event loop's task awaits: a future of asyncio's, or under trio something that it waits for.
+    /// Returns an awaitable for an event loop's task: a future of asyncio's, or an object for trio.
     ///
     /// # Errors
-    /// Where no loop runs on this thread.
+    /// If no loop runs on this thread.
     pub(crate) fn awaited(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         kept::release(py);
         log::attend(py, false);
@@ -97,7 +98,7 @@ impl Call {
 /// Waits for a call.
 ///
 /// # Errors
-/// Its own; what a signal's handler raises, which ends the call.
+/// Its own, or that of a signal's handler, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,
@@ -116,10 +117,10 @@ pub(crate) fn blocking<T: Send + 'static>(
     }
 }
 
-/// The loop of asyncio's that runs on this thread; `None` under trio.
+/// Returns the asyncio loop that runs on this thread, or `None` under trio.
 ///
 /// # Errors
-/// Where neither runs.
+/// If neither runs.
 fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let running = RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()?;

@@ -25,7 +25,7 @@ pub(crate) fn failed(py: Python<'_>, failure: &Failure) -> PyErr {
     details().unwrap_or_else(|error| error)
 }
 
-/// Makes the exception of a failure of this package's own, of a kind of the library's.
+/// Makes the exception of this package's own failure, with one of the library's kinds.
 pub(crate) fn own(py: Python<'_>, kind: laneway::ErrorKind, message: &str) -> PyErr {
     failed(py, &Failure::own(kind, message))
 }
@@ -36,12 +36,12 @@ fn made(py: Python<'_>, arguments: Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(of.call1(arguments.cast_into()?)?))
 }
 
-/// What uses a file or a stream that can't be used any more.
+/// Makes the exception for using a closed file or stream.
 pub(crate) fn closed(why: &'static str) -> PyErr {
     PyValueError::new_err(why)
 }
 
-/// A call that the engine gave up by itself.
+/// Makes the exception for a call that the engine abandoned.
 pub(crate) fn ended() -> PyErr {
     PyRuntimeError::new_err("the engine ended before the call was done")
 }

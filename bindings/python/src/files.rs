@@ -1,4 +1,4 @@
-//! Objects as files: what Python's own files can do, as far as objects can.
+//! Objects as files, with the methods of Python's own files as far as objects have them.
 
 mod begun;
 mod fetched;

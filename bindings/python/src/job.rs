@@ -1,4 +1,5 @@
-//! Whole jobs: files, trees and patterns that are copied, synced or removed. `python/laneway/_jobs.py` runs them, and reports how far they are.
+//! Whole jobs, which copy, sync or remove files, trees and patterns. `python/laneway/_jobs.py` runs them, and
+//! reports their progress.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::call::Call;
 use crate::{error, settings, turns, value};
 
-/// A job under way. Dropped, it is cancelled.
+/// A running job. Dropping it cancels it.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Job {
     client: Client,
@@ -46,7 +47,8 @@ impl Job {
         Ok(Self { client, job: Turns::new(job), progress, canceller })
     }
 
-    /// What has happened by now, or a moment later: failures, warnings, and the summary once it has ended.
+    /// Returns the events so far, or a moment later: failures, warnings, and the summary once the job has
+    /// ended.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.happened(py)?.wait(py)
     }
@@ -56,14 +58,14 @@ impl Job {
         self.happened(py)?.awaited(py)
     }
 
-    /// How far it is: bytes done and found, items done and found, and whether all are found.
+    /// Returns its progress: bytes done and found, items done and found, and whether all are found.
     fn progress(&self) -> (u64, u64, u64, u64, bool) {
         let progress = &self.progress;
         let bytes = (progress.bytes_done(), progress.bytes_found());
         (bytes.0, bytes.1, progress.items_done(), progress.items_found(), progress.scan_complete())
     }
 
-    /// Begins nothing more, gives up what is under way and cleans up; the summary comes when that is done.
+    /// Begins nothing more, abandons work under way and cleans up. The summary comes when that is done.
     fn cancel(&self) {
         self.canceller.cancel();
     }
@@ -74,7 +76,7 @@ impl Job {
         let line = turns::line(&self.job, py)?;
         let happened = async move {
             let Some(mut job) = line.turn().await else { return Ok(JobEvents::default()) };
-            // A child of a `fork` hears no more of its parent's job.
+            // A child of a `fork` gets no more events of its parent's job.
             let ended = || JobEvents { summary: Some(Summary::default()), ..JobEvents::default() };
             Ok(next_events(&mut job).await.unwrap_or_else(ended))
         };

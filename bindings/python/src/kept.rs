@@ -1,7 +1,7 @@
-//! Python's objects in the hands of the engine's threads.
+//! Python objects that the engine's threads hold.
 //!
-//! To give one back takes the interpreter's lock, for which those threads must not wait. So they lay it on a pile, which the next call
-//! that holds the lock clears.
+//! Releasing one takes the interpreter's lock, for which those threads must not wait. So they put it on a
+//! pile, which the next call that holds the lock clears.
 
 #![expect(unsafe_code, reason = "an object is moved out of what is dropped")]
 
@@ -10,7 +10,7 @@ use std::mem::ManuallyDrop;
 use laneway_bindings_core::fork::Pile;
 use pyo3::prelude::*;
 
-/// An object that any thread may drop, at any time.
+/// An object that any thread may drop at any time.
 pub(crate) struct Kept(ManuallyDrop<Py<PyAny>>);
 
 static PILE: Pile<Py<PyAny>> = Pile::new();
@@ -32,7 +32,7 @@ impl Drop for Kept {
     }
 }
 
-/// Gives back the objects on the pile.
+/// Releases the objects on the pile.
 pub(crate) fn release(_py: Python<'_>) {
     drop(PILE.take());
 }

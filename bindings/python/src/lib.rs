@@ -1,11 +1,12 @@
 //! The library for Python: stores with their verbs, files, and jobs.
 //!
-//! It wraps and decides nothing, and shares with other bindings what `laneway-bindings-core` has. A verb is a file of `verbs`: it turns arguments into a call of the library and hands it to
-//! `call`, which waits for it with the interpreter's lock released, or completes a future of an event loop. `python/laneway` has what
-//! needs no Rust: configuration keys, exceptions, what is put from files and iterators.
+//! It wraps the library and decides nothing. It shares `laneway-bindings-core` with other bindings. A verb is
+//! a file of `verbs`, which turns arguments into a call of the library. `call` waits for the call with the
+//! interpreter's lock released, or completes a future of an event loop. `python/laneway` has everything that
+//! needs no Rust: configuration keys, exceptions, and puts from files and iterators.
 //!
-//! What is taken from Python (buffers) may be dropped on the engine's threads, which never wait for the interpreter (`kept`). A child
-//! of a `fork` can't hang on what its parent's threads held, by the rules of the core's `fork`.
+//! Buffers of Python may be dropped on the engine's threads, which never wait for the interpreter (`kept`).
+//! By the rules of the core's `fork`, a child of a `fork` can't hang on locks that its parent's threads held.
 
 mod attributes;
 mod buffer;
@@ -29,7 +30,7 @@ mod verbs;
 
 use pyo3::prelude::*;
 
-/// What Python imports; the package's modules give it its names.
+/// The module that Python imports. The package's modules give its items their names.
 #[pymodule(gil_used = true)]
 mod _laneway {
     #[pymodule_export]

@@ -1,7 +1,8 @@
-//! What the engine has to say, as records of Python's `logging`.
+//! The engine's messages, as records of Python's `logging`.
 //!
-//! It is said by the engine's threads, which must not wait for the interpreter: they lay records on a pile without a lock, as a child of a
-//! `fork` wants it, and wake a thread that hands them to the logger `laneway`. The thread is there once something is to be said.
+//! The engine's threads produce them, and must not wait for the interpreter. They put records on a pile,
+//! without a lock because of `fork`. Then they wake a thread that hands the records to the logger `laneway`.
+//! That thread starts with the first record.
 
 #![expect(unsafe_code, reason = "the thread's handle is read without a lock")]
 
@@ -18,25 +19,25 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tracing::Level;
 
-/// How long what the logger's level was is believed.
+/// The time until the logger's level is read again.
 const LEVEL_KEPT: Duration = Duration::from_millis(200);
 
-/// The least of Python's levels that is wanted.
+/// The lowest of Python's levels that is wanted.
 static LEVEL: AtomicU8 = AtomicU8::new(WARNING);
 const WARNING: u8 = 30;
 
 static PILE: Pile<(u8, String)> = Pile::new();
 
-/// The thread that hands on, and the process that it is of. What a parent's was is let be.
+/// The thread that hands on records, and its process. A parent's thread is left alone.
 static THREAD: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Python's number of the level that tells of each packet. Python has none so low.
+/// Python's number for the level that logs each packet. Python itself has no level that low.
 const TRACE: u8 = 5;
 
-/// Looks at the logger's level, and sees that there is a thread which hands on. Called where the interpreter's lock is held, and often:
-/// what was seen lately is believed, unless `now` it matters.
+/// Reads the logger's level, and starts the thread that hands on records. It is called often, with the
+/// interpreter's lock held. A recent level is kept, unless `now`.
 pub(crate) fn attend(py: Python<'_>, now: bool) {
     static LOOKED: PyOnceLock<std::sync::Mutex<Option<Instant>>> = PyOnceLock::new();
     let looked = LOOKED.get_or_init(py, Default::default);
@@ -57,7 +58,8 @@ pub(crate) fn attend(py: Python<'_>, now: bool) {
     if PROCESS.swap(process::id(), Ordering::Relaxed) != process::id() {
         let spawned = thread::Builder::new().name("laneway-logging".into()).spawn(hand_on);
         if let Ok(thread) = spawned {
-            // One handle a process: whoever wakes the thread may be looking at it at any time.
+            // One handle for each process, which is never freed: any thread may be using it to wake the
+            // thread.
             THREAD.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::Release);
         }
     }
@@ -81,7 +83,7 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(LOGGER.get_or_try_init(py, made)?.bind(py))
 }
 
-/// What the thread does: sleeps, and hands on what lies there.
+/// Sleeps, and hands on the records on the pile.
 fn hand_on() {
     while !IS_OVER.load(Ordering::Relaxed) {
         thread::park();
@@ -91,7 +93,7 @@ fn hand_on() {
         }
         let handed = Python::try_attach(|py| {
             for (level, text) in lines {
-                // A handler that fails is no business of the engine's.
+                // A failing handler doesn't concern the engine.
                 let _ = logger(py)
                     .and_then(|logger| logger.call_method1(intern!(py, "log"), (level, "%s", text)));
             }
@@ -105,12 +107,12 @@ fn hand_on() {
 fn wake() {
     let thread = THREAD.load(Ordering::Acquire);
     if !thread.is_null() && PROCESS.load(Ordering::Relaxed) == process::id() {
-        // SAFETY: handles are never freed, one a process.
+        // SAFETY: handles are never freed, and there is one for each process.
         unsafe { &*thread }.unpark();
     }
 }
 
-/// Lays records on the pile, and wakes the thread.
+/// Puts records on the pile, and wakes the thread.
 struct ToPython;
 
 impl Sink for ToPython {

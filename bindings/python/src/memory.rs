@@ -1,7 +1,7 @@
-//! The memory that a burst of calls has taken, given back to the system after it.
+//! Returns the memory of a burst of calls to the system.
 //!
-//! glibc keeps what lies between pieces that are still held: 90 MB after 5,000 puts that were awaited together. Asked for it, it gives back
-//! all but 6 of these, in 10 ms.
+//! glibc keeps free memory between blocks that are still in use: 90 MB after 5,000 puts that were awaited
+//! together. On request it returns all but 6 MB, in 10 ms.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use laneway::{Client, Spawned};
 
-/// Fewer calls at once leave a few MB, which the next ones take.
+/// Fewer calls at once leave a few MB, which the next ones use.
 const BURST_MIN: usize = 500;
-/// For so long no call may be under way: another burst would take the memory anew.
+/// The time without calls before memory is returned. Another burst would allocate it again.
 const REST: Duration = Duration::from_secs(1);
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// The most that were under way since there was none.
+/// The most calls that were under way at once since there was none.
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// The task that gives memory back after the last burst.
+/// The task that returns memory after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
 
 /// A call that an event loop waits for. Memory is given back when the last of many is dropped.
@@ -43,7 +43,7 @@ impl Drop for UnderWay {
             }
             drop(client);
         };
-        // Where another thread is here, or the engine has ended, it doesn't matter: nothing is lost but room.
+        // If another thread is here, or the engine has ended, only memory stays allocated.
         if let (Ok(mut afterwards), Ok(spawned)) = (AFTERWARDS.try_lock(), self.0.spawn(rest)) {
             *afterwards = Some(spawned);
         }
@@ -61,12 +61,12 @@ mod system {
     }
 
     pub(super) fn take_back() {
-        // SAFETY: it may be called at any time, by any thread, and takes nothing that is held.
+        // SAFETY: any thread may call it at any time, and it frees nothing that is in use.
         let _ = unsafe { malloc_trim(0) };
     }
 }
 
-/// Other allocators give back what is free by themselves.
+/// Other allocators return free memory by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod system {
     pub(super) fn take_back() {}

@@ -1,4 +1,4 @@
-//! What a store says of an object, as Python's dictionaries.
+//! The store's metadata of an object, as Python dictionaries.
 
 use laneway::{ObjectMeta, Version, Written};
 use laneway_bindings_core::attributes::ATTRIBUTES;
@@ -6,7 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// An object's description. Beside `path`, `last_modified`, `size`, `e_tag` and `version` stands what the store has told besides.
+/// Returns an object's metadata: `path`, `last_modified`, `size`, `e_tag`, `version`, and everything else
+/// that the store reported.
 pub(crate) fn described<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "path"), &meta.id.key)?;
@@ -37,7 +38,7 @@ pub(crate) fn described<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bou
     Ok(dict)
 }
 
-/// What of an object's attributes came with it, under the names of their headers; the user's own among them.
+/// Returns the attributes that came with an object, by their header names, including user metadata.
 pub(crate) fn attributes<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for attribute in ATTRIBUTES {
@@ -51,7 +52,7 @@ pub(crate) fn attributes<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bo
     Ok(dict)
 }
 
-/// What a write says when it is done.
+/// Returns the result of a write.
 pub(crate) fn written<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let (e_tag, version) = state(written.version.as_ref());
@@ -71,7 +72,7 @@ fn state(version: Option<&Version>) -> (Option<&str>, Option<String>) {
     }
 }
 
-/// Checksums as integers by name, an MD5 as its bytes.
+/// Returns checksums as integers by name, and an MD5 as bytes.
 fn checksums<'py>(py: Python<'py>, sums: &laneway::Checksums) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     if let Some(crc32c) = sums.crc32c {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Runs the program with a command line, and gives its exit status.
+/// Runs the program with a command line, and returns its exit status.
 #[pyfunction]
 #[pyo3(signature = (line, /))]
 pub(crate) fn program(py: Python<'_>, line: Vec<OsString>) -> u8 {

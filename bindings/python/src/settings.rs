@@ -1,4 +1,4 @@
-//! A client's settings by their names.
+//! A client's settings by name.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use pyo3::types::PyDict;
 use crate::provider::Asked;
 use crate::{error, log, value};
 
-/// A setting that is a callable, and so in no table.
+/// A setting that is a callable, and therefore in no table.
 const PROVIDER: &str = "credential_provider";
 
-/// Makes a client of the environment and of these settings, which go before it.
+/// Makes a client from the environment and these settings, which override it.
 ///
 /// # Errors
-/// For a setting that isn't there, or that can't be read; as `ClientBuilder::build`.
+/// If a setting doesn't exist or can't be read; as `ClientBuilder::build`.
 pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Client> {
     log::attend(py, true);
     let provider = settings
@@ -28,7 +28,7 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
         others.del_item(PROVIDER)?;
     }
     let mut named = value::named(&others, settings::kind_of)?;
-    // Variables are the process's, of which the caller's configuration has replaced some.
+    // The variables are the process's, unless the caller's configuration replaces them.
     if !named.iter().any(|(name, _)| name == "variables") {
         named.push(("environment".to_owned(), Value::Flag(true)));
     }

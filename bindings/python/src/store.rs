@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::{error, settings};
 
-/// What verbs are called on. `GCSStore` and `S3Store` are its subclasses, which know configuration by the names that people use.
+/// The object with the verbs. Its subclasses `GCSStore` and `S3Store` read configuration by common names.
 #[pyclass(frozen, subclass, module = "laneway")]
 pub(crate) struct ObjectStore {
     pub(crate) bucket: Bucket,
@@ -24,31 +24,31 @@ impl ObjectStore {
         Ok(Self { bucket })
     }
 
-    /// Its URL, with the prefix.
+    /// Returns its URL, with the prefix.
     #[getter]
     fn url(&self) -> String {
         self.bucket.url()
     }
 
-    /// The bucket's name.
+    /// Returns the bucket's name.
     #[getter]
     fn bucket(&self) -> &str {
         self.bucket.name()
     }
 
-    /// What every key begins with in the bucket; `None` for the whole of it.
+    /// Returns the prefix of every key in the bucket, or `None` for the whole bucket.
     #[getter]
     fn prefix(&self) -> Option<&str> {
         Some(self.bucket.prefix()).filter(|prefix| !prefix.is_empty())
     }
 
-    /// `gs` or `s3`.
+    /// Returns `gs` or `s3`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.bucket.provider().scheme()
     }
 
-    /// What the process's engine has done so far for stores that reach their servers alike.
+    /// Returns the engine's counts so far, for all stores that reach servers in the same way.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in counters(&self.bucket.client().counters()) {

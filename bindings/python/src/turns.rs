@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// Joins the line of a value.
+/// Joins the queue for a value.
 ///
 /// # Errors
 /// In a child of a `fork` whose parent had a call under way.

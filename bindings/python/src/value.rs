@@ -1,4 +1,4 @@
-//! Values of options and settings, as the tables of the bindings' core have them.
+//! Values of options and settings, by the tables of the bindings' core.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use pyo3::types::PyDict;
 
 use crate::error;
 
-/// Reads the values of a dictionary. `kind` knows their kinds by name.
+/// Reads the values of a dictionary. `kind` returns their kinds by name.
 ///
 /// # Errors
-/// For a name that it doesn't know; for a value of another type.
+/// If a name is unknown, or a value has another type.
 pub(crate) fn named(
     values: &Bound<'_, PyDict>,
     kind: impl Fn(&str) -> Result<Kind, Failure>,

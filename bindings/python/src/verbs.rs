@@ -1,4 +1,4 @@
-//! The verbs, a file each: what a store's methods are, and their twins that are awaited.
+//! The verbs, one file each: the methods of a store, and their awaited twins.
 
 mod copy;
 mod delete;

@@ -31,7 +31,7 @@ def layout(groups, columns, size):
     return Layout(SimpleNamespace(num_row_groups=groups, num_columns=columns, row_group=row_group))
 
 
-def test_nothing_is_foretold_of_the_first_row_group_where_single_ones_are_read():
+def test_the_first_row_group_predicts_nothing():
     place = layout(groups=3, columns=10, size=MIB)
     columns = Columns(place)
     assert [columns.read(place.chunk(0, column)) for column in (2, 5)] == [[], []]
@@ -60,7 +60,7 @@ def test_where_single_row_groups_are_read_nothing_is_taken_for_the_next():
     assert folders.reads_all("f")
 
 
-def test_once_a_second_row_group_is_read_its_columns_are_fetched_of_those_that_follow():
+def test_a_second_row_group_fetches_its_columns_of_the_following_ones():
     place = layout(groups=40, columns=10, size=2 * MIB)
     columns = Columns(place)
     for column in (2, 5):
@@ -76,7 +76,7 @@ def test_once_a_second_row_group_is_read_its_columns_are_fetched_of_those_that_f
     assert fetched == 39, "each once"
 
 
-def test_row_groups_that_are_read_in_no_order_are_fetched_once_with_every_column():
+def test_row_groups_read_in_no_order_are_fetched_once():
     place = layout(groups=12, columns=10, size=MIB // 16)
     columns = Columns(place)
     order = [(0, 7), (2, 4), (3, 7), (3, 2), (1, 2)]
@@ -112,7 +112,7 @@ def test_the_file_before_foretells_the_columns_of_the_next_one():
     assert other.read(place.chunk(0, 2)) == []
 
 
-def test_columns_of_a_file_that_is_read_soon_are_fetched_as_far_as_there_is_room():
+def test_columns_of_the_next_file_are_fetched_within_the_window():
     place = layout(groups=20, columns=10, size=MIB)
     columns = Columns(place, reads_all=True)
     assert columns.begin(frozenset(), WINDOW_FIRST) == []
@@ -125,7 +125,7 @@ def test_columns_of_a_file_that_is_read_soon_are_fetched_as_far_as_there_is_room
     assert fetched == [place.chunk(group, column) for group in range(4, 12) for column in (2, 5)]
 
 
-def test_columns_that_are_read_together_are_seen_and_pieces_of_them_are_none():
+def test_whole_columns_are_located_and_pieces_are_not():
     place = layout(groups=2, columns=10, size=MIB)
     first, second = place.chunk(1, 3), place.chunk(1, 4)
     assert place.locate(Range(first.start, second.end)) == (1, [3, 4])
@@ -154,7 +154,7 @@ def test_folders_are_forgotten_when_there_are_many():
     assert folders.columns("1") == {"a"}
 
 
-def test_columns_of_files_that_are_read_at_the_same_time_are_known_until_one_ends_with_others():
+def test_partial_reads_add_columns_and_a_whole_read_replaces_them():
     folders = Folders()
     folders.remember("f", frozenset({"a", "b"}), is_all=False)
     folders.remember("f", frozenset({"a"}), is_all=False)

@@ -1,4 +1,4 @@
-//! What a build is made of, as far as texts say it.
+//! Facts about a build, read from text files: commit, versions of libraries.
 
 /// The commit: who packages without git says it, a tarball holds it, git knows it.
 pub(crate) fn commit(

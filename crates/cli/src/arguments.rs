@@ -1,4 +1,5 @@
-//! The command line, defined once: parsing, help and completions all come from here and from the verbs' own options.
+//! The command line, defined once. Parsing, help and completions come from this definition and the options of
+//! each verb.
 
 pub(crate) mod encryption;
 pub(crate) mod environment;
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
 }
 
-// One verb, one file in `verbs`. The first paragraph of its options is the verb's short help.
+// Each verb has a file in `verbs`. The first paragraph of its options is the verb's short help.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     #[command(alias = "copy")]
@@ -238,12 +239,12 @@ pub(crate) struct Options {
     pub(crate) encryption: EncryptionOptions,
 }
 
-/// The definition, with help arranged.
+/// Returns the definition, with help arranged.
 pub(crate) fn command() -> Command {
     relevance::arranged(whole())
 }
 
-/// The whole definition, for the manual, which lists every option of every verb.
+/// Returns the whole definition, for the manual, which lists every option of every verb.
 pub(crate) fn whole() -> Command {
     let statuses = exit::sentence();
     let topics = topics::sentence();
@@ -253,10 +254,10 @@ pub(crate) fn whole() -> Command {
         .after_help(format!("{topics}\n{statuses}"))
 }
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// For a command line that makes no sense. Help and the version come as errors too, though they are no mistakes:
+/// If the command line makes no sense. Help and the version also come as errors, but
 /// [`clap::Error::use_stderr`] is false for them.
 pub(crate) fn parsed<T: Into<OsString> + Clone>(
     line: impl IntoIterator<Item = T>,
@@ -273,7 +274,7 @@ pub(crate) fn is_common(option: &str) -> bool {
 
 pub(crate) use mistakes::explained;
 
-/// Reads a command without the options that every verb understands.
+/// Parses a command without the options that every verb accepts.
 ///
 /// # Errors
 /// As [`parsed`].
@@ -284,7 +285,7 @@ pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<Verb, cla
     Verb::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Where the name of an S3 bucket stands.
+/// The place of an S3 bucket's name in URLs.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Addressing {
     Path,
@@ -310,7 +311,7 @@ pub(crate) fn long_help(verb: &[String]) -> Option<String> {
     Some(named.render_long_help().to_string())
 }
 
-/// Reads `K=V`.
+/// Parses `K=V`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -318,7 +319,7 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads `K=V` whose name goes into a header's.
+/// Parses `K=V` whose name becomes part of a header's name.
 pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     let (name, value) = key_value(text)?;
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -328,7 +329,7 @@ pub(crate) fn metadata(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Connections that `--max-connections` allows at most: there are no more ports to have them from.
+/// The most connections that `--max-connections` allows. There are no more ports.
 const CONNECTIONS_MAX: usize = 65_535;
 
 fn connections(text: &str) -> Result<usize, String> {
@@ -336,7 +337,7 @@ fn connections(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| format!("not a number between 1 and {CONNECTIONS_MAX}"))
 }
 
-/// Reads `--header`. What is none is not repeated, as clap would: it may be a token.
+/// Parses `--header`. Unlike clap, its error doesn't repeat a bad header: it may be a token.
 #[derive(Clone)]
 struct HeaderParser;
 
@@ -360,7 +361,7 @@ impl TypedValueParser for HeaderParser {
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
     let (name, value) = (name.trim(), value.trim());
-    // Refused here, where the message names the option.
+    // Refuse it here, where the message names the option.
     match Client::builder().header(name, value) {
         Ok(_) => Ok((name.to_owned(), value.to_owned())),
         Err(error) => Err(error.to_string()),

@@ -1,4 +1,4 @@
-//! What every verb is handed: the options, the program's start and its standard output.
+//! The context of every verb: the options, the program's start and its standard output.
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -18,18 +18,18 @@ use crate::report::stats::{Stats, StatsLine};
 use crate::stderr;
 use crate::together::Together;
 
-/// Shared by everything that a run of the program does.
+/// The state that all parts of a run of the program share.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
-    /// When the program started: what `start_s` and `end_s` count from.
+    /// The time when the program started. `start_s` and `end_s` count from it.
     pub(crate) started: Instant,
     pub(crate) output: Arc<Output>,
-    /// What it shares with others, where it is one of many commands.
+    /// The state that it shares with other commands of `laneway run`.
     pub(crate) together: Option<Arc<Together>>,
-    /// Where a command stands that is one of many, as `FILE:LINE`.
+    /// The place of a command of `laneway run`, as `FILE:LINE`.
     pub(crate) line: Option<String>,
-    /// The same in the manifest that they keep together.
+    /// The command in the manifest of `laneway run`.
     pub(crate) command: Option<RunCommand>,
 }
 
@@ -38,28 +38,29 @@ impl Context {
         Self { options, started, output: Arc::new(Output::new()), together: None, line: None, command: None }
     }
 
-    /// The same for one of many commands, whose statistics are told together.
+    /// Returns the context for a command of `laneway run`. The statistics of all commands are reported
+    /// together.
     pub(crate) fn one_of(&self, together: Arc<Together>) -> Self {
         let options = Options { stats: false, ..self.options.clone() };
         let (started, output) = (self.started, Arc::clone(&self.output));
         Self { options, started, output, together: Some(together), line: None, command: None }
     }
 
-    /// The manifest that a job keeps: the one that the command names, else that of all commands.
+    /// Returns the manifest of a job: the one that the command names, or else that of `laneway run`.
     pub(crate) fn manifest(&self, own: Option<PathBuf>) -> Option<Manifest> {
         own.map(Manifest::from).or_else(|| self.command.clone().map(Manifest::from))
     }
 
-    /// Reports that one of several places failed, of which `url` is one, and counts it.
+    /// Reports and counts the failure of one of several places, at `url`.
     ///
     /// # Errors
-    /// When standard output, which `--json` prints on, can't be written.
+    /// If `--json` can't write to standard output.
     pub(crate) fn fail(&self, url: &Location, error: &laneway::Error, tally: &mut Tally) -> io::Result<()> {
         tally.failed(error.is_usage());
         self.report_failure(Some(&url.to_string()), &error.to_string(), class(error.kind()))
     }
 
-    /// Prints a failure on stderr, as one line, which says where the command stands if it is one of many.
+    /// Prints a failure on stderr, in one line. In `laneway run`, the line names the command's place.
     pub(crate) fn complain(&self, message: &str) {
         match &self.line {
             Some(line) => complain(&format!("{line}: {message}")),
@@ -67,7 +68,7 @@ impl Context {
         }
     }
 
-    /// Whether Ctrl-C has asked for the end of all commands that this is one of.
+    /// Returns whether Ctrl-C has stopped all commands of `laneway run`.
     pub(crate) fn is_stopped(&self) -> bool {
         self.together.as_ref().is_some_and(|together| together.is_stopped())
     }
@@ -82,7 +83,7 @@ impl Context {
         if self.options.json { self.output.json(&ErrorRecord::new(url, &message, class)) } else { Ok(()) }
     }
 
-    /// Tells that a bucket was `made` or `removed`.
+    /// Reports that a bucket was `made` or `removed`.
     ///
     /// # Errors
     /// As [`fail`](Self::fail).
@@ -97,15 +98,15 @@ impl Context {
         Ok(())
     }
 
-    /// What a command took so far, if that is wanted. `summary` is that of its job.
+    /// Returns the command's statistics so far, if `--stats` was given. `summary` is that of its job.
     pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<Stats> {
         self.options.stats.then(|| Stats::of(client, summary, self.started.elapsed()))
     }
 
-    /// Prints what a command without a summary took, if that is wanted.
+    /// Prints the statistics of a command without a summary, if `--stats` was given.
     ///
     /// # Errors
-    /// When standard output can't be written.
+    /// If standard output can't be written.
     pub(crate) fn print_stats(&self, client: &Client) -> io::Result<()> {
         let Some(stats) = self.stats(client, None) else { return Ok(()) };
         if self.options.json {
@@ -116,10 +117,10 @@ impl Context {
         Ok(())
     }
 
-    /// The library, set up by the environment and, above it, the options.
+    /// Returns the library's client, configured by the environment and by the options, which override it.
     ///
     /// # Errors
-    /// As [`ClientBuilder::build`]; bad usage for a key that is none.
+    /// As [`ClientBuilder::build`]; bad usage for an invalid key.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         if let Some(together) = &self.together {
             return Ok(together.client.clone());
@@ -156,13 +157,13 @@ impl Context {
         Ok(client.build()?)
     }
 
-    /// Whether a person watches stderr and wants to.
+    /// Returns whether to draw progress: stderr is a terminal, and no option turned progress off.
     pub(crate) fn shows_progress(&self) -> bool {
         !self.options.quiet && !self.options.no_progress && !self.options.json && io::stderr().is_terminal()
     }
 }
 
-/// Sets what an option says.
+/// Applies an option to the client.
 fn with<T>(
     client: ClientBuilder,
     option: Option<T>,
@@ -174,12 +175,12 @@ fn with<T>(
     }
 }
 
-/// Prints a line on stderr. A stderr that is gone is no reason to stop.
+/// Prints a line on stderr. The program goes on if stderr is closed.
 pub(crate) fn say(line: &str) {
     stderr::line(line);
 }
 
-/// Prints a failure on stderr, as one line.
+/// Prints a failure on stderr, in one line.
 pub(crate) fn complain(message: &str) {
     say(&format!("laneway: {message}"));
 }

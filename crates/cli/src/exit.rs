@@ -1,6 +1,6 @@
-//! How the program ends.
+//! The exit status of the program.
 
-/// Each status and what it says, as help and the manual have it.
+/// Each status with its meaning, for help and the manual.
 pub(crate) const STATUSES: &[(&str, &str)] = &[
     ("0", "all done"),
     ("1", "something failed, the rest is done"),
@@ -8,7 +8,7 @@ pub(crate) const STATUSES: &[(&str, &str)] = &[
     ("130", "interrupted"),
 ];
 
-/// The statuses in one sentence.
+/// Returns the statuses in one sentence.
 pub(crate) fn sentence() -> String {
     let lines: Vec<_> = STATUSES.iter().map(|(status, meaning)| format!("{status} {meaning}")).collect();
     format!("Exit status: {}.", lines.join("; "))
@@ -17,18 +17,18 @@ pub(crate) fn sentence() -> String {
 /// The exit statuses that scripts may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    /// Everything that was asked for is done.
+    /// Everything that was requested is done.
     Done,
     /// Something failed; the rest is done.
     Failed,
-    /// The command line asks for something that can't be meant.
+    /// The command line makes no sense.
     Usage,
-    /// Ctrl-C. What was begun can be gone on with.
+    /// Ctrl-C. The same command continues what began.
     Interrupted,
 }
 
 impl Exit {
-    /// The status as a number.
+    /// Returns the status as a number.
     pub(crate) fn status(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -39,7 +39,7 @@ impl Exit {
     }
 }
 
-/// How a command over several places goes: some of them may fail, and the rest is done.
+/// The outcome of a command over several places. Some of them may fail, and the rest is done.
 #[derive(Default, Debug)]
 pub(crate) struct Tally {
     done: bool,
@@ -52,13 +52,13 @@ impl Tally {
         self.done = true;
     }
 
-    /// Counts a failure; `usage` says that what was typed makes no sense.
+    /// Counts a failure. `usage` says that the command line makes no sense.
     pub(crate) fn failed(&mut self, usage: bool) {
         self.failed = true;
         self.usage |= usage;
     }
 
-    /// How it ended. Where nothing was done because of what was typed, that is bad usage.
+    /// Returns the exit status. It is bad usage if nothing was done because of the command line.
     pub(crate) fn exit(&self) -> Exit {
         match (self.failed, self.usage && !self.done) {
             (_, true) => Exit::Usage,
@@ -68,7 +68,7 @@ impl Tally {
     }
 }
 
-/// An error that is the command line's: it ends the program with [`Exit::Usage`].
+/// An error in the command line. It ends the program with [`Exit::Usage`].
 #[derive(Debug)]
 pub(crate) struct BadUsage {
     message: String,
@@ -76,18 +76,18 @@ pub(crate) struct BadUsage {
 }
 
 impl BadUsage {
-    /// What is wrong, in one line.
+    /// Returns the error with this message, in one line.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), about: None }
     }
 
-    /// The same of an URL or a path.
+    /// Returns the error about a URL or a path.
     pub(crate) fn of(about: impl Into<String>, message: impl std::fmt::Display) -> Self {
         let about = about.into();
         Self { message: format!("{about}: {message}"), about: Some(about) }
     }
 
-    /// The same, about `places` where there is only one of them.
+    /// Adds the place, if there is only one.
     pub(crate) fn on(mut self, places: &[impl ToString]) -> Self {
         if let [place] = places {
             self.about = Some(place.to_string());
@@ -95,7 +95,7 @@ impl BadUsage {
         self
     }
 
-    /// The one URL or path that is wrong, if it is one.
+    /// Returns the bad URL or path, if it is a single one.
     pub(crate) fn about(&self) -> Option<&str> {
         self.about.as_deref()
     }

@@ -16,11 +16,11 @@ const SAME_PRESS: Duration = Duration::from_millis(300);
 pub(crate) struct Interrupt(Handle);
 
 impl Interrupt {
-    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the second. SIGHUP is
-    /// left alone, so that `nohup` keeps its meaning.
+    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the
+    /// second. It doesn't handle SIGHUP, so `nohup` works.
     ///
     /// # Errors
-    /// When the system refuses a handler or a thread.
+    /// If the system refuses a handler or a thread.
     pub(crate) fn listen(first: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
@@ -34,7 +34,7 @@ impl Interrupt {
                         first();
                     }
                     None if asked.elapsed() < SAME_PRESS => {}
-                    // Without running destructors or exit handlers: whoever presses twice wants the prompt back.
+                    // Skip destructors and exit handlers: a user who presses twice wants the prompt back.
                     None => signal_hook::low_level::exit(Exit::Interrupted.status().into()),
                 }
             }

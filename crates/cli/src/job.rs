@@ -1,4 +1,4 @@
-//! Runs a job of the library to its end: prints its events, draws its progress, hears Ctrl-C.
+//! Runs a job of the library to its end. It prints its events, draws its progress, and handles Ctrl-C.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::report::json::{ItemRecord, SummaryRecord, WarningRecord};
 use crate::report::line::{self, Wording};
 use laneway_quantity as quantity;
 
-/// Starts a job and stays with it. What fails is printed as it fails; the rest goes on.
+/// Starts a job and runs it to its end. Each failure is printed at once, and the rest goes on.
 ///
 /// # Errors
-/// When the job can't be begun, or nobody reads standard output any more.
+/// If the job can't begin, or the reader of standard output has gone away.
 pub(crate) fn run(
     context: &Context,
     wording: Wording,
     start: impl FnOnce(&Client) -> Job,
 ) -> anyhow::Result<Exit> {
     let client = context.client()?;
-    // The job is on its way to the network before anything is set up to watch it.
+    // The job starts its requests before anything watches it.
     let mut job = start(&client);
     let canceller = job.canceller();
     let alone = context.together.is_none().then(|| Alone::begin(context, &client, &job)).transpose()?;
@@ -60,7 +60,7 @@ pub(crate) fn run(
         if !output::is_closed(&error) {
             return Err(error.into());
         }
-        // As of a program that a broken pipe ends: nothing is said, and what was not done is not claimed.
+        // Like a program that a broken pipe ends, print nothing, and don't claim success.
         return Ok(Exit::Failed);
     }
     if seen.reader_left {
@@ -68,7 +68,7 @@ pub(crate) fn run(
     }
     let summary = summary.unwrap_or_default();
     match print_end(context, &wording, &client, &summary, &seen, throttled) {
-        // Who stopped reading doesn't change how the work ended.
+        // A reader that stopped reading doesn't change the result.
         Err(error) if output::is_closed(&error) => {}
         printed => printed?,
     }
@@ -82,14 +82,14 @@ pub(crate) fn run(
     })
 }
 
-/// What a job has that is the only one of the program.
+/// The parts of a job that isn't one of several.
 struct Alone {
     ticker: Ticker,
     _interrupt: Interrupt,
 }
 
 impl Alone {
-    /// Draws the job's progress, and hears Ctrl-C.
+    /// Draws the job's progress, and handles Ctrl-C.
     fn begin(context: &Context, client: &Client, job: &Job) -> std::io::Result<Self> {
         let options = &context.options;
         let ticker = Ticker::start(
@@ -108,16 +108,16 @@ impl Alone {
     }
 }
 
-/// What the summary leaves out and the final line needs.
+/// Facts for the final line that aren't in the summary.
 #[derive(Default, Debug)]
 struct Seen {
     /// Names of the checksums that were compared.
     checksums: BTreeSet<String>,
-    /// Whether this is a dry run.
+    /// True in a dry run.
     planned: bool,
-    /// Whether the request as a whole made no sense.
+    /// True if the request as a whole made no sense.
     usage: bool,
-    /// Whether the reader of standard output closed it: it has all of the object that it wanted.
+    /// True if the reader of standard output closed it: it has as much of the object as it wanted.
     reader_left: bool,
 }
 
@@ -136,8 +136,8 @@ impl Seen {
     }
 }
 
-/// Whether an object was given up because nobody reads standard output any more, as with `cp gs://b/k - | head`. That is no
-/// failure, except of a move, whose source is still there.
+/// Returns whether an object was abandoned because the reader of standard output went away, as with
+/// `cp gs://b/k - | head`. That is no failure. But in a move it is, because the source is still there.
 fn has_enough(item: &Item, error: &laneway::Error) -> bool {
     error.is_broken_pipe() && item.op != Op::Move && item.destination.as_deref() == Some("-")
 }
@@ -149,7 +149,7 @@ fn print_warning(context: &Context, warning: &Warning) -> std::io::Result<()> {
 
 fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     let options = &context.options;
-    // One line says that Ctrl-C was pressed; the items that it ended need none each.
+    // One line says that Ctrl-C was pressed. The items that it ended have no lines of their own.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
         && !has_enough(item, error)
@@ -164,7 +164,8 @@ fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
         return Ok(());
     }
     match line::item(item) {
-        // What a dry run finds is its result and goes to standard output; what `-v` adds goes to stderr.
+        // The findings of a dry run are its result, so they go to standard output. The lines that `-v` adds
+        // go to stderr.
         Some(line) if planned => context.output.line(&line),
         Some(line) => {
             say(&line);

@@ -1,9 +1,9 @@
 //! The program `laneway`: arguments, progress, output, exit codes.
 //!
-//! It decides nothing about transfers: a verb turns its options into a request of the library `laneway`, and the events
-//! that come back into lines. What it prints for programs (`--json`, listings) goes to standard output; what it tells
-//! people goes to standard error. It is a library for those who carry the program inside of another, as the Python package does; the program
-//! itself is `main.rs`.
+//! The program decides nothing about transfers. A verb turns its options into a request of the library
+//! `laneway`, and events into lines. Output for programs (`--json`, listings) goes to standard output.
+//! Messages for people go to standard error. This is a library so that others can embed the program, as the
+//! Python package does. The program itself is `main.rs`.
 
 mod arguments;
 mod context;
@@ -34,8 +34,8 @@ use crate::exit::{BadUsage, Exit};
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
 
-/// Runs the program with a command line, whose first word is the program's name, and gives its exit status. It is the process's only
-/// business: signals, standard streams and log messages are its own meanwhile.
+/// Runs the program with a command line, whose first word is the program's name, and returns its exit status.
+/// Meanwhile it controls the process's signals, standard streams and log messages.
 pub fn run(line: Vec<OsString>) -> u8 {
     let started = Instant::now();
     let Arguments { verb, options } = match arguments::parsed(&line) {
@@ -44,20 +44,20 @@ pub fn run(line: Vec<OsString>) -> u8 {
     };
     let context = Context::new(options, started);
     let ended = carry_out(verb, &context).and_then(|exit| match context.output.flush() {
-        // Who stopped reading doesn't change how the work ended.
+        // A reader that stopped reading doesn't change the result.
         Err(error) if output::is_closed(&error) => Ok(exit),
         flushed => Ok(flushed.map(|()| exit)?),
     });
     ended.unwrap_or_else(|error| failure(&context, &error)).status()
 }
 
-/// Prints help or the version, which are asked for, or what is wrong with the command line.
+/// Prints help or the version, if requested, or the mistake in the command line.
 fn usage(line: &[OsString], error: clap::Error) -> Exit {
     let output = Output::new();
     if error.use_stderr() {
         let text = arguments::explained(line, error);
         complain(&text);
-        // Whoever reads records finds one, although it isn't known yet what else was asked for.
+        // `--json` promises a record, although the rest of the command line isn't known yet.
         if line.iter().any(|argument| argument == "--json") {
             let message = text.lines().next().unwrap_or_default();
             let record = ErrorRecord::new(locations::only_url(line), message, ErrorKind::Usage.name());
@@ -108,7 +108,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// Says why the command as a whole came to nothing.
+/// Reports why the command as a whole failed.
 fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     if output::is_closed(error.as_ref()) {
         return Exit::Done;
@@ -121,12 +121,12 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
         None => ErrorKind::Local.name(),
     };
     let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
-    // The message of an I/O error has its cause already.
+    // The message of an I/O error already includes its cause.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
-    // So has that of the library.
+    // So does the message of an error of the library.
     let ours = ours.map(ToString::to_string);
     let message = ours.or_else(|| bare.map(ToString::to_string)).unwrap_or_else(|| format!("{error:#}"));
-    // When this can't be printed either, there is nobody left to tell.
+    // If this can't be printed either, nothing is left to do.
     let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
     if class == ErrorKind::Usage.name() { Exit::Usage } else { Exit::Failed }
 }

@@ -1,4 +1,4 @@
-//! From what was typed to what is meant.
+//! Converts arguments to locations.
 
 use std::ffi::{OsStr, OsString};
 
@@ -6,15 +6,15 @@ use laneway::{Client, Entry, Error, ListRequest, Location};
 
 use crate::exit::BadUsage;
 
-/// Reads places that must be in a store. What looks like the version of an object is a part of its key.
+/// Parses places that must be in a store. Text that looks like a version is a part of the key.
 ///
 /// # Errors
-/// An unknown scheme, a URL without a bucket, a local path.
+/// If the scheme is unknown, the URL has no bucket, or the path is local.
 pub(crate) fn remote(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| Ok(remote_one(text)?.as_written())).collect()
 }
 
-/// The same for commands that know versions of objects.
+/// Does the same for commands that accept versions of objects.
 ///
 /// # Errors
 /// As [`remote`]'s.
@@ -22,11 +22,11 @@ pub(crate) fn versioned(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
 }
 
-/// The objects that a place means: itself, or those that it matches as a pattern. A pattern without a match stands for the
-/// object of that name, so that the store says that there is none.
+/// Returns the objects that a place means: itself, or the matches of a pattern. A pattern without a match
+/// stands for the object of that name, so that the store reports that there is none.
 ///
 /// # Errors
-/// What the listing says.
+/// The listing's error.
 pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, Error> {
     let Location::Object { provider, .. } = at else { return Ok(vec![at.clone()]) };
     if !at.is_pattern() {
@@ -50,7 +50,7 @@ pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, E
     Ok(found)
 }
 
-/// The URL of a command line that can't be understood, if it has one and no others.
+/// Returns the URL in a command line that can't be parsed, if there is exactly one.
 pub(crate) fn only_url(line: &[OsString]) -> Option<&str> {
     let is_url = |word: &&str| ["gs://", "s3://"].iter().any(|scheme| word.starts_with(scheme));
     let mut urls = line.iter().filter_map(|word| word.to_str()).filter(is_url);
@@ -64,7 +64,7 @@ fn remote_one(text: &OsStr) -> anyhow::Result<Location> {
             Err(BadUsage::of(path.display().to_string(), why).into())
         }
         Location::Standard => {
-            Err(BadUsage::of("-", "an object is wanted here, as gs://bucket/key or s3://bucket/key").into())
+            Err(BadUsage::of("-", "name an object, such as gs://bucket/key or s3://bucket/key").into())
         }
         place => Ok(place),
     }

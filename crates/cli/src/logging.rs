@@ -1,4 +1,4 @@
-//! Logs on stderr, only where they are asked for: setting them up costs start-up time.
+//! Logs on stderr. They are set up only if requested, because that takes start-up time.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::stderr::Above;
 
 const VARIABLE: &str = "LANEWAY_LOG";
 
-/// Starts logging if `-v`, or else `LANEWAY_LOG` (a level, or `target=level,...`), wants it; otherwise only retries
-/// are reported, unless `-q` silences them. Times are seconds since the program `started`.
+/// Starts logging if `-v`, or else `LANEWAY_LOG` (a level, or `target=level,...`), requests it. Otherwise
+/// only retries are reported, unless `-q` silences them. Times are seconds since the program `started`.
 ///
 /// # Errors
-/// [`BadUsage`] for a value of `LANEWAY_LOG` that counts and can't be read.
+/// [`BadUsage`] if the value of `LANEWAY_LOG` is used and can't be parsed.
 pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
     let wanted = match options.verbose {
         0 => std::env::var(VARIABLE).unwrap_or_default(),
@@ -49,12 +49,12 @@ pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
         .with_target(!wanted.is_empty())
         .with_ansi(false)
         .with_filter(filter);
-    // It fails only where a subscriber is already set, and this is the only place that sets one.
+    // This fails only if a subscriber is already set, and only this function sets one.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines));
     Ok(())
 }
 
-/// Times as the seconds since the program's start, as `start_s` and `end_s` in `--json` count them.
+/// Formats times as seconds since the program's start, as `start_s` and `end_s` in `--json`.
 struct Since(Instant);
 
 impl FormatTime for Since {
@@ -63,7 +63,7 @@ impl FormatTime for Since {
     }
 }
 
-/// The level for Laneway itself; the libraries below it log at `info` about things that nobody asked for.
+/// Returns the levels: this one for Laneway itself, and at most `warn` for the libraries below it.
 fn ours(level: LevelFilter) -> Targets {
     Targets::new().with_target("laneway", level).with_default(level.min(LevelFilter::WARN))
 }

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A small upload makes some hundred allocations on two threads and frees them on a third, which glibc's arenas are slow at.
+/// glibc's arenas are slow when threads free memory of other threads. A small upload makes some hundred
+/// allocations on two threads and frees them on a third.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,10 +1,10 @@
-//! Asks for the code of an MFA device, where somebody is there to be asked.
+//! Asks a user for the code of an MFA device.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use crate::context::say;
 
-/// Whether somebody is there.
+/// Returns whether a user can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -12,10 +12,10 @@ pub(crate) fn can_ask() -> bool {
 /// Asks on the terminal.
 ///
 /// # Errors
-/// Without a terminal, or an answer.
+/// If there is no terminal, or no answer.
 pub(crate) fn ask(serial: &str) -> io::Result<String> {
     say(&format!("MFA code of {serial}:"));
-    // Not standard input's buffer, which a command may want to read objects from.
+    // Don't use standard input's buffer: the command may read objects from it.
     let terminal = std::fs::File::open("/dev/tty")?;
     let mut line = String::new();
     io::BufReader::new(terminal).read_line(&mut line)?;

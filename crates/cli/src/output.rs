@@ -1,4 +1,4 @@
-//! Standard output: buffered lines, and what happens when nobody reads them any more.
+//! Standard output: buffered lines, and a reader that may go away.
 
 use std::fmt;
 use std::fs::File;
@@ -8,18 +8,18 @@ use std::sync::Mutex;
 
 use crate::standard_streams;
 
-/// Big enough that a listing of a million names is written with few system calls.
+/// Large enough that a listing of a million names takes few system calls.
 const BUFFER: usize = 64 * 1024;
 
-/// Standard output, shared by the thread that prints and the ticker that flushes lines which are still in the buffer.
+/// Standard output. The thread that prints shares it with the ticker, which flushes buffered lines.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Not [`io::Stdout`], which reports success where the descriptor can't be written.
+    /// Not [`io::Stdout`], which reports success if the descriptor can't be written.
     writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
 impl Output {
-    /// Standard output with an empty buffer.
+    /// Returns standard output with an empty buffer.
     pub(crate) fn new() -> Self {
         let file = standard_streams::output()
             .and_then(|()| io::stdout().as_fd().try_clone_to_owned())
@@ -30,7 +30,7 @@ impl Output {
     /// Adds a line.
     ///
     /// # Errors
-    /// As `write` on stdout; [`is_closed`] tells whether its reader has gone.
+    /// As `write` on stdout. [`is_closed`] tells whether its reader has gone away.
     pub(crate) fn line(&self, line: &str) -> io::Result<()> {
         self.with(|writer| {
             writer.write_all(line.as_bytes())?;
@@ -57,13 +57,13 @@ impl Output {
         self.with(|writer| writer.write_all(bytes))
     }
 
-    /// Hands everything on to whoever reads.
+    /// Writes everything in the buffer.
     ///
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn flush(&self) -> io::Result<()> {
         match &*self.lock() {
-            // Nothing was to be written, or its writer has had the error.
+            // Nothing was written, or the writer has received the error.
             Err(_) => return Ok(()),
             Ok(writer) if writer.buffer().is_empty() => return Ok(()),
             Ok(_) => {}
@@ -71,7 +71,7 @@ impl Output {
         self.with(Write::flush)
     }
 
-    /// Whether a person looks at it.
+    /// Returns whether standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
@@ -85,12 +85,12 @@ impl Output {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, io::Result<BufWriter<File>>> {
-        // A writer whose owner panicked still holds whole lines.
+        // If a thread panicked while it held the lock, the buffer still has only whole lines.
         self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// A system call's error, which by itself doesn't say that standard output is what it is about.
+/// A system call's error that says nothing about standard output by itself.
 #[derive(Debug)]
 struct Unwritten(io::Error);
 
@@ -106,7 +106,8 @@ impl std::error::Error for Unwritten {
     }
 }
 
-/// Whether an error says that the other end of a pipe is gone: `laneway ls ... | head` has all it wanted.
+/// Returns whether an error means that the other end of a pipe is closed: `laneway ls ... | head` has all it
+/// wanted.
 pub(crate) fn is_closed(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

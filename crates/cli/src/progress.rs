@@ -1,5 +1,5 @@
-//! The progress bar: drawn on stderr by a thread of its own that looks at a job's counters ten times a second, so that
-//! the job itself never waits for a terminal.
+//! The progress bar. A thread of its own draws it on stderr and reads a job's counters ten times a second, so
+//! the job never waits for a terminal.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -15,32 +15,35 @@ use crate::output::Output;
 use crate::{retrying, stderr};
 
 const TICK: Duration = Duration::from_millis(100);
-/// A job that is over by then needs no bar.
+/// A job that ends within this time needs no bar.
 const QUIET_START: Duration = Duration::from_millis(300);
 const STEPS: u64 = 1000;
-/// A job that has no connection by then says so: a host that swallows every packet gives no error for half a minute.
+/// A job that has no connection after this time says so. A host that drops every packet causes no error for
+/// half a minute.
 const UNCONNECTED: Duration = Duration::from_secs(2);
-/// A job in which nothing moves for so long stalls. The first pauses of a retry are over by then.
+/// A job in which nothing moves for this long stalls. The first pauses of a retry are shorter.
 const STALLED: Duration = Duration::from_secs(5);
-/// The time left is told for so long after the last byte: by then the smoothed speed is a quarter of what it was.
+/// The time left is shown until this long after the last byte. By then the smoothed rate has fallen to a
+/// quarter.
 const FORETOLD: Duration = Duration::from_secs(2);
-/// Throttles over so long a time are worth a word; fewer are over before it is read.
+/// Throttling for at least this long is reported. Shorter throttling is over before the user has read the
+/// message.
 const THROTTLED_FOR: Duration = Duration::from_secs(3);
-/// So long after the last throttle the line no longer says it.
+/// After this long without a throttle, the line no longer mentions it.
 const THROTTLED_SHOWN: Duration = Duration::from_secs(20);
-/// Throttles further apart don't belong together: no longer `Retry-After` is waited for by default.
+/// Throttles further apart don't belong together. No longer `Retry-After` is waited for by default.
 const THROTTLED_UNTIL: Duration = Duration::from_secs(120);
-/// The most bytes that a bandwidth limit lets pass at once, as it paces what a connection takes or brings at a time.
+/// Most bytes that a bandwidth limit lets pass at once. It paces each read and send of a connection.
 const PACED_MAX: u64 = 256 << 10;
 
-/// What a job looks like at a moment.
+/// The state of a job at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Snapshot {
     items_done: u64,
     items_found: u64,
     bytes_done: u64,
     bytes_found: u64,
-    /// Of those done, what an earlier run had moved.
+    /// The bytes among those done that an earlier run had moved.
     bytes_there: u64,
     scan_complete: bool,
 }
@@ -48,11 +51,11 @@ struct Snapshot {
 /// The reasons why a job is held up at a moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Held {
-    /// For how long nothing has moved.
+    /// The time without progress.
     still: Duration,
     /// True in a stall.
     stalls: bool,
-    /// Whom it waits for then, if that is known.
+    /// The host that it then waits for, if it is known.
     host: Option<String>,
     is_throttled: bool,
 }
@@ -66,8 +69,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread if there is something to do for it: a bar to draw, lines of `output` to hand on while the job is
-    /// busy elsewhere, or to say of a `client` that it gets no connection.
+    /// Starts the thread if it has work: a bar to draw, lines of `output` to flush while the job is busy, or
+    /// a `client` to report that gets no connection.
     pub(crate) fn start(
         progress: Arc<Progress>,
         draws: bool,
@@ -89,7 +92,7 @@ impl Ticker {
             let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
-                    // A reader that has gone is noticed by whoever prints the next line.
+                    // If the reader has gone away, printing the next line notices it.
                     let _ = output.flush();
                 }
                 let (elapsed, now) = (started.elapsed(), Snapshot::of(&progress));
@@ -120,11 +123,11 @@ impl Ticker {
             }
             throttling.lasted()
         });
-        // Without the thread the job runs all the same, unseen.
+        // Without the thread, the job runs all the same, without progress.
         Self { bar, stop: Some(stop), thread: thread.ok() }
     }
 
-    /// Stops, and returns for how long the job was throttled where that is worth a word.
+    /// Stops the thread. Returns how long the job was throttled, if that is worth reporting.
     pub(crate) fn end(mut self) -> Duration {
         self.stop()
     }
@@ -146,13 +149,14 @@ impl Drop for Ticker {
     }
 }
 
-/// Returns how long nothing may move before that is a stall. Under a `limit` in bytes a second the pauses are Laneway's own.
+/// Returns the time without progress that counts as a stall. Under a `limit` in bytes a second, Laneway
+/// itself pauses.
 fn stalled_after(limit: Option<u64>) -> Duration {
     let pause = limit.map_or(0, |limit| PACED_MAX / limit.max(1));
     STALLED + Duration::from_secs(pause)
 }
 
-/// Since when nothing has moved.
+/// The time since the last progress.
 #[derive(Default, Debug)]
 struct Stillness {
     seen: [u64; 5],
@@ -160,11 +164,11 @@ struct Stillness {
 }
 
 impl Stillness {
-    /// Returns for how long nothing has moved at a time since the job's beginning.
+    /// Returns the time without progress, at a time since the job's beginning.
     fn update(&mut self, progress: &Progress, at: Duration) -> Duration {
         let tally = progress.tally();
         let (found, done) = (progress.items_found(), progress.items_done());
-        // Local files are read without a request.
+        // Reading local files takes no request.
         let now = [tally.bytes_sent(), tally.bytes_received(), found, done, progress.bytes_done()];
         if std::mem::replace(&mut self.seen, now) != now {
             self.since = at;
@@ -173,18 +177,18 @@ impl Stillness {
     }
 }
 
-/// For how long a job has been throttled.
+/// The time for which a job has been throttled.
 #[derive(Default, Debug)]
 struct Throttling {
     seen: u64,
-    /// The first and the last throttle of those that belong together.
+    /// The first and the last throttle of the current series.
     spell: Option<(Duration, Duration)>,
-    /// The spells before.
+    /// The total time of earlier series.
     before: Duration,
 }
 
 impl Throttling {
-    /// Takes note of how many throttles have come by then. Returns whether the job is being throttled.
+    /// Notes the number of throttles so far. Returns whether the job is being throttled.
     fn update(&mut self, throttles: u64, at: Duration) -> bool {
         if let Some((_, last)) = self.spell
             && at - last > THROTTLED_UNTIL
@@ -199,7 +203,7 @@ impl Throttling {
         self.spell.is_some_and(|spell| is_long(spell) && at - spell.1 <= THROTTLED_SHOWN)
     }
 
-    /// Returns how long all spells that are worth a word have taken.
+    /// Returns the total time of all series that are worth reporting.
     fn lasted(&self) -> Duration {
         let spell = self.spell.filter(|spell| is_long(*spell));
         self.before + spell.map_or(Duration::ZERO, |(first, last)| last - first)
@@ -211,7 +215,7 @@ fn is_long((first, last): (Duration, Duration)) -> bool {
 }
 
 impl Held {
-    /// Returns what a stalled job says in place of its rate.
+    /// Returns the text that a stalled job shows in place of its rate.
     fn wait(&self) -> String {
         let waited = time_shown(self.still.as_secs());
         match &self.host {
@@ -221,7 +225,7 @@ impl Held {
     }
 }
 
-/// Bytes a second, smoothed over about a second and a half so that the number can be read.
+/// Bytes a second, smoothed over about 1.5 seconds so that the number is readable.
 #[derive(Default, Debug)]
 struct Speed {
     bytes: u64,
@@ -254,12 +258,12 @@ impl Snapshot {
         }
     }
 
-    /// What this run has moved.
+    /// Returns the bytes that this run has moved.
     fn moved(&self) -> u64 {
         self.bytes_done.saturating_sub(self.bytes_there)
     }
 
-    /// How far the job is, in thousandths. Bytes tell it better than items, where there are any.
+    /// Returns the progress in thousandths, by bytes if there are any, and otherwise by items.
     fn thousandths(&self) -> u64 {
         let (done, found) = match self.bytes_found {
             0 => (self.items_done, self.items_found),
@@ -272,7 +276,7 @@ impl Snapshot {
         }
     }
 
-    /// The text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
+    /// Returns the text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
     fn text(&self, rate: u64, held: &Held) -> String {
         let more = if self.scan_complete { "" } else { "+" };
         let mut text = format!("{} of {}{more}", self.items_done, self.items_found);
@@ -290,7 +294,8 @@ impl Snapshot {
                 text += &format!("  {rate}");
             }
             let left = self.bytes_found.saturating_sub(self.bytes_done);
-            // The last bytes are on their way when all are sent: how long their answer takes is not known.
+            // Once all bytes are sent, the last ones are still on their way, and the time until their answer
+            // is unknown.
             if self.scan_complete && rate > 0 && left > 0 && held.still < FORETOLD {
                 let left = left.div_ceil(rate);
                 text += &format!("  {} left", time_shown(left));
@@ -358,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_begins_after_five_seconds_or_what_a_limit_lets_pass_in_its_own_pauses() {
+    fn a_stall_begins_after_five_seconds_or_the_pauses_of_a_limit() {
         assert_eq!((stalled_after(None), stalled_after(Some(32 << 10))), (STALLED, STALLED + after_secs(8)));
         let (progress, mut stillness) = (Progress::default(), Stillness::default());
         assert_eq!(stillness.update(&progress, after_secs(5)), after_secs(5));

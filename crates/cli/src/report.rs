@@ -1,4 +1,4 @@
-//! What the program says of a job, as pure functions from the library's events to text.
+//! Converts the library's events to text, in pure functions.
 //!
 //! The field names of the JSON lines are stable: people and benchmarks parse them.
 

@@ -1,5 +1,5 @@
-//! Prints that a server is away, that it is back, and which credentials a run waits for. Without these lines a run whose server takes no
-//! connections would say nothing until it gives up.
+//! Prints that a server is away or back, and which credentials a run waits for. Otherwise a run whose server
+//! accepts no connections would print nothing until it gives up.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,22 +17,23 @@ use crate::stderr;
 
 static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether an origin has been reported yet.
+/// Returns whether an origin has been reported yet.
 pub(crate) fn has_reported() -> bool {
     HAS_REPORTED.load(Relaxed)
 }
 
-/// Hears of origins that are away or back and of slow sources of credentials, and of nothing else: it costs a run no more than the lines that it prints. Each
-/// change is one line, however many requests meet it.
+/// Receives only messages about origins that are away or back, and about slow sources of credentials. Apart
+/// from the lines that it prints, it costs nothing. Each change is one line, however many requests it
+/// affects.
 #[derive(Debug)]
 pub(crate) struct Notices;
 
-/// The fields that a notice is made of.
+/// The fields of a notice.
 #[derive(Default)]
 struct Change {
     origin: String,
     is_away: bool,
-    /// Of credentials.
+    /// The source of credentials.
     source: String,
     cause: String,
     retry_for: Duration,

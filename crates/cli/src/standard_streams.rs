@@ -1,8 +1,9 @@
-//! Which of the standard streams were closed when the program was started.
+//! Detects the standard streams that were closed when the program started.
 //!
-//! Before `main` Rust opens `/dev/null` in the place of those that were, so that no file of ours becomes standard output. From
-//! then on a closed standard input looks like an empty one, and a closed standard output like one that takes everything: `cp -`
-//! would store an empty object, and `cat` succeed without writing a byte. So it is looked before that.
+//! Before `main`, Rust opens `/dev/null` in place of closed streams, so that no file of ours becomes standard
+//! output. After that, a closed standard input looks empty, and a closed standard output accepts everything.
+//! `cp -` would store an empty object, and `cat` would succeed without writing a byte. So this looks before
+//! that.
 #![allow(unsafe_code, reason = "only what the loader calls runs before Rust's own start")]
 
 use std::io;
@@ -14,8 +15,8 @@ use laneway::{CopyRequest, Location};
 static INPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the loader calls what lies in this section once, before `main`, on the only thread. `look` uses nothing of the standard
-// library that would have to be set up first.
+// SAFETY: the loader calls the function in this section once, before `main`, on the only thread. `look` uses
+// no part of the standard library that needs a setup.
 #[used]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
@@ -27,14 +28,14 @@ extern "C" fn look() {
 }
 
 fn is_closed(descriptor: libc::c_int) -> bool {
-    // SAFETY: F_GETFD only looks at the descriptor; of one that isn't open it says so.
+    // SAFETY: F_GETFD only reads the descriptor's flags, and fails if it isn't open.
     unsafe { libc::fcntl(descriptor, libc::F_GETFD) == -1 }
 }
 
-/// Standard output can be written.
+/// Checks that standard output can be written.
 ///
 /// # Errors
-/// Where it was closed.
+/// If it was closed.
 pub(crate) fn output() -> io::Result<()> {
     refuse(OUTPUT_CLOSED.load(Relaxed), "standard output is closed")
 }
@@ -43,10 +44,10 @@ fn input() -> io::Result<()> {
     refuse(INPUT_CLOSED.load(Relaxed), "standard input is closed")
 }
 
-/// Whatever a copy reads from or writes to is there.
+/// Checks that the standard streams a copy uses are open.
 ///
 /// # Errors
-/// Where that is a standard stream which was closed.
+/// If one of them was closed.
 pub(crate) fn check(request: &CopyRequest) -> anyhow::Result<()> {
     if request.sources.contains(&Location::Standard) {
         input().context("-")?;

@@ -1,19 +1,20 @@
-//! Standard error: lines for people, above the progress bar where there is one.
+//! Standard error: lines for people, above the progress bar if there is one.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 
-/// The bar that is being drawn. One command draws one at most.
+/// The current bar. A command draws at most one.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Has lines printed above `bar` from now on.
+/// Prints lines above `bar` from now on.
 pub(crate) fn share_with(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// An error without what the system's library adds to it: its number, and words that hide that no thread can be started.
+/// Returns an error without additions of the system's library: its number, and words that hide that no thread
+/// can start.
 pub(crate) fn plain(text: &str) -> String {
     let text = text.replace("Resource temporarily unavailable", "not enough memory to start threads");
     let mut parts = text.split(" (os error ");
@@ -24,7 +25,7 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// Prints a line. A stderr that is gone is no reason to stop.
+/// Prints a line. The program goes on if stderr is closed.
 pub(crate) fn line(text: &str) {
     let _ = Above.write_all(format!("{}\n", plain(text)).as_bytes());
 }
@@ -35,7 +36,7 @@ pub(crate) struct Above;
 
 impl Write for Above {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Cloned, because the bar's own thread may want to print while it is suspended.
+        // Clone it, because the bar's own thread may want to print while it is suspended.
         let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let write = || io::stderr().write_all(bytes).map(|()| bytes.len());
         match bar {

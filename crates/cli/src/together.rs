@@ -1,11 +1,11 @@
-//! What commands share that one `laneway run` carries out side by side.
+//! The state that parallel commands of `laneway run` share.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use laneway::{Canceller, Client};
 
-/// One engine, and what Ctrl-C ends.
+/// One engine, and the jobs that Ctrl-C ends.
 #[derive(Debug)]
 pub(crate) struct Together {
     pub(crate) client: Client,
@@ -24,7 +24,8 @@ impl Together {
         Self { client, jobs: Mutex::default() }
     }
 
-    /// Takes note of a job for as long as what is returned lives. One that begins after the end was asked for is cancelled.
+    /// Registers a job for as long as the returned value lives. If the commands were stopped, the job is
+    /// cancelled.
     pub(crate) fn enter(&self, job: Canceller) -> Entered<'_> {
         let mut jobs = self.lock();
         if jobs.is_stopped {
@@ -36,7 +37,7 @@ impl Together {
         Entered { together: self, number }
     }
 
-    /// Cancels what is under way, and what begins from now on.
+    /// Cancels running jobs, and those that begin from now on.
     pub(crate) fn stop(&self) {
         let mut jobs = self.lock();
         jobs.is_stopped = true;
@@ -47,13 +48,13 @@ impl Together {
         self.lock().is_stopped
     }
 
-    /// Nothing under the lock can panic.
+    /// Locks the jobs. No code under the lock can panic.
     fn lock(&self) -> std::sync::MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A job under way.
+/// A running job.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     together: &'a Together,

@@ -1,4 +1,4 @@
-//! The verbs, one file each: its options, and what it does with them.
+//! The verbs, one file each, with their options and actions.
 
 #[cfg(feature = "bench")]
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! What this program was built from, as `--version` says it.
+//! Facts about the build, for `--version`.
 
 /// Version, commit, target and TLS library, a line each; the first is what `-V` prints.
 pub(crate) const LONG: &str = concat!(

@@ -125,7 +125,7 @@ fn tool(home: &Path, name: &str, script: &str) {
 }
 
 #[test]
-fn installed_programs_are_rivals_and_one_that_fails_or_does_nothing_says_so() {
+fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
     // One that refuses, one that only seems to work, and one that is there but doesn't run.

@@ -32,7 +32,7 @@ fn keys() -> String {
 }
 
 #[test]
-fn a_profile_says_where_s3_is_whose_keys_are_shown_and_which_certificates_are_trusted() {
+fn a_profile_sets_endpoint_keys_and_trusted_certificates() {
     let (_endpoint, laneway) = configured(Wire::TlsH2, |endpoint| {
         let ca = endpoint.ca_file().expect("certificates").display().to_string();
         let url = endpoint.url();

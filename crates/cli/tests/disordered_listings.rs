@@ -62,7 +62,7 @@ fn serve(pages: Pages) -> Scripted {
 }
 
 #[test]
-fn what_can_not_be_the_listing_of_a_bucket_ends_every_command_and_removes_nothing() {
+fn an_impossible_listing_ends_every_command_and_removes_nothing() {
     for (about, pages, why) in LISTINGS {
         let server = serve(pages);
         let home = tempfile::tempdir().expect("a folder");
@@ -100,7 +100,7 @@ fn what_can_not_be_the_listing_of_a_bucket_ends_every_command_and_removes_nothin
 
 /// GCS's pages say nothing but where to go on.
 #[test]
-fn a_page_of_s3_that_is_to_be_gone_on_with_and_does_not_say_where_is_no_listing() {
+fn a_truncated_s3_page_without_a_token_is_an_error() {
     let body = "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/a</Key><Size>1</Size></Contents></ListBucketResult>";
     let server = Scripted::serve(move |_| answer(200, &[("Content-Type", "application/xml")], body));
     let home = tempfile::tempdir().expect("a folder");

@@ -84,7 +84,7 @@ fn what_exists_would_be_left_alone() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_fails_as_it_would_in_earnest_and_the_rest_is_planned() {
+fn a_dry_run_fails_unreadable_sources_and_plans_the_rest() {
     let (endpoint, laneway) = stocked();
     let folder = endpoint.folder().join("d");
     fs::create_dir(&folder).expect("made");

@@ -53,7 +53,7 @@ fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
 }
 
 #[test]
-fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_goes_on_when_it_is() {
+fn an_outage_ends_a_download_that_continues_after_it() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);
     let size = 64 * MIB;
@@ -79,7 +79,7 @@ fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_g
 }
 
 #[test]
-fn a_server_that_does_not_come_back_ends_a_job_with_one_line_and_what_is_kept_of_its_objects_is_said() {
+fn an_outage_ends_a_job_with_one_line_and_reports_kept_bytes() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);
     let bytes = random_bytes(1, 96 << 20);
@@ -124,7 +124,7 @@ fn connections_that_a_server_lets_wait_are_given_up_after_seconds() {
 }
 
 #[test]
-fn a_server_that_resets_surplus_connections_is_not_dialled_for_each_request() {
+fn surplus_connections_that_are_reset_limit_later_dials() {
     let (endpoint, _) = copy_by_four(true);
     let connections = endpoint.server().counters().connections;
     // 600 requests were made. Each run dials as many as pay at first, up to 128, and learns from them.

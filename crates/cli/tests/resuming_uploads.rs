@@ -200,7 +200,7 @@ fn a_journal_is_for_its_owners_eyes_only() {
 }
 
 #[test]
-fn a_file_that_was_changed_after_the_kill_is_sent_anew_and_nothing_of_the_old_upload_stays() {
+fn a_file_changed_after_a_kill_is_sent_anew_without_leftovers() {
     for case in CASES {
         let mut scene = Scene::new(case);
         scene.stop_after(2, "-KILL");

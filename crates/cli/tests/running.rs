@@ -127,7 +127,7 @@ fn prefixes_and_patterns_that_were_moved_or_removed_are_done_before() {
 }
 
 #[test]
-fn a_line_that_is_done_is_left_out_after_a_look_at_its_source_and_at_its_own_store_alone() {
+fn a_done_line_is_skipped_only_for_the_same_source_and_store() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
     let store = endpoint.server().store();

@@ -6,7 +6,7 @@ use std::error::Error;
 use futures_util::StreamExt as _;
 use laneway::{Bucket, ObjectMeta};
 
-/// What comes along: larger indexes take a second request.
+/// Bytes fetched with the opening request. A larger index takes a second request.
 const FOOTER: u64 = 64 << 10;
 
 /// The length of the index, and the magic number.

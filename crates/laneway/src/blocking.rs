@@ -1,9 +1,9 @@
-//! The library for threads that may block.
+//! Twins of the library's types for threads that may block.
 //!
-//! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A [`Download`](crate::Download)
-//! is a [`Read`] as it is, what comes one by one has `next_blocking`, and [`Reader`] and [`Writer`] are here, made by
-//! [`into_blocking`](crate::Reader::into_blocking). None of these are to be called on a thread that runs async tasks, which would
-//! stand still meanwhile.
+//! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A
+//! [`Download`](crate::Download) is a [`Read`] itself, and streams have `next_blocking`. [`Reader`] and
+//! [`Writer`] are here, made by [`into_blocking`](crate::Reader::into_blocking). Don't use any of these on a
+//! thread that runs async tasks: the tasks would stall.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -20,60 +20,60 @@ use crate::{Error, Written};
 #[derive(Debug)]
 pub struct Reader(crate::Reader);
 
-/// Writes an object from the bytes that are put into it: [`crate::Writer`] for threads that may block. Dropped before
-/// [`finish`](Self::finish), it leaves nothing behind.
+/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block.
+/// Dropped before [`finish`](Self::finish), it leaves nothing behind.
 #[derive(Debug)]
 pub struct Writer(crate::Writer);
 
 impl crate::Reader {
-    /// The same for threads that may block.
+    /// Returns the same reader for threads that may block.
     pub fn into_blocking(self) -> Reader {
         Reader(self)
     }
 }
 
 impl crate::Writer {
-    /// The same for threads that may block.
+    /// Returns the same writer for threads that may block.
     pub fn into_blocking(self) -> Writer {
         Writer(self)
     }
 }
 
 impl Reader {
-    /// As [`crate::Reader::deadline`].
+    /// Does the same as [`crate::Reader::deadline`].
     #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
         Self(self.0.deadline(deadline))
     }
 
-    /// What the store told of the object when it was opened.
+    /// Returns the object's metadata at the time it was opened.
     pub fn meta(&self) -> &ObjectMeta {
         self.0.meta()
     }
 
-    /// Its size in bytes.
+    /// Returns the object's size in bytes.
     pub fn size(&self) -> u64 {
         self.0.size()
     }
 
-    /// The last bytes, as many as the opening request has brought.
+    /// Returns the object's last bytes, as far as the opening request brought them.
     pub fn footer(&self) -> &Bytes {
         self.0.footer()
     }
 
-    /// Reads into `buffer` from `offset` on. How many bytes: fewer than there is room for where the object ends before. Nobody
-    /// writes to the buffer after this returns.
+    /// Reads into `buffer` from `offset` on, and returns the number of bytes. It is smaller than the buffer
+    /// only if the object ends before. Nothing writes to the buffer after this returns.
     ///
     /// # Errors
-    /// What the store says; an object that was replaced.
+    /// The store's error; an object that was replaced.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         block_on(self.0.read_to(offset, buffer))
     }
 
-    /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
+    /// Reads one range, as [`read_ranges`](Self::read_ranges) does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`read_ranges`](Self::read_ranges).
     pub fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         block_on(self.0.read_range(range))
     }
@@ -81,12 +81,12 @@ impl Reader {
     /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.
     ///
     /// # Errors
-    /// As there; an object that was replaced.
+    /// As [`Bucket::get_ranges`](crate::Bucket::get_ranges); an object that was replaced.
     pub fn read_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, Error> {
         block_on(self.0.read_ranges(ranges))
     }
 
-    /// Another reader of the same object, from its beginning.
+    /// Returns another reader of the same object, which starts at its beginning.
     pub fn again(&self) -> Self {
         Self(self.0.again())
     }
@@ -105,15 +105,15 @@ impl Seek for Reader {
 }
 
 impl Writer {
-    /// Ends the object, as [`crate::Writer::finish`] does.
+    /// Completes the object, as [`crate::Writer::finish`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`crate::Writer::finish`].
     pub fn finish(self) -> Result<Written, Error> {
         block_on(self.0.finish())
     }
 
-    /// Gives the object up, as [`crate::Writer::abort`] does.
+    /// Abandons the object, as [`crate::Writer::abort`] does.
     pub fn abort(self) {
         block_on(self.0.abort());
     }
@@ -125,7 +125,7 @@ impl Write for Writer {
         Ok(bytes.len())
     }
 
-    /// Nothing can be seen before the end, so that there is nothing to do.
+    /// Nothing is visible before the end, so there is nothing to do.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Checksums of bytes as they pass, combined over slices and compared with a store's.
+//! Checksums of bytes as they pass. They are combined over slices and compared with a store's.
 
 mod combine;
 
@@ -11,21 +11,21 @@ use md5::{Digest as _, Md5};
 
 use crate::event::Verified;
 
-/// Which checksums are computed of a body.
+/// The checksums to compute of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Wanted {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
     pub(crate) crc32: bool,
-    /// Can't be combined: only where one sink sees all bytes in order.
+    /// MD5s can't be combined, so one sink must see all bytes in order.
     pub(crate) md5: bool,
 }
 
 impl Wanted {
-    /// What uploads need.
+    /// The checksum that uploads need.
     pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
-    /// These and those.
+    /// Returns the checksums of both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             crc32c: self.crc32c || other.crc32c,
@@ -35,8 +35,9 @@ impl Wanted {
         }
     }
 
-    /// Which checksum to compute for a comparison with a store's: of those that the store has, the cheapest. Where it has none
-    /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
+    /// Returns the checksum to compute for a comparison with a store's: the cheapest of those that the store
+    /// has. If it has none that can be computed, this is CRC32C, so that the two ends of a copy can still be
+    /// compared.
     pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
         if stored.crc32c.is_some() {
@@ -53,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// A checksum that can be combined: the whole's comes from its parts'.
+/// A checksum that can be combined: the checksum of the whole follows from those of its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crc {
     Crc32c,
@@ -62,7 +63,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// The one to compare with, of those that a store has of an object.
+    /// Returns the checksum to compare with, from those that a store has of an object.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -75,12 +76,12 @@ impl Crc {
         }
     }
 
-    /// The one that is computed, if it is one alone.
+    /// Returns the checksum that is computed, if it is the only one.
     pub(crate) fn of(wanted: Wanted) -> Option<Self> {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
-    /// Computes this one alone.
+    /// Computes only this checksum.
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Self::Crc32c => Wanted::CRC32C,
@@ -90,7 +91,7 @@ impl Crc {
     }
 }
 
-/// Checksums of a run of bytes under way.
+/// Checksums of a running series of bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashing {
     crc32c: Option<crc_fast::Digest>,
@@ -127,12 +128,12 @@ impl Hashing {
         self.len += bytes.len() as u64;
     }
 
-    /// How many bytes were seen.
+    /// Returns how many bytes it has seen.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The checksums of what was seen.
+    /// Returns the checksums of the bytes it has seen.
     pub(crate) fn finish(self) -> Run {
         Run {
             len: self.len,
@@ -144,7 +145,7 @@ impl Hashing {
     }
 }
 
-/// The checksums of a run of bytes.
+/// The checksums of a series of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     pub(crate) len: u64,
@@ -155,14 +156,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The checksums of bytes in memory.
+    /// Returns the checksums of bytes in memory.
     pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
         let mut hashing = Hashing::new(wanted);
         hashing.update(bytes);
         hashing.finish()
     }
 
-    /// The checksums of this run with `next` behind it. An MD5 is lost by it unless one of the two is empty.
+    /// Returns the checksums of this run followed by `next`. The MD5 is lost, unless one of the two is empty.
     pub(crate) fn then(self, next: Self) -> Self {
         if next.len == 0 {
             return self;
@@ -183,7 +184,7 @@ impl Run {
         Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None }
     }
 
-    /// A run of which length and one checksum are known.
+    /// Returns a run with a known length and one known checksum.
     pub(crate) fn known(len: u64, crc: Crc, value: u64) -> Self {
         let none = Self { len, crc32c: None, crc64nvme: None, crc32: None, md5: None };
         match crc {
@@ -193,7 +194,7 @@ impl Run {
         }
     }
 
-    /// One checksum of it, if it was computed.
+    /// Returns one of its checksums, if it was computed.
     pub(crate) fn value(&self, crc: Crc) -> Option<u64> {
         match crc {
             Crc::Crc32c => self.crc32c.map(u64::from),
@@ -202,7 +203,7 @@ impl Run {
         }
     }
 
-    /// As the store's type.
+    /// Returns the checksums in the store's type.
     pub(crate) fn checksums(&self) -> Checksums {
         let mut sums = Checksums::default();
         sums.crc32c = self.crc32c;
@@ -212,7 +213,7 @@ impl Run {
         sums
     }
 
-    /// Compares with a store's checksums of the same bytes.
+    /// Compares it with a store's checksums of the same bytes.
     ///
     /// # Errors
     /// The name of a checksum that differs, and both values.
@@ -239,7 +240,7 @@ impl Run {
             }
             return Ok(Verified::Crc32);
         }
-        // Of an object that is one part the part's end is known.
+        // If an object has only one part, we know where that part ends.
         if let (Some(ours), Some(theirs)) = (self.crc32c, stored.parts.filter(|theirs| theirs.parts == 1)) {
             let ours = composite_crc32c([ours]);
             if ours != theirs.value {
@@ -257,7 +258,7 @@ impl Run {
     }
 }
 
-/// The value that S3 keeps of an object whose parts have these CRC32Cs (big endian, concatenated).
+/// Returns the checksum that S3 keeps of an object whose parts have these CRC32Cs (big endian, concatenated).
 pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
     for part in parts {
@@ -266,8 +267,8 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     crc.finalize() as u32
 }
 
-/// A checksum as Laneway shows it everywhere: base64 of its bytes, the highest first, which is how both stores'
-/// headers and listings have it, so that the two can be compared by eye.
+/// Writes a checksum as Laneway shows it everywhere: base64 of its bytes, the highest first. Both stores'
+/// headers and listings use this form, so users can compare the two by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)
 }
@@ -310,7 +311,7 @@ mod tests {
 
     /// What a fault can make of ranges: one is dropped, comes twice, or two are swapped.
     #[test]
-    fn dropped_repeated_and_swapped_ranges_never_combine_to_the_right_checksum() {
+    fn dropped_repeated_or_swapped_ranges_combine_to_a_wrong_checksum() {
         const CASES: u64 = 10_000;
         let mut random = Random(15);
         let mut bytes = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The library's face.
+//! The client: the library's entry point.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -24,8 +24,9 @@ use crate::{
     SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning, copy, remove, set_meta, stat, sync,
 };
 
-/// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
-/// it, and a child of a `fork` too. Jobs go on when their client is dropped, until they end or are dropped themselves.
+/// Reads, writes and moves objects. Clones are the same client. Its [`Engine`] has its own threads, so any
+/// thread or runtime can use the client, and so can the child of a `fork`. A job outlives its client: it runs
+/// until it ends or is dropped itself.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -39,8 +40,8 @@ struct Inner {
     state: PerProcess<Mutex<Option<Arc<ClientState>>>>,
 }
 
-/// A future under way, made by [`Client::spawn`]. Dropped, it ends where it waits: the future is dropped on the engine's thread, soon
-/// after. In a child of a `fork` it does nothing.
+/// A running future, made by [`Client::spawn`]. Dropping it cancels the future at its next await point: the
+/// engine's thread drops the future soon after. In the child of a `fork` it does nothing.
 #[derive(Debug)]
 #[must_use = "dropped, the future ends"]
 pub struct Spawned {
@@ -55,10 +56,10 @@ impl Client {
         Ok(client)
     }
 
-    /// What its jobs stand on, in this process.
+    /// Returns the state that this client's jobs share, in this process.
     ///
     /// # Errors
-    /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
+    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
     pub(crate) fn state(&self) -> Result<Arc<ClientState>, Error> {
         let mut state = self.inner.state.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = &*state {
@@ -69,20 +70,20 @@ impl Client {
         Ok(started)
     }
 
-    /// Returns the properties of a kind of store; `None` where this client has no dialect for it.
+    /// Returns the properties of a kind of store, or `None` if this client has no dialect for it.
     pub fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         self.inner.settings.capabilities(provider)
     }
 
-    /// Where its calls run and count, in this process.
+    /// Returns the worker that runs and counts this client's calls, in this process.
     ///
     /// # Errors
-    /// As [`state`](Self::state)'s.
+    /// As [`state`](Self::state).
     pub(crate) fn worker(&self) -> Result<Worker, Error> {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
 
-    /// Runs a job, which counts by itself, and as a part of what this client's tally counts.
+    /// Starts a job. The job counts its requests by itself, and as a part of this client's tally.
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
@@ -98,7 +99,8 @@ impl Client {
                 // On the heap at once: a caller's thread may have a small stack, and a job's future is large.
                 let work = AssertUnwindSafe(Box::pin(run(Arc::clone(&running)))).catch_unwind();
                 Worker { state, tally: Some(tally) }.spawn(async move {
-                    // A job whose task is gone would end without a word, which is what an empty one's success looks like.
+                    // Without this, a job with a lost task would end without an event, just like an empty job
+                    // that succeeds.
                     if let Err(panic) = work.await {
                         let error = Error::source("this job", format!("panicked: {}", panic_text(panic)));
                         running.fail(op, String::new(), None, error).await;
@@ -111,8 +113,8 @@ impl Client {
         job
     }
 
-    /// The same client, whose calls and jobs are counted in `tally` besides, those of its buckets too. What is counted so far in this
-    /// client's own tally, if it has one, stays there: a client has one at a time.
+    /// Returns the same client, whose calls and jobs also count in `tally`; those of its buckets do too. A
+    /// client has one tally at a time. The earlier tally keeps its counts.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -131,8 +133,9 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
     }
 
-    /// Runs a future of the caller's own on the engine's thread, beside calls, and counts as they do. It is for who can't poll: a
-    /// binding, a callback, a thread that waits by means of its own. A future that blocks would hold up every other call.
+    /// Runs the caller's own future on the engine's thread, beside calls, and counts its requests as theirs.
+    /// It is for callers that can't poll: a binding, a callback, or a thread that waits in its own way. A
+    /// future that blocks delays every other call.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -147,14 +150,15 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
+    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
-    /// Waits on this thread for a future of this library's calls, and asks every so often whether to go on: what is returned is `None`
-    /// where it was told not to, and the calls under way are ended. What is done by the first time is carried out here, which saves a small
-    /// call half of its time; the rest by the engine, whatever `goes_on` does meanwhile: it may make calls of its own, as a signal's handler does.
+    /// Waits on this thread for a future of this library's calls, and calls `goes_on` once each `look_every`.
+    /// When `goes_on` returns false, this ends the calls under way and returns `None`. The future runs on
+    /// this thread until the first `look_every` is over, which saves half the time of a small call. After
+    /// that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -171,7 +175,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn); in a child of a `fork` that `goes_on` made.
+    /// As [`spawn`](Self::spawn), in the child of a `fork` that `goes_on` made.
     pub fn block_on_while<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -184,7 +188,7 @@ impl Client {
             return Ok(Some(done));
         }
         let (done, is_done) = mpsc::sync_channel(1);
-        // Dropped before the end, it ends the calls.
+        // Dropping it before the end cancels the calls.
         let _running = self.spawn(async move { drop(done.send(future.await)) })?;
         let is_done = OfProcess::new(is_done);
         while goes_on() {
@@ -197,7 +201,7 @@ impl Client {
         Ok(None)
     }
 
-    /// The engine that carries its work out.
+    /// Returns the engine that runs this client's work.
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
     }
@@ -215,7 +219,7 @@ impl Client {
         self.begin(Op::Remove, about, |running| remove::run(running, request))
     }
 
-    /// Changes what objects are described by, and their storage class.
+    /// Changes the metadata and the storage class of objects.
     pub fn set_meta(&self, request: SetMetaRequest) -> Job {
         let about = (Purpose::Plain, Common::of_set_meta(&request));
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
@@ -248,15 +252,16 @@ impl Client {
         self.begin(Op::Copy, about, |running| sync::run(running, request))
     }
 
-    /// Opens a manifest that several jobs keep together, in this folder and with this client: one that was begun in another folder, or by a
-    /// client of other endpoints, is another run's. With it comes what is to be said of it, if anything is. Blocks the thread.
-    ///
+    /// Opens a manifest that several jobs write together, in the current folder and with this client. A
+    /// manifest from another folder, or from a client with other endpoints, belongs to another run. Also
+    /// returns a warning about the file, if there is one. Blocks the thread.
     /// # Errors
-    /// `ErrorKind::Refused` for a file that is no such manifest, that has a broken line, or that is being written.
+    /// `ErrorKind::Refused` if the file isn't such a manifest, has a broken line, or is being written by
+    /// another process.
     pub fn run_manifest(&self, file: impl Into<PathBuf>) -> Result<(RunManifest, Option<Warning>), Error> {
         let state = self.state()?;
         let folder = std::env::current_dir()
-            .map_err(|error| Error::local(".", "can't be asked for its name", error))?;
+            .map_err(|error| Error::local(".", "the path of the current folder can't be read", error))?;
         let of = |ask: fn(&Store) -> String| {
             let state = Arc::clone(&state);
             move |provider| state.store(provider).map(ask).unwrap_or_default()
@@ -266,7 +271,7 @@ impl Client {
         RunManifest::open(file.into(), &subject)
     }
 
-    /// Compares two places by their listings. What differs fails, as an item of its own.
+    /// Compares two places by their listings. Each difference is a failed item.
     pub fn verify(&self, request: VerifyRequest) -> Job {
         let about = (Purpose::Plain, Common::default());
         self.begin(Op::Verify, about, |running| sync::verify::run(running, request))
@@ -284,17 +289,17 @@ impl Client {
         }
     }
 
-    /// What the store knows about an object. Blocks the thread.
+    /// Returns the store's metadata of an object. Blocks the thread.
     ///
     /// # Errors
-    /// What the store says; `ErrorKind::Usage` for what is no object.
+    /// The store's error; `ErrorKind::Usage` if the location isn't an object.
     pub fn stat(&self, at: &Location) -> Result<ObjectMeta, Error> {
         let worker = self.worker()?;
         let stat = stat::stat(Arc::clone(&worker.state), at.clone());
         block_on(worker.run_here(stat))
     }
 
-    /// What the store knows about several objects, many of which are asked for at once.
+    /// Returns the store's metadata of several objects, with many requests at once.
     pub fn stats(&self, places: Vec<Location>) -> Stats {
         match self.worker() {
             Ok(worker) => {
@@ -306,29 +311,30 @@ impl Client {
         }
     }
 
-    /// What the engine has done so far, for all that this client and others like it have asked for ([`counted`](Self::counted) tells
-    /// them apart).
+    /// Returns the engine's counts so far, for this client and all others that reach servers in the same way.
+    /// Use [`counted`](Self::counted) to count them separately.
     pub fn counters(&self) -> Counters {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
-    /// Returns the host, with its port where that isn't the scheme's own, that the engine's calls wait for. Of several it is the one that has said
-    /// nothing for longest.
+    /// Returns the host that the engine's calls wait for, with its port unless that is the scheme's default.
+    /// If there are several, it is the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }
 
-    /// How long the engine's requests had to wait so far.
+    /// Returns how long the engine's requests have waited so far.
     pub fn times(&self) -> Times {
         self.state().map(|state| state.lanes.times()).unwrap_or_default()
     }
 
-    /// What listings of a provider's buckets have taken so far: pages, those that were asked for at once, and keys.
+    /// Returns the cost of the listings of a provider's buckets so far: pages, pages requested at once, and
+    /// keys.
     pub fn listings(&self, provider: Provider) -> Listings {
         self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
-    /// What has been asked of a provider so far, as its price list classes requests.
+    /// Returns the requests sent to a provider so far, in the classes of its price list.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! The content type that a name suggests.
+//! Content types by file extension.
 
-/// Guesses from the extension, as other tools do; `None` leaves it to the store.
+/// Guesses from the extension, as other tools do. `None` leaves the choice to the store.
 pub(crate) fn guess(name: &str) -> Option<&'static str> {
     let base = name.rsplit('/').next().unwrap_or(name);
-    // A leading dot begins a hidden name, no extension.
+    // A leading dot begins a hidden name, not an extension.
     let (stem, extension) = base.rsplit_once('.')?;
     if stem.is_empty() {
         return None;

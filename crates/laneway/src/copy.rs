@@ -1,4 +1,4 @@
-//! Copies as they are asked for: what the two ends are decides who carries them out.
+//! Carries out copy requests. The kinds of the two ends decide which code does it.
 
 mod across;
 mod search;
@@ -28,7 +28,7 @@ pub(crate) use search::{Copies, one};
 pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
 
-/// Carries out a copy request to its last event.
+/// Carries out a copy request up to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
@@ -69,8 +69,9 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     job.finish().await;
 }
 
-/// Removes what earlier runs of a tree have left beside its files: objects that are gone by now are not asked for again, and earlier
-/// versions put a tree under its own name once its folder existed.
+/// Removes temporary files that earlier runs of a tree left. Objects that no longer exist aren't requested
+/// again, so nothing else would remove theirs. Earlier versions of Laneway put a tree under its own name once
+/// its folder existed, so it looks there too.
 async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
     let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
@@ -81,14 +82,14 @@ async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Fold
     let tree = url(*provider, &ObjectId::new(bucket, folder_prefix(key)));
     let name = name_of_key(bucket, key).to_owned();
     let removing = move || folder.remove_leftovers(&name, |url| url.starts_with(&tree));
-    // What stays does no harm, and the copy is done.
+    // A file that stays does no harm, and the copy is done.
     drop(job.engine.files.run(removing).await);
 }
 
-/// Copies or moves one object for a program: by the store itself where both ends are in the same one.
+/// Copies or moves one object for a program. The store does it by itself if both ends are in the same store.
 ///
 /// # Errors
-/// What the stores say; of a move, a source that could not be removed.
+/// The stores' errors; for a move, a source that could not be removed.
 pub(crate) async fn object(
     job: &Running,
     (from, source): (Store, ObjectId),
@@ -114,7 +115,7 @@ pub(crate) async fn object(
     Ok(sent)
 }
 
-/// Finds everything that is to be copied.
+/// Finds everything to copy.
 async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
     let request = Arc::clone(&search.request);
     match &request.destination {
@@ -162,7 +163,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
         search.fail(Op::Upload, source, error).await;
     }
     let job = Arc::clone(&search.job);
-    // The state of each is what the next run with the manifest goes by.
+    // The next run with the manifest needs the state of each source.
     let store = |provider| Ok(job.store(provider)?.as_source());
     let ahead = asked_ahead(&request, store, |_, _| job.has_manifest());
     let mut ahead = std::pin::pin!(ahead);
@@ -185,8 +186,9 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     }
 }
 
-/// Asks whether objects could be put under a key, for a job that only tells what it would do: a bucket that is missing, or a
-/// store that can't be reached or doesn't know us, would fail all of it. Who may write need not be allowed to list.
+/// Checks in a dry run whether objects could be written under a key. A missing bucket, a store that can't be
+/// reached, or refused credentials would fail all of the job. The permission to write doesn't include the
+/// permission to list.
 async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
     match job.store(to.provider)?.list(&list).await {
@@ -195,21 +197,21 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     }
 }
 
-/// What a source of a request means.
+/// Returns the source that a location of a request means.
 fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
     let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
     let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
     Source { names, inventory, ..Source::of(id, request.recursive) }
 }
 
-/// One object and the object it becomes.
+/// An object and the object that its copy becomes.
 #[derive(Debug)]
 pub(crate) struct Item {
     from: SourceObject,
     to: ObjectId,
 }
 
-/// What all copies between the same two stores have in common.
+/// The facts that all copies between the same two stores share.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     from: Store,
@@ -222,7 +224,7 @@ impl Item {
         Self { from, to }
     }
 
-    /// Its size, as far as it is known.
+    /// Returns its size, as far as it is known.
     fn size(&self) -> u64 {
         self.from.meta.as_ref().map_or(0, |meta| meta.size)
     }
@@ -253,7 +255,7 @@ impl Ends {
         Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
-    /// Ends an item: of a move, the source is removed first.
+    /// Ends an item. A move removes its source first.
     async fn finish(
         &self,
         job: &Running,
@@ -282,7 +284,7 @@ impl Ends {
         }
     }
 
-    /// Ends an item whose source is gone where it was to go.
+    /// Ends an item whose source was removed, if that was needed.
     async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
         let begun = (begun, item.size());
         existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;

@@ -1,26 +1,29 @@
-//! How many files, directories and connections may be open at once: the process's limit is shared out, where it is lower than what they come to.
+//! Limits of open files, directories and connections. If the process's limit is lower than their sum, they
+//! share it.
 
 use std::sync::OnceLock;
 
-/// With so many descriptors everything has what is usual: 256 connections, 128 directories of a destination, 64 of each of four threads that walk, 16
-/// large files with their journals, and the host program's own.
+/// With this many descriptors, everything has its usual number. They are 256 connections, 128 directories of a
+/// destination, and 64 for each of four threads that walk. Another 32 are for 16 large files with their
+/// journals, and the rest for the host program.
 const USUAL: u64 = 1024;
-/// The engine's own bound.
+/// The engine's own limit of connections.
 const CONNECTIONS_USUAL: usize = 256;
 
-/// How many of something that is `usual` this process's limit allows, one at least.
+/// Returns how many descriptors of a kind this process's limit allows, where `usual` is the usual number. It
+/// is at least one.
 pub(crate) fn allowed(usual: usize) -> usize {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
     let limit = *LIMIT.get_or_init(|| rustix::process::getrlimit(rustix::process::Resource::Nofile).current);
     share(usual, limit)
 }
 
-/// The most connections of all, where the limit allows fewer than the usual ones.
+/// Returns the most connections, if the limit allows fewer than usual.
 pub(crate) fn connections_max() -> Option<usize> {
     Some(allowed(CONNECTIONS_USUAL)).filter(|allowed| *allowed < CONNECTIONS_USUAL)
 }
 
-/// The share of a limit, where there is one.
+/// Returns the share of a limit, if there is one.
 fn share(usual: usize, limit: Option<u64>) -> usize {
     match limit {
         Some(limit) if limit < USUAL => (usual as u64 * limit / USUAL).max(1) as usize,

@@ -1,5 +1,5 @@
-//! Dialects of a caller's own: stores that Laneway doesn't know, reached by every verb and job under URLs of their own scheme. See
-//! [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
+//! Dialects of the caller's own: stores that Laneway doesn't know, which every verb and job reaches under
+//! URLs of their own scheme. See [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
 
 mod in_memory;
 

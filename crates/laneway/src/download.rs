@@ -1,4 +1,4 @@
-//! From a store to this machine.
+//! Downloads, from a store to this machine.
 
 mod claims;
 mod composite;
@@ -26,26 +26,26 @@ pub(crate) use range_writer::{Pinned, RangeWriter};
 pub(crate) use search::{Downloads, is_asked, one};
 pub(crate) use slice::SliceTarget;
 
-/// What an item's download left behind.
+/// The result of an item's download.
 pub(crate) struct Fetched {
     pub(crate) moved: Moved,
     pub(crate) version: Option<Version>,
 }
 
-/// One object and the file it becomes.
+/// An object and the file that it becomes.
 #[derive(Debug)]
 pub(crate) struct Item {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
-    /// Whether a listing has brought it, and no user named it.
+    /// True if the item comes from a listing, and no user named it.
     is_listed: bool,
     place: Place,
-    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    /// The place where it was named, as `FILE:LINE`, if that was in a file.
     line: Option<Box<str>>,
 }
 
 impl Item {
-    /// An object that a listing has brought.
+    /// Returns the item of a listed object.
     pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
@@ -59,7 +59,8 @@ impl Item {
 }
 
 impl CopyRequest {
-    /// How the file that an object becomes is put in its place. The first of the descriptions that tells the object's metadata counts.
+    /// Returns how the object's file is put in place. Its attributes come from the first description with
+    /// metadata.
     fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
@@ -71,7 +72,7 @@ impl CopyRequest {
     }
 }
 
-/// Fetches one object into a file.
+/// Downloads one object into a file.
 async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item, collect_max: u64) {
     let begun = item.begin(&job, &store);
     let (meta, place) = (item.meta.clone(), item.place.clone());
@@ -79,7 +80,7 @@ async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, i
     finish(&job, &request, &store, item, begun, result).await;
 }
 
-/// Ends an item: of a move, the source is removed first.
+/// Ends an item. A move removes its source first.
 async fn finish(
     job: &Running,
     request: &CopyRequest,

@@ -1,4 +1,4 @@
-//! What clients share: threads, memory, connections.
+//! The engine that clients share: threads, memory, connections.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,35 +15,38 @@ use crate::fork::PerProcess;
 use crate::runtime::Runtime;
 use crate::{Error, descriptors};
 
-/// Below this even one request at a time would wait for itself.
+/// With less memory, even a single request would wait for itself.
 const MEMORY_MIN: usize = 1 << 20;
 
-/// The engine of clients that name none. It holds no threads while none of them lives.
+/// The engine of clients that name none. It holds no threads while no client is alive.
 static DEFAULT: OnceLock<Engine> = OnceLock::new();
 
-/// What carries clients' work out: threads of its own and the connections, within budgets of memory, connections and
-/// bandwidth. Clients that name no engine share the process's; clones of one are the same engine.
+/// The engine that does the work of clients. It has its own threads and connections, within budgets of
+/// memory, connections and bandwidth. Clients that name no engine share the process's engine. Clones are the
+/// same engine.
 ///
-/// Threads are started with the first client and end with the last one and its jobs. Connections are shared by clients
-/// that reach servers in the same way, with the same certificates, proxies and addresses; those that differ in that have
-/// their own within the engine, and each of these ways may have [`connections_max`](EngineBuilder::connections_max).
+/// The threads start with the first client, and end with the last one and its jobs. Clients that reach
+/// servers in the same way, with the same certificates, proxies and addresses, share connections. Others have
+/// their own within the engine. Each such group may have [`connections_max`](EngineBuilder::connections_max)
+/// connections.
 ///
-/// After a `fork` the child has an engine of its own, of the same budgets, from its first call on. What ran in the parent
-/// goes on there: a job of the parent's has no more events in the child, and its calls, downloads, writers and streams are errors of
-/// kind cancelled there; a reader reads on. A program that begins in Rust's `main` should not fork while its threads start or end: the
-/// standard library (1.95) holds a lock then, without which no thread starts in the child.
+/// After a `fork`, the child has its own engine with the same budgets from its first call on. The parent's
+/// work goes on in the parent. In the child, a job of the parent has no more events, and its calls,
+/// downloads, writers and streams are errors of kind cancelled; a reader reads on. A program that begins in
+/// Rust's `main` should not fork while its threads start or end. The standard library (1.95) holds a lock
+/// then, without which no thread starts in the child.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     budgets: EngineBuilder,
-    /// A recorder is another process's where this one is a child.
+    /// In a child, the trace's recorder belongs to another process.
     made_in: u32,
     running: PerProcess<Mutex<Weak<Machinery>>>,
 }
 
-/// Says how much an [`Engine`] may use. The defaults are meant to be right; none of them has to be set for speed. Its messages go to
+/// Sets how much an [`Engine`] may use. No budget has to be set for speed. The engine's messages go to
 /// `tracing`: see [the crate's page](crate#messages).
 #[derive(Clone, Default, Debug)]
 pub struct EngineBuilder {
@@ -52,7 +55,7 @@ pub struct EngineBuilder {
     tcp_handshake_min: Duration,
 }
 
-/// What was asked for.
+/// The budgets that the caller set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Budgets {
     memory: Option<usize>,
@@ -61,7 +64,7 @@ struct Budgets {
     threads: Option<usize>,
 }
 
-/// How servers are reached. Those that are reached alike share connections.
+/// Settings that decide how servers are reached. Clients with equal settings share connections.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) ca_files: Vec<PathBuf>,
@@ -73,7 +76,7 @@ pub(crate) struct Network {
 }
 
 impl fmt::Debug for Network {
-    /// Leaves the proxies' URLs out: they may hold a password.
+    /// Leaves out the proxies' URLs: they may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Network")
             .field("ca_files", &self.ca_files)
@@ -86,26 +89,28 @@ impl fmt::Debug for Network {
     }
 }
 
-/// A running engine: its threads, and what they work on.
+/// A running engine: its threads and their shared state.
 #[derive(Debug)]
 pub(crate) struct Machinery {
     pub(crate) runtime: Runtime,
     pub(crate) files: Files,
-    /// Threads that the machine runs at once.
+    /// Number of threads that the machine runs at once.
     pub(crate) cores: usize,
-    /// Held by each reader that is read far ahead: as many as there are share the room for that.
+    /// Each reader that reads far ahead holds a clone. They share the room for reading ahead, so the count is
+    /// their number.
     pub(crate) reading_on: Arc<()>,
     config: Config,
     lanes: Mutex<Vec<(Network, Lanes)>>,
 }
 
 impl Engine {
-    /// Begins an engine of one's own, for clients that shall not share the process's.
+    /// Starts to configure an engine of the program's own, for clients that should not share the process's
+    /// engine.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
 
-    /// The process's engine. Where nobody has used it yet, it has these budgets.
+    /// Returns the process's engine. The first client that uses it decides its budgets.
     pub(crate) fn of_process(wanted: &EngineBuilder) -> Self {
         let engine = DEFAULT.get_or_init(|| wanted.clone().build());
         if wanted.budgets != Budgets::default() && wanted.budgets != engine.0.budgets.budgets {
@@ -116,10 +121,10 @@ impl Engine {
         engine.clone()
     }
 
-    /// The engine at work in this process.
+    /// Returns the running engine of this process, and starts it if needed.
     ///
     /// # Errors
-    /// When the system refuses a thread or the descriptors that one needs.
+    /// If the system refuses a thread or the descriptors that it needs.
     pub(crate) fn running(&self) -> Result<Arc<Machinery>, Error> {
         let mut running = lock(self.0.running.get());
         if let Some(running) = running.upgrade() {
@@ -132,37 +137,40 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Bytes of buffers in flight, at least 1 MiB; 64 MiB where nothing is said. What waits for memory waits in order.
+    /// Sets the bytes of buffers in flight, at least 1 MiB. The default is 64 MiB. Requests wait for memory
+    /// in order.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.budgets.memory = Some(bytes);
         self
     }
 
-    /// Most connections open at once over all servers, at least one; 256 where nothing is said, and fewer where the process may have fewer than
-    /// 1024 files open.
+    /// Sets how many connections may be open at once to all servers together, at least one. The default is
+    /// 256, or fewer if the process may open fewer than 1024 files.
     #[must_use]
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.budgets.connections_max = Some(connections.max(1));
         self
     }
 
-    /// Body bytes a second over all connections, sent and received together; without a limit where nothing is said.
+    /// Limits body bytes per second over all connections, sent and received together. There is no limit by
+    /// default.
     #[must_use]
     pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
         self.budgets.bandwidth = Some(bytes_per_second);
         self
     }
 
-    /// Threads that decrypt and checksum bulk, at least one; as many as the machine has cores and at most eight where
-    /// nothing is said. There are two more, which mostly wait, and some for file operations while there are any.
+    /// Sets the number of threads that decrypt and checksum bulk, at least one. The default is the machine's
+    /// number of cores, at most eight. The engine has two more threads, which mostly wait, and threads for
+    /// file operations while there are any.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.budgets.threads = Some(threads.max(1));
         self
     }
 
-    /// Records who is sent when on which connection.
+    /// Records which request is sent when, and on which connection.
     #[doc(hidden)]
     #[must_use]
     pub fn trace(mut self, trace: Trace) -> Self {
@@ -170,7 +178,8 @@ impl EngineBuilder {
         self
     }
 
-    /// The least that a TCP handshake takes, for a path that is imitated on loopback, where it takes no time.
+    /// Sets a minimum for the time of a TCP handshake. It is for paths imitated on loopback, where a
+    /// handshake takes no time.
     #[doc(hidden)]
     #[must_use]
     pub fn tcp_handshake_min(mut self, time: Duration) -> Self {
@@ -178,7 +187,7 @@ impl EngineBuilder {
         self
     }
 
-    /// The engine. Its threads are started with its first client.
+    /// Returns the engine. Its threads start with its first client.
     pub fn build(self) -> Engine {
         Engine(Arc::new(Inner { budgets: self, made_in: std::process::id(), running: PerProcess::new() }))
     }
@@ -209,10 +218,10 @@ impl Machinery {
         })
     }
 
-    /// Connections to servers that are reached in this way.
+    /// Returns the connections to servers that are reached with these settings.
     ///
     /// # Errors
-    /// For an unreadable CA file, a proxy that is no URL, or threads that can't be started.
+    /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
     pub(crate) fn lanes(&self, network: &Network) -> Result<Lanes, Error> {
         let mut all = lock(&self.lanes);
         if let Some((_, lanes)) = all.iter().find(|(known, _)| known == network) {
@@ -240,10 +249,10 @@ impl Drop for Machinery {
 }
 
 impl Network {
-    /// The same where a server may say nothing for half of the time for which is tried again, so that another connection is tried
-    /// before that is over.
+    /// Lowers the stall timeout to half of the retry time, so that another connection is tried before that
+    /// time is over.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
-        // A longer timeout that a caller has asked for stays.
+        // Keep a longer timeout that the caller has set.
         if !retry_for.is_zero() && self.stall_timeout == Self::default().stall_timeout {
             self.stall_timeout = self.stall_timeout.min(retry_for / 2);
         }

@@ -1,4 +1,4 @@
-//! What the environment's variables set.
+//! Settings from environment variables.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ pub(crate) const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
 pub(crate) const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
 pub(crate) const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 
-/// A variable of our own that can't be read. It is an error where nobody says otherwise: what a program is told besides goes before its
-/// variables, whatever they hold, as with `aws`
+/// A `LANEWAY_` variable that can't be read. It is an error unless another setting overrides it: settings of
+/// the program override its variables, whatever they hold, as with `aws`
 /// (<https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html>).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unreadable {
@@ -28,7 +28,7 @@ impl From<Unreadable> for Error {
     }
 }
 
-/// The settings that these variables hold, and those that can't be read.
+/// Returns the settings in these variables, and the variables that can't be read.
 pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) {
     let (mut settings, mut unreadable) = (Settings::default(), Vec::new());
     let variable = |name: &str| environment.get(name);
@@ -43,7 +43,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     if let Some(text) = variable(RETRY_FOR) {
         match parse_duration(text.trim()) {
             Ok(time) => settings.set_retry_for(time),
-            // What was read stays untold, as that of the other variables does.
+            // The message leaves out the value, as those of other variables do.
             Err(_) => {
                 let why = "is not a time; write a number with ms, s, m or h, such as 90s, or 0".to_owned();
                 unreadable.push(Unreadable { name: RETRY_FOR, why });
@@ -63,8 +63,8 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     (settings, unreadable)
 }
 
-/// Where programs keep what should outlive a run, by the XDG base directory specification
-/// (<https://specifications.freedesktop.org/basedir-spec/latest/>): relative paths don't count.
+/// Returns the folder for files that outlive a run, by the XDG base directory specification
+/// (<https://specifications.freedesktop.org/basedir-spec/latest/>). Relative paths are ignored.
 fn state_folder(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))

@@ -1,4 +1,4 @@
-//! Why an item, or a whole request, failed.
+//! The failure of an item, or of a whole request.
 
 mod kind;
 
@@ -11,16 +11,16 @@ use laneway_store::SinkError;
 
 pub use kind::ErrorKind;
 
-/// A failure. `Display` is one line that names the object or path and the cause, and never holds a secret.
+/// A failure. `Display` is one line that names the object or path and the cause, and never contains a secret.
 pub struct Error(Box<Inner>);
 
 struct Inner {
     cause: Cause,
     attempts: u32,
     kept: u64,
-    /// Whether it is a checksum that differs.
+    /// True if a checksum differs.
     is_mismatch: bool,
-    /// Where what it is about was named, as `FILE:LINE`.
+    /// Where the failed item was named, as `FILE:LINE`.
     line: Option<Box<str>>,
 }
 
@@ -32,58 +32,58 @@ enum Cause {
 }
 
 impl Error {
-    /// Bytes or checksums that differ from what they must be.
+    /// Bytes or checksums differ from the expected ones.
     pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Integrity, target, message)
     }
 
-    /// A checksum that differs from what it must be: a bit may have flipped on the way, so that moving the bytes once more
-    /// may help.
+    /// A checksum differs from the expected one. A bit may have flipped on the way, so moving the bytes once
+    /// more may help.
     pub(crate) fn mismatch(target: impl Into<String>, message: impl Into<String>) -> Self {
         let mut error = Self::integrity(target, message);
         error.0.is_mismatch = true;
         error
     }
 
-    /// The same of something that was named in a file's line.
+    /// Adds the line of the file that named the item.
     pub(crate) fn of_line(mut self, line: Option<Box<str>>) -> Self {
         self.0.line = line.or(self.0.line);
         self
     }
 
-    /// Whether it is a checksum that differs, and moving the bytes once more harms nobody.
+    /// Returns whether a checksum differs and moving the bytes once more does no harm.
     pub(crate) fn is_mismatch(&self) -> bool {
         self.0.is_mismatch
     }
 
-    /// The same where moving the bytes once more may help.
+    /// Marks the error as one where moving the bytes once more may help.
     pub(crate) fn for_now(mut self) -> Self {
         self.0.is_mismatch = true;
         self
     }
 
-    /// The same where moving the bytes once more can't help.
+    /// Marks the error as one where moving the bytes once more can't help.
     pub(crate) fn for_good(mut self) -> Self {
         self.0.is_mismatch = false;
         self
     }
 
-    /// A name or a combination that is not carried out, because it would be unsafe or ambiguous.
+    /// Laneway refuses a name or a combination, because it would be unsafe or ambiguous.
     pub(crate) fn refused(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Refused, target, message)
     }
 
-    /// What must not be replaced is there.
+    /// Something is there that must not be replaced.
     pub(crate) fn exists(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::AlreadyExists, target, message)
     }
 
-    /// The request makes no sense as a whole.
+    /// The request as a whole makes no sense.
     pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Usage, target, message)
     }
 
-    /// The source can't be sent as it is: it changed, vanished, or is no file.
+    /// The source can't be sent as it is: it changed, vanished, or isn't a file.
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Source, target, message)
     }
@@ -93,14 +93,14 @@ impl Error {
         Self::own(ErrorKind::InvalidRange, target, message)
     }
 
-    /// A move whose copy could not be compared, so that its source stays.
+    /// The copy of a move could not be compared, so the source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
         let message = "copied, but the store returned no checksum to verify the copy, so the source is kept; compare the two, \
                        then remove the source yourself";
         Self::own(ErrorKind::Integrity, target, message)
     }
 
-    /// A move whose source was replaced after it had been copied, so that it stays.
+    /// The source of a move was replaced after it had been copied, so the source stays.
     pub(crate) fn replaced(target: impl Into<String>) -> Self {
         Self::source(target, "copied, but the source was replaced meanwhile; the new version is kept")
     }
@@ -110,7 +110,7 @@ impl Error {
         Self::own(ErrorKind::NotFound, target, message)
     }
 
-    /// A listing that can't be what is in the store.
+    /// A listing contradicts itself, so it can't show the store's content.
     pub(crate) fn disorder(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Server, target, message)
     }
@@ -120,7 +120,7 @@ impl Error {
         Self::own(ErrorKind::Cancelled, target, "cancelled")
     }
 
-    /// A parent of this process began the call, and nobody here goes on with it.
+    /// A parent of this process began the call, and this process can't continue it.
     pub(crate) fn forked(target: impl Into<String>) -> Self {
         Self::own(ErrorKind::Cancelled, target, "was begun before a fork, in the parent of this process")
     }
@@ -130,7 +130,7 @@ impl Error {
         Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))
     }
 
-    /// A file operation failed. `message` says what was done.
+    /// A file operation failed. `message` says which one.
     pub(crate) fn local(path: impl AsRef<Path>, message: &'static str, source: impl Into<io::Error>) -> Self {
         let target = path.as_ref().display().to_string();
         Self::from(Cause::Local { target, message, source: source.into() })
@@ -140,25 +140,25 @@ impl Error {
         Self::from(Cause::Own { kind, target: target.into(), message: message.into() })
     }
 
-    /// The same failure for something else that it has hit too.
+    /// Returns the same failure for another item that it affects.
     pub(crate) fn again(&self, target: impl Into<String>) -> Self {
         Self::own(self.kind(), target, self.to_string())
     }
 
-    /// Adds the number of attempts that requests for the item took.
+    /// Adds the largest number of attempts that a request for the item took.
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
     }
 
-    /// Says how many bytes of the item stay for the same request to go on with.
+    /// Adds the number of the item's bytes that are kept, with which the same request continues.
     pub(crate) fn keeping(mut self, bytes: u64) -> Self {
         self.0.kept = bytes;
         self
     }
 
-    /// Returns whether what has come is good, so that the same request may go on with it later: the network or the store failed,
-    /// credentials have run out, or the disk is full.
+    /// Returns whether the bytes so far are good, so that the same request may continue with them later. This
+    /// holds if the network or the store failed, credentials expired, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
@@ -170,19 +170,19 @@ impl Error {
         }
     }
 
-    /// The same of a store's error.
+    /// Does the same for a store's error.
     pub(crate) fn is_passing_of(error: &laneway_store::Error) -> bool {
         use laneway_store::ErrorKind::{Permission, Server, Throttled, Transport, Unauthenticated};
         matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
     }
 
-    /// How many bytes of the item stay, beside the file that it is to become or in the store: the same request goes on
-    /// with them, and moves only what is missing.
+    /// Returns how many bytes of the item are kept, beside its destination file or in the store. The same
+    /// request continues with them, and moves only the missing bytes.
     pub fn kept_bytes(&self) -> u64 {
         self.0.kept
     }
 
-    /// What went wrong, as far as a caller decides by it.
+    /// Returns what went wrong, as far as a caller decides by it.
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
             Cause::Store(error) => ErrorKind::of(error.kind()),
@@ -192,7 +192,7 @@ impl Error {
         }
     }
 
-    /// The object's or bucket's URL, or the path, that it is about, if it is about one.
+    /// Returns the URL of the object or bucket, or the path, that failed, if the error concerns one.
     pub fn url(&self) -> Option<&str> {
         let url = match &self.0.cause {
             Cause::Store(error) => error.target(),
@@ -202,19 +202,19 @@ impl Error {
         Some(url).filter(|url| !url.is_empty())
     }
 
-    /// The HTTP status that the store answered with, if it answered.
+    /// Returns the HTTP status of the store's answer, if it answered.
     pub fn status(&self) -> Option<u16> {
         Some(self.as_store()?.status()?.as_u16())
     }
 
-    /// The store's own name for what is wrong (`NoSuchKey`, `rateLimitExceeded`), if it gave one.
+    /// Returns the store's own error code (`NoSuchKey`, `rateLimitExceeded`), if it gave one.
     pub fn service_code(&self) -> Option<&str> {
         self.as_store()?.code()
     }
 
-    /// Whether the same call, made again later, can succeed although nobody changes anything: the network or the store
-    /// failed, the store throttled, or the deadline passed. What the engine retries by itself has been retried by then.
-    /// A write that failed so may have been carried out all the same.
+    /// Returns whether the same call can succeed later although nobody changes anything. This holds if the
+    /// network or the store failed, the store throttled, or the deadline passed. Laneway has retried by then
+    /// what it retries by itself. A write that failed in this way may have been carried out all the same.
     pub fn is_retryable(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => error.is_retryable(),
@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// How many attempts were made; 0 when nothing was sent.
+    /// Returns how many attempts were made, or 0 if nothing was sent.
     pub fn attempts(&self) -> u32 {
         match &self.0.cause {
             Cause::Store(error) => error.attempts().max(self.0.attempts),
@@ -232,12 +232,12 @@ impl Error {
         }
     }
 
-    /// Whether the object has to be restored from an archive first.
+    /// Returns whether the object must first be restored from an archive.
     pub fn is_archived(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_archived)
     }
 
-    /// Whether what was asked for does not exist.
+    /// Returns whether the requested object, bucket or path doesn't exist.
     pub fn is_not_found(&self) -> bool {
         match &self.0.cause {
             Cause::Local { source, .. } => source.kind() == io::ErrorKind::NotFound,
@@ -245,7 +245,7 @@ impl Error {
         }
     }
 
-    /// Returns whether it is a bucket that isn't there.
+    /// Returns whether a bucket is missing.
     pub(crate) fn is_about_bucket(&self) -> bool {
         let says_so = |error: &laneway_store::Error| {
             error.code() == Some("NoSuchBucket") || error.message().contains("bucket does not exist")
@@ -253,37 +253,37 @@ impl Error {
         self.as_store().is_some_and(says_so)
     }
 
-    /// Whether the object already exists, or isn't in the state that was asked for.
+    /// Returns whether the object already exists, or isn't in the requested state.
     pub fn is_precondition(&self) -> bool {
         matches!(self.kind(), ErrorKind::AlreadyExists | ErrorKind::Precondition)
     }
 
-    /// Whether another write of the object was under way.
+    /// Returns whether another write of the object was under way.
     pub(crate) fn is_conflict(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_conflict)
     }
 
-    /// Returns whether the store has lost the upload, so that it can only be begun anew.
+    /// Returns whether the store has lost the upload, so that it must begin anew.
     pub(crate) fn is_upload_gone(&self) -> bool {
         self.as_store().is_some_and(laneway_store::Error::is_upload_gone)
     }
 
-    /// Whether the job was cancelled.
+    /// Returns whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.kind() == ErrorKind::Cancelled
     }
 
-    /// Whether the request makes no sense as a whole.
+    /// Returns whether the request as a whole makes no sense.
     pub fn is_usage(&self) -> bool {
         self.kind() == ErrorKind::Usage
     }
 
-    /// Whether who reads our output has gone away.
+    /// Returns whether the reader of our output has gone away.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(&self.0.cause, Cause::Local { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The store's error, if it is one.
+    /// Returns the store's error, if there is one.
     pub(crate) fn as_store(&self) -> Option<&laneway_store::Error> {
         match &self.0.cause {
             Cause::Store(error) => Some(error),
@@ -299,7 +299,7 @@ impl From<Cause> for Error {
 }
 
 impl From<laneway_store::Error> for Error {
-    /// An error that one of our own sinks gave comes back as itself.
+    /// Returns an error that one of our own sinks gave unchanged.
     fn from(error: laneway_store::Error) -> Self {
         if error.kind() != laneway_store::ErrorKind::Sink {
             return Self::from(Cause::Store(error));
@@ -356,13 +356,13 @@ impl std::error::Error for Error {
     }
 }
 
-/// What it means to a caller that the engine could not carry out an attempt.
+/// Returns the kind for an attempt that the engine could not carry out.
 fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     use laneway_lanes::Kind;
     match error.kind() {
-        // Threads or descriptors that the system refuses are nobody's settings.
+        // No setting is to blame if the system refuses threads or descriptors.
         Kind::Invalid if error.is_exhausted() => ErrorKind::Local,
-        // A CA file or a proxy that the settings name.
+        // The settings name a bad CA file or proxy.
         Kind::Invalid => ErrorKind::Usage,
         Kind::Sink => ErrorKind::Destination,
         Kind::Source => ErrorKind::Source,
@@ -371,7 +371,8 @@ fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     }
 }
 
-/// Names come from stores and disks and may hold line breaks; a terminal obeys control characters.
+/// Text without control characters. Names come from stores and disks and may contain line breaks, and a
+/// terminal obeys control characters.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

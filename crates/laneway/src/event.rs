@@ -1,4 +1,4 @@
-//! What a job tells while it runs and at its end.
+//! The events of a job, while it runs and at its end.
 
 use std::fmt;
 use std::path::Path;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use crate::Error;
 use crate::error::Printable;
 
-/// One thing that happened. Everything that the program prints about a transfer is made of these.
+/// An event of a job. The program prints nothing about a transfer that isn't in its events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// An item ended.
     Item(Item),
-    /// Something was left out that the caller may have meant, or done differently than asked.
+    /// Something was left out that the caller may have meant, or was done differently than requested.
     Warning(Warning),
-    /// The job ended; nothing follows.
+    /// The job ended. No event follows.
     Done(Summary),
 }
 
-/// Something was left out that the caller may have meant, or done differently than asked.
+/// A warning: something was left out that the caller may have meant, or was done differently than requested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Warning {
-    /// What it is about: a path or a URL.
+    /// The path or URL that the warning concerns.
     pub target: String,
-    /// What was done, or not, and why.
+    /// The action, or the omission, and its reason.
     pub message: String,
 }
 
 impl Warning {
-    /// A path that is no part of the job, although it lies where the job looks.
+    /// A path lies where the job looks, but isn't part of the job.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
         Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }
@@ -42,30 +42,30 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What was done with an item.
+/// The operation on an item.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// From this machine into a store.
+    /// From this machine to a store.
     Upload,
     /// From a store to this machine.
     Download,
-    /// From a store into a store.
+    /// From a store to a store.
     Copy,
     /// Deleted.
     Remove,
-    /// Copied, wherever the two ends are, and removed from where it was.
+    /// Copied, between any two places, then removed at its source.
     Move,
-    /// Described otherwise, where it is.
+    /// Changed in its metadata or storage class, in place.
     SetMeta,
-    /// Read to a stream.
+    /// Read into a stream.
     Read,
-    /// Compared with another place's.
+    /// Compared with the other place's item.
     Verify,
 }
 
 impl Op {
-    /// `upload`, `download`, `copy`, `remove`, `move`, `setmeta`, `read` or `verify`.
+    /// Returns `upload`, `download`, `copy`, `remove`, `move`, `setmeta`, `read` or `verify`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -80,33 +80,34 @@ impl Op {
     }
 }
 
-/// An item's end.
+/// The end of an item.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Item {
-    /// What was done.
+    /// The operation.
     pub op: Op,
-    /// Path or URL it came from.
+    /// Path or URL of its source.
     pub source: String,
-    /// Path or URL it went to.
+    /// Path or URL of its destination.
     pub destination: Option<String>,
-    /// Its size in bytes; of a failed item, what is known of it.
+    /// Its size in bytes; for a failed item, the size as far as it is known.
     pub bytes: u64,
     /// When work on it began, since [`ClientBuilder::epoch`](crate::ClientBuilder::epoch).
     pub start: Duration,
-    /// When it ended, likewise.
+    /// When work on it ended, likewise.
     pub end: Duration,
-    /// Most attempts that one of its requests took.
+    /// The largest number of attempts that one of its requests took.
     pub attempts: u32,
-    /// Whether the store itself kept the precondition that was asked for, so that no other writer could come between; true
-    /// where none was. Some stores pass preconditions over: there the destination was looked up before, and compared after.
+    /// True if the store itself enforced the precondition, so that no other writer could come between, or if
+    /// there was no precondition. Some stores ignore preconditions. There Laneway looked at the destination
+    /// before the write, and compared it afterwards.
     pub atomic: bool,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 impl Item {
-    /// An item of one attempt, of which nothing else is known: for tests of what reads items.
+    /// Makes an item with one attempt and no other facts, for tests of code that reads items.
     pub fn new(op: Op, source: impl Into<String>, outcome: Outcome) -> Self {
         Self {
             op,
@@ -122,27 +123,27 @@ impl Item {
     }
 }
 
-/// How an item ended.
+/// The outcome of an item.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Done.
+    /// It was done.
     Done {
-        /// What its bytes were compared by.
+        /// The checksum by which its bytes were verified.
         verified: Verified,
     },
-    /// Left as it was.
+    /// It was left as it was.
     Skipped {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// Would have been done, were this no dry run.
+    /// A dry run would have done it.
     Planned,
-    /// Not done.
+    /// It was not done.
     Failed(Error),
 }
 
-/// What an item's bytes were compared by.
+/// The comparison that verified an item's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Verified {
@@ -154,9 +155,9 @@ pub enum Verified {
     Crc32,
     /// MD5 of the whole object.
     Md5,
-    /// The CRC32C of each part, and of those.
+    /// The CRC32C of each part, and the CRC32C of these checksums.
     Composite,
-    /// Size only: the store gave no checksum that can be compared.
+    /// Size only: the store gave no checksum that could be compared.
     Unverified,
     /// No bytes passed through this machine.
     NotApplicable,
@@ -176,52 +177,58 @@ impl fmt::Display for Verified {
     }
 }
 
-/// What a job did.
+/// The totals of a job.
 #[derive(Clone, PartialEq, Default, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Items that were done (in a dry run: planned).
+    /// Items that were done; in a dry run, items that would have been.
     pub files: u64,
     /// Items that failed.
     pub failed: u64,
     /// Items that were left as they were.
     pub skipped: u64,
-    /// What a sync has removed at its destination (in a dry run: would have), which is not among the [`files`](Self::files).
+    /// Items that a sync removed at its destination, or would have removed in a dry run.
+    /// [`files`](Self::files) doesn't include them.
     pub removed: u64,
-    /// What a sync found to be the same on both sides. No event tells of each.
+    /// Items that a sync found equal on both sides. They have no events of their own.
     pub unchanged: u64,
-    /// Objects that a sync had to ask for one by one, because no listing tells their checksums, or the times that they carry.
+    /// Objects that a sync had to request one by one, because no listing shows their checksums or the file
+    /// times in their metadata.
     pub asked: u64,
     /// Bytes of the items that were done.
     pub bytes: u64,
     /// From the job's start to its end.
     pub seconds: f64,
-    /// Body bytes that crossed the network. This and the counts below are the job's own, whatever else its engine did meanwhile.
+    /// Body bytes that crossed the network. This count and those below are the job's own, whatever else its
+    /// engine did meanwhile.
     pub network_bytes: u64,
-    /// Connections opened (of those that other jobs use too: see [`Tally::connections`](crate::Tally::connections)).
+    /// Connections opened. Other jobs may use them too: see
+    /// [`Tally::connections`](crate::Tally::connections).
     pub connections: u64,
     /// TLS handshakes.
     pub handshakes: u64,
-    /// Requests sent, every attempt counted.
+    /// Requests sent, counting every attempt.
     pub requests: u64,
     /// Attempts after the first.
     pub retries: u64,
-    /// Hedges: second requests for what a slow first one is to bring.
+    /// Hedges: second requests beside a first one that is slow.
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,
-    /// Bytes of items that were not done which stay, beside the files they are to become or in the store: the same
-    /// request goes on with them.
+    /// Bytes that are kept of items that were not done, beside their destination files or in the store. The
+    /// same request continues with them.
     pub kept_bytes: u64,
-    /// Bytes that an earlier run of the same request had moved, and this one did not move again.
+    /// Bytes that an earlier run of the same request had moved, and this run did not move again.
     pub resumed_bytes: u64,
-    /// Whether the job ended at a failure that every other item would have met too, such as a missing bucket or a store that has
-    /// given nothing for as long as is tried again. Those are not counted as failed.
+    /// True if the job stopped at a failure that every other item would have met too. Examples are a missing
+    /// bucket, and a store that gave nothing until the retry time was over. The other items are not counted
+    /// as failed.
     pub stopped: bool,
-    /// Items that were found and not done, because the job was cancelled or [`stopped`](Self::stopped) before.
+    /// Items that were found but not done, because the job was cancelled or [`stopped`](Self::stopped)
+    /// before.
     pub not_done: u64,
-    /// Whether there may be more of those, which were not found yet.
+    /// True if there may be more items that were not found yet.
     pub search_cut: bool,
-    /// Whether the job was cancelled.
+    /// True if the job was cancelled.
     pub interrupted: bool,
 }

@@ -1,9 +1,9 @@
-//! Which destinations exist already, for jobs that leave those alone: asked before anything is sent. A page of a listing
-//! answers for up to a thousand neighbouring keys, a HEAD for one.
+//! Finds destinations that exist already, for jobs that leave those alone. It asks before anything is sent. A
+//! page of a listing answers for up to a thousand neighbouring keys, and a HEAD for one.
 //!
-//! What a page listed is remembered as a stretch of the keyspace, of which every key is known to exist or not. Whoever asks
-//! in the order of the keys needs few stretches at a time, so that few are kept, whatever the number of objects. What comes
-//! into being later is the business of the precondition that goes with each write.
+//! A listed page is remembered as a stretch of the keyspace: for every key in it, we know whether it exists.
+//! Keys come in order, so few stretches are needed at a time, whatever the number of objects. For objects
+//! that appear later, each write has a precondition.
 
 use std::collections::VecDeque;
 
@@ -14,32 +14,32 @@ use laneway_store::{List, ObjectId, Page, Store};
 use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error};
 
-/// Why a destination is left alone.
+/// The reason for leaving a destination alone.
 pub(crate) const EXISTS: &str = "the destination exists";
-/// The same where the store says so and doesn't let it be looked up.
+/// The same, if the store reports it and doesn't allow a lookup.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
-/// Stretches that are kept: some 64,000 keys, a few MiB.
+/// Number of stretches that are kept: some 64,000 keys, a few MiB.
 const STRETCHES_MAX: usize = 64;
-/// From how many keys of a tree on a listing is asked, which costs as much as a HEAD or two.
+/// From this many keys of a tree, a page is requested. It costs as much as one or two HEADs.
 const LISTED_MIN: usize = 2;
-/// From how many keys on that were named one by one: they need not be neighbours.
+/// From this many keys that were named one by one, a page is requested. Such keys need not be neighbours.
 const NAMED_LISTED_MIN: usize = 32;
-/// A page that answers for fewer of many keys shows that other objects lie between them.
+/// A page that answers for fewer than this many of many keys is poor: other objects lie between them.
 const POOR: usize = 8;
-/// After so many poor pages the rest of the keys are asked for one by one.
+/// After this many poor pages, the remaining keys get a HEAD each.
 const POOR_MAX: usize = 2;
 /// HEADs under way at once.
 const HEADS_MAX: usize = 64;
-/// The longest key that a store takes, in bytes; nothing longer is asked for.
+/// The longest key that a store takes, in bytes. Longer keys are never looked up.
 const KEY_MAX: usize = 1024;
 
-/// What is known of the destinations of a job.
+/// The known facts about a job's destinations.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// Where the listings are made: bucket and prefix.
+    /// The place of the listings: bucket and prefix.
     place: (String, String),
     stretches: VecDeque<Stretch>,
-    /// Set once a listing was refused, or was of no use.
+    /// True once a listing was refused, or was of no use.
     is_unlisted: bool,
 }
 
@@ -47,14 +47,15 @@ pub(crate) struct Existing {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stretch {
     from: String,
-    /// The last key of it; `None` where it reaches to the end of the prefix.
+    /// Its last key; `None` if it reaches to the end of the prefix.
     to: Option<String>,
-    /// Those that exist, in order.
+    /// The keys that exist, in order.
     keys: Vec<String>,
 }
 
 impl Stretch {
-    /// What a page says of the keys from `from` on. `None` where it says nothing of them, or isn't in order.
+    /// Returns the facts of a page about the keys from `from` on. Returns `None` if it has none, or isn't in
+    /// order.
     fn of(from: &str, page: &Page) -> Option<Self> {
         let keys: Vec<String> = page.objects.iter().map(|meta| meta.id.key.clone()).collect();
         if !keys.is_sorted() {
@@ -77,14 +78,14 @@ impl Stretch {
 }
 
 impl Existing {
-    /// Which of these objects of one bucket exist, in their order. `tree` is the prefix that they are under if they are
-    /// part of a tree. What can't be found out counts as missing.
+    /// Returns which of these objects of one bucket exist, in their order. `tree` is the prefix of the tree
+    /// that they belong to, if any. If a lookup fails, the object counts as missing.
     pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
         let Some(first) = ids.first() else { return Vec::new() };
         let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
         let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
         keys.sort_unstable();
-        // What a pattern matches of a tree lies beside it.
+        // The matches of a pattern may lie beside the tree.
         let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
         let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
         self.look_at(&first.bucket, prefix);
@@ -99,17 +100,17 @@ impl Existing {
         stream::iter(answers).buffered(HEADS_MAX).collect().await
     }
 
-    /// Forgets what is known of another place.
+    /// Forgets facts about another place.
     fn look_at(&mut self, bucket: &str, prefix: &str) {
         if self.place.0 != bucket || self.place.1 != prefix {
             *self = Self { place: (bucket.to_owned(), prefix.to_owned()), ..Self::default() };
         }
     }
 
-    /// Asks for pages as long as each answers for many of the keys, which are in order.
+    /// Requests pages as long as each answers for many of the keys, which are in order.
     async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
         let mut poor = 0;
-        // A page without order says nothing of the keys between those that it has.
+        // A page without order proves nothing about the keys between its own.
         self.is_unlisted |= !store.lists_in_order(&self.place.0);
         while !self.is_unlisted && poor < POOR_MAX {
             let mut unknown = keys.iter().filter(|key| self.known(key).is_none());
@@ -120,7 +121,8 @@ impl Existing {
             }
             let (bucket, prefix) = &self.place;
             let mut list = List::new(bucket, prefix);
-            // The first page begins where the prefix does: a prefix that is new, or has few objects, fits into it.
+            // The first page begins at the prefix's start. If the prefix is new or has few objects, this page
+            // answers for all of it.
             let is_first = self.stretches.is_empty();
             let first = if is_first { prefix } else { *first };
             if !is_first {
@@ -149,7 +151,7 @@ impl Existing {
         self.stretches.push_back(stretch);
     }
 
-    /// Whether the object exists, if a listing has shown it.
+    /// Returns whether the object exists, if a listing has shown it.
     fn known(&self, key: &str) -> Option<bool> {
         if key.len() > KEY_MAX {
             return Some(false);
@@ -161,8 +163,9 @@ impl Existing {
     }
 }
 
-/// Ends an item that was to become an object: a destination that exists already is skipped where that was asked for. Whether
-/// it exists is looked up first: stores refuse for other reasons too, and some by the same status.
+/// Ends an item that should become an object. If the user asked for it, an existing destination is skipped.
+/// Its existence is looked up first, because stores refuse writes for other reasons too, some with the same
+/// status.
 pub(crate) async fn end(
     job: &Running,
     request: &CopyRequest,
@@ -174,7 +177,7 @@ pub(crate) async fn end(
         Err(error) if request.no_clobber && (error.is_precondition() || error.is_conflict()) => {
             match store.head(id, None).await {
                 Ok(_) => job.skip(begun, bytes, EXISTS).await,
-                // Who may write may not always look.
+                // The permission to write doesn't always include the permission to look.
                 Err(look) if look.is_permission() && error.is_precondition() => {
                     job.skip(begun, bytes, SAID_TO_EXIST).await;
                 }
@@ -185,16 +188,18 @@ pub(crate) async fn end(
     }
 }
 
-/// Asks for one object. Who may write may not always ask, and whatever else is wrong the write will tell.
+/// Looks up one object. The permission to write may not include this, and the write will report any other
+/// problem.
 async fn head(store: Store, id: ObjectId) -> bool {
     store.head(&id, None).await.is_ok()
 }
 
-/// A text that sorts just before a key: hardly any other key lies between. `None` for the empty key.
+/// Returns a text that sorts just before a key, with hardly any other key between. Returns `None` for the
+/// empty key.
 fn before(key: &str) -> Option<String> {
     let (at, last) = key.char_indices().next_back()?;
     let mut before = key[..at].to_owned();
-    // The code points of surrogates are no characters.
+    // The code points of surrogates aren't characters.
     let less = match last as u32 {
         0 => None,
         0xe000 => char::from_u32(0xd7ff),
@@ -209,7 +214,7 @@ fn before(key: &str) -> Option<String> {
     Some(before)
 }
 
-/// What keys in order begin with in common, up to a slash.
+/// Returns the common beginning of ordered keys, up to a slash.
 fn common_prefix<'a>(keys: &[&'a str]) -> &'a str {
     let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return "" };
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! Threads for file operations, so that none of them holds up the network.
+//! Threads for file operations, so that none of them delays the network.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::threads::{Builder, Condvar, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A bounded number of threads that are started when there are tasks and none is idle. Tasks wait in order.
+/// A bounded pool of threads. A thread starts if there is a task and none is idle. Tasks run in order.
 #[derive(Clone)]
 pub(crate) struct Files {
     shared: Arc<Shared>,
@@ -33,22 +33,23 @@ struct State {
 }
 
 impl Files {
-    /// A pool of at most `threads_max` threads.
+    /// Returns a pool of at most `threads_max` threads.
     pub(crate) fn new(threads_max: usize) -> Self {
         let shared =
             Shared { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// How many threads file operations pay on this many cores: disks answer several at once, page caches need a core each.
+    /// Returns how many threads pay off on this many cores. Disks answer several requests at once, and the
+    /// page cache needs a core for each.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }
 
-    /// Runs `task` on one of the threads. It is carried out even if nobody waits for it any more.
+    /// Runs `task` on one of the threads. It runs even if nobody waits for it any more.
     ///
     /// # Errors
-    /// When it panics, or no thread can be started; and after [`close`](Self::close).
+    /// If it panics, or no thread can be started; and after [`close`](Self::close).
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce() -> T + Send + 'static,
@@ -67,7 +68,7 @@ impl Files {
     fn push(&self, task: Task) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
         if state.closed {
-            // The threads may have ended already, and nobody would ever take it.
+            // The threads may have ended already, and would never take it.
             return Err(Error::cancelled("a file operation"));
         }
         let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
@@ -78,7 +79,7 @@ impl Files {
                 Err(e) if state.threads == 0 => {
                     return Err(Error::local("a file thread", "can't be started", e));
                 }
-                // Those that run already will do it.
+                // The threads that run already will do it.
                 Err(_) => {}
             }
         }
@@ -112,12 +113,12 @@ fn serve(shared: &Shared) {
     }
 }
 
-/// No code that can panic runs under the lock.
+/// Locks a mutex. No code that can panic runs under the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The words of a panic that was caught.
+/// Returns the message of a caught panic.
 pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(text) => *text,

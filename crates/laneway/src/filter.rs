@@ -1,18 +1,21 @@
-//! Which names of a tree a job is about.
+//! The choice of names in a tree that a job works on.
 //!
-//! Rules are asked in their order, and the first that matches decides, as in rsync. A rule matches a name, or a folder that the
-//! name lies in: what is excluded takes along all that is below it. A pattern is compared with the last components of a path, so
-//! that `*.tmp` means such files wherever they are; a slash in front ties it to the top of the tree, one at its end means folders alone.
+//! The first rule that matches a name decides, as in rsync. A rule matches the name itself, or a folder that
+//! contains it. So a rule that excludes a folder excludes all that is below it. A pattern is compared with
+//! the last components of a path, so `*.tmp` matches such files everywhere. A slash in front ties a pattern
+//! to the top of the tree. A slash at the end makes it match folders only.
 
 use std::time::SystemTime;
 
 use crate::Error;
 use crate::pattern::{Pattern, Start};
 
-/// Which of the files and objects of a tree are meant, by their names below its top, their sizes and times. An empty one takes all.
+/// Chooses files and objects of a tree by their names below its top, their sizes and times. An empty filter
+/// takes all.
 ///
-/// Patterns are those of keys (`*` and `?` within a component, `**` across them, `[a-z]`), and the first that matches decides; what none
-/// matches is taken, unless all are [`include`](Self::include)s.
+/// Patterns are those of keys: `*` and `?` within a component, `**` across components, `[a-z]`. The first one
+/// that matches decides. A name that no pattern matches is taken, unless all patterns are
+/// [`include`](Self::include)s.
 ///
 /// ```
 /// use laneway::Filter;
@@ -36,7 +39,7 @@ struct Rule {
     takes: bool,
     glob: Glob,
     start: Start,
-    /// Means folders alone.
+    /// True if the rule matches folders only.
     is_folder: bool,
 }
 
@@ -47,7 +50,7 @@ enum Glob {
 }
 
 impl Filter {
-    /// Takes what matches, unless an earlier rule excludes it.
+    /// Takes names that match, unless an earlier rule excludes them.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -55,7 +58,7 @@ impl Filter {
         self.rule(glob, true)
     }
 
-    /// Leaves out what matches, unless an earlier rule includes it.
+    /// Leaves out names that match, unless an earlier rule includes them.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -63,8 +66,8 @@ impl Filter {
         self.rule(glob, false)
     }
 
-    /// The rules of a text, a line each: what is to be excluded, or with `- ` or `+ ` in front excluded or included. Empty lines and those that
-    /// begin with `#` or `;` say nothing.
+    /// Adds the rules of a text, one per line. A line is a pattern to exclude. `- ` in front also excludes,
+    /// and `+ ` includes. Empty lines and lines that begin with `#` or `;` are ignored.
     ///
     /// # Errors
     /// `ErrorKind::Usage`, naming the line.
@@ -80,7 +83,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// One rule as a line of [`lines`](Self::lines) says it, whatever it begins with.
+    /// Adds one rule, in the form of a line of [`lines`](Self::lines). It may begin with any character.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -91,45 +94,47 @@ impl Filter {
         }
     }
 
-    /// Takes only what has so many bytes or more.
+    /// Takes only items of at least this many bytes.
     #[must_use]
     pub fn min_size(mut self, bytes: u64) -> Self {
         self.min_size = Some(bytes);
         self
     }
 
-    /// Takes only what has so many bytes or fewer.
+    /// Takes only items of at most this many bytes.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
         self
     }
 
-    /// Takes only what was changed at this time or later: files by their time of change, objects by the store's.
+    /// Takes only items that were changed at this time or later. A file has its own time of change, an object
+    /// the store's.
     #[must_use]
     pub fn newer(mut self, time: SystemTime) -> Self {
         self.newer = Some(time);
         self
     }
 
-    /// Takes only what was changed before this time.
+    /// Takes only items that were changed before this time.
     #[must_use]
     pub fn older(mut self, time: SystemTime) -> Self {
         self.older = Some(time);
         self
     }
 
-    /// Whether it leaves nothing out.
+    /// Returns whether it leaves nothing out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it takes a name below the top of a tree, of this size and time of change. Where the time isn't known, no limit of time takes it.
+    /// Returns whether it takes an item with this name below the top of a tree, this size and this time of
+    /// change. If the time is unknown, a filter with a time limit doesn't take the item.
     pub fn takes(&self, name: &str, bytes: u64, changed: Option<SystemTime>) -> bool {
         self.takes_facts(bytes, changed) && self.takes_name(name)
     }
 
-    /// Whether it looks at sizes or times, and not at names alone.
+    /// Returns whether it looks at sizes or times, not only at names.
     pub(crate) fn looks_at_facts(&self) -> bool {
         self.min_size.is_some() || self.max_size.is_some() || self.newer.is_some() || self.older.is_some()
     }
@@ -152,7 +157,7 @@ impl Filter {
         }
     }
 
-    /// Whether nothing below a folder can be taken, so that nobody need look into it.
+    /// Returns whether it takes nothing below a folder, so that the folder need not be read.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
         let folder = Name { is_folder: true, ..Name::of(folder) };
         // An earlier rule may include something below it.
@@ -173,10 +178,10 @@ impl Filter {
     }
 }
 
-/// A name without slashes at its end.
+/// A name without its trailing slashes.
 struct Name<'a> {
     path: &'a str,
-    /// Whether the whole of it is a folder, and not only what lies before its last slash.
+    /// True if the whole name is a folder, not only the part before its last slash.
     is_folder: bool,
 }
 
@@ -188,7 +193,7 @@ impl<'a> Name<'a> {
 }
 
 impl Rule {
-    /// Whether the name matches, or a folder that it lies in.
+    /// Returns whether the rule matches the name, or a folder that contains it.
     fn matches(&self, name: &Name<'_>) -> bool {
         let may_be_last = name.is_folder || !self.is_folder;
         match &self.glob {
@@ -198,7 +203,8 @@ impl Rule {
     }
 }
 
-/// Whether components of `path` that follow each other are `text`, as [`Pattern::matches_components`] has it.
+/// Returns whether neighbouring components of `path` equal `text`, by the rules of
+/// [`Pattern::matches_components`].
 fn has_components(path: &str, text: &str, start: Start, may_be_last: bool) -> bool {
     let is_there = |begin: usize| match path[begin..].strip_prefix(text) {
         Some("") => may_be_last,
@@ -244,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_in_front_ties_a_rule_to_the_top_and_others_match_whole_components() {
+    fn a_leading_slash_ties_a_rule_to_the_top() {
         assert!(
             !takes("/a", "a")
                 && takes("/a", "b/a")

@@ -1,5 +1,5 @@
-//! The folder that a download writes into. Nothing is created outside it, whatever the keys and whatever somebody
-//! else does to the tree meanwhile: each directory is opened from its parent without following links.
+//! The destination folder of a download. Nothing is created outside it, whatever the keys are and whatever
+//! others do to the tree meanwhile. Each directory is opened from its parent without following links.
 
 mod flushed;
 #[cfg(feature = "fuzzing")]
@@ -34,30 +34,30 @@ pub(crate) use place::{Destination, Place, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
-/// Directories kept open. Listings come sorted, so that few are in use at a time.
+/// Directories kept open. Listings come sorted, so few are in use at a time.
 const OPEN_MAX: usize = 128;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// A folder and the directories below it that are in use. It is created when something is put into it.
+/// A folder and the directories in use below it. It is created when the first entry is put into it.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// By their path below the folder; the folder itself is under the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
     flushed: Mutex<Flushed>,
-    /// The directories in which files were to be, where leftovers are to be removed afterwards.
+    /// The directories of files, in which leftovers are removed at the end.
     used: Option<Mutex<BTreeSet<String>>>,
-    /// Whether files below it can't be locked.
+    /// True if files below it can't be locked.
     no_locks: AtomicBool,
 }
 
 impl Folder {
-    /// The folder at `path`; links on the way to it are followed, it is the user's own choice.
+    /// Returns the folder at `path`. Links on the way to it are followed, because the user chose the path.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), None))
     }
 
-    /// The same, which notes its directories for [`remove_leftovers`](Self::remove_leftovers).
+    /// Returns a folder that notes its directories for [`remove_leftovers`](Self::remove_leftovers).
     pub(crate) fn noting(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), Some(Mutex::default())))
     }
@@ -70,7 +70,7 @@ impl Folder {
         Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
-    /// The place of a name below the folder.
+    /// Returns the place of a name below the folder.
     pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
         if let Some(used) = &self.used {
             let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl Folder {
         }
     }
 
-    /// The path of what is `below`, for people.
+    /// Returns the path of `below`, for messages.
     pub(crate) fn path_of(&self, below: &str) -> String {
         self.path.join(below).display().to_string()
     }
@@ -93,12 +93,12 @@ impl Folder {
     /// Creates the directory `below` (empty for the folder itself) and all above it.
     ///
     /// # Errors
-    /// When something else than a directory is in the way, or the file system refuses.
+    /// If something other than a directory is in the way, or the file system refuses.
     pub(crate) fn create(&self, below: &str) -> Result<(), Error> {
         self.directory(below).map(drop)
     }
 
-    /// The directory `below`, created where it is missing.
+    /// Returns the directory `below`, which is created if it is missing.
     fn directory(&self, below: &str) -> Result<Arc<OwnedFd>, Error> {
         if let Some(known) = self.known(below) {
             return Ok(known);
@@ -121,10 +121,11 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
-    /// Has the names of the directory `below`, and of all above it up to the folder, on the disk, whether this job has made them or one
-    /// that was killed; those on the way to the folder if this one has.
+    /// Flushes the name of the directory `below`, and of all above it up to the folder, to disk. It does so
+    /// whether this job or a killed one created them. Directories on the way to the folder are flushed if
+    /// this job created them.
     fn flush_above(&self, below: &str) -> io::Result<()> {
-        // Noted only once it has been flushed: whoever finds it noted relies on that.
+        // Note it only once it is flushed, because others rely on the note.
         let mut at = below;
         while !at.is_empty() {
             let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -191,12 +192,12 @@ fn kind(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
 }
 
-/// Whether `path` is there and takes bytes in order only: a pipe or a device, links followed.
+/// Returns whether `path` exists and takes bytes only in order: a pipe or a device, following links.
 pub(crate) fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Whether `path` is there and is a directory, links followed.
+/// Returns whether `path` exists and is a directory, following links.
 pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()
 }
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_into_being_meanwhile_stays_where_nothing_may_be_replaced() {
+    fn a_file_created_meanwhile_stays_if_nothing_may_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(dir.path());
         let only_absent = Placing { only_absent: true, ..Placing::default() };

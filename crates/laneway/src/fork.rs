@@ -1,8 +1,9 @@
-//! What is left of a program's engine after a `fork`.
+//! State of a program's engine across a `fork`.
 //!
-//! A child has none of its parent's threads, and may hold locks that those had taken, which nobody gives back. So a child
-//! touches nothing that its parent's threads used: it neither looks at such values nor drops them, and makes its own.
-//! Processes are distinguished by their numbers, so that a child which has its parent's number, in another namespace, goes unnoticed.
+//! A child has none of its parent's threads. It may hold locks that those had taken, which are never
+//! released. So a child touches nothing that its parent's threads used. It neither reads nor drops such
+//! values, and makes its own. Processes are distinguished by their ids. A child in another namespace with its
+//! parent's id goes unnoticed.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::process;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
-/// A value that is no business of a child's.
+/// A value that a child process must not touch.
 pub(crate) struct OfProcess<T> {
     process: u32,
     value: Option<T>,
@@ -21,28 +22,28 @@ impl<T> OfProcess<T> {
         Self { process: process::id(), value: Some(value) }
     }
 
-    /// The value; `None` in a child of the process that made it.
+    /// Returns the value, or `None` in a child of the process that made it.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.as_ref().filter(|_| self.process == process::id())
     }
 
-    /// The same, taken out.
+    /// Takes the value out.
     pub(crate) fn into_inner(mut self) -> Option<T> {
         match self.process == process::id() {
             true => self.value.take(),
-            // Kept from being dropped.
+            // The child must not drop it.
             false => None,
         }
     }
 
-    /// The same to be changed.
+    /// Returns the value for changes.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.value.as_mut().filter(|_| self.process == process::id())
     }
 }
 
 impl<T> OfProcess<T> {
-    /// What polling the value gives; `None` in a child, at once.
+    /// Polls the value. Returns `None` at once in a child.
     pub(crate) fn poll_with<O>(&mut self, poll: impl FnOnce(&mut T) -> Poll<O>) -> Poll<Option<O>> {
         match self.get_mut() {
             Some(value) => poll(value).map(Some),
@@ -51,7 +52,7 @@ impl<T> OfProcess<T> {
     }
 }
 
-/// What a thread of this process completes; `None` in a child, where nobody ever does.
+/// Completes when a thread of this process completes it. In a child nothing would, so it is `None` there.
 impl<F: Future + Unpin> Future for OfProcess<F> {
     type Output = Option<F::Output>;
 
@@ -77,10 +78,11 @@ impl<T: fmt::Debug> fmt::Debug for OfProcess<T> {
     }
 }
 
-/// One value for each process that comes to use this, made where it is first asked for.
+/// One value for each process, which is made when that process first needs it.
 pub(crate) struct PerProcess<T> {
     of: OfProcess<T>,
-    /// A child's, and so on for its children. Only the child sets it, so that no thread of a parent can have been about to.
+    /// The child's value, which holds its children's, and so on. Only the child sets it, so no thread of a
+    /// parent can have been about to.
     child: OnceLock<Box<Self>>,
 }
 
@@ -89,13 +91,13 @@ impl<T: Default> PerProcess<T> {
         Self { of: OfProcess::new(T::default()), child: OnceLock::new() }
     }
 
-    /// This process's value.
+    /// Returns this process's value.
     pub(crate) fn get(&self) -> &T {
         let mut generation = self;
         loop {
             match generation.of.get() {
                 Some(value) => return value,
-                // Nothing is awaited here that takes time: a child may fork, too.
+                // Nothing here waits for long: a child may fork, too.
                 None => generation = generation.child.get_or_init(|| Box::new(Self::new())),
             }
         }

@@ -1,4 +1,5 @@
-//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+//! Functions for fuzzers. Each takes arbitrary bytes, and panics if a property doesn't hold. Built for
+//! `crates/fuzz` alone.
 
 use std::iter;
 
@@ -12,13 +13,13 @@ use crate::relative::Relative;
 pub use crate::upload::fuzzing::upload_journal;
 use crate::{ByteRange, Filter, Location};
 
-/// A text, and the rest behind its first line.
+/// Splits a text into its first line and the rest.
 fn first_line(input: &[u8]) -> Option<(&str, &str)> {
     let text = std::str::from_utf8(input).ok()?;
     Some(text.split_once('\n').unwrap_or((text, "")))
 }
 
-/// What a user wrote for one end of a copy. The URL of an object is read again as the same.
+/// Parses the text for one end of a copy. The URL of an object must parse to the same location again.
 pub fn location(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(location) = text.parse::<Location>() {
@@ -42,7 +43,7 @@ pub fn location(input: &[u8]) {
     }
 }
 
-/// A pattern, and on the next line a text that it is compared with: another way to compare says the same.
+/// Matches a pattern against the text on the next line. A second matcher must agree.
 pub fn pattern(input: &[u8]) {
     let Some((glob, text)) = first_line(input) else { return };
     let Some(pattern) = Pattern::parse(glob) else { return };
@@ -54,14 +55,14 @@ pub fn pattern(input: &[u8]) {
     if let Some(folder) = pattern.matching_folder(text) {
         assert!(pattern.matches(folder) && text[folder.len()..].starts_with('/'), "{glob:?} {text:?}");
     }
-    // Sets have a syntax of their own, and the other way takes exponential time.
+    // Sets have their own syntax, and the other matcher takes exponential time.
     if !glob.contains('[') && glob.len() <= 12 && text.len() <= 24 {
         let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
         assert_eq!(matches, is_match(&glob, &text), "{glob:?} {text:?}");
     }
 }
 
-/// Whether a text is matched, by trying all that a star may stand for.
+/// Returns whether a text matches, by trying everything that a star may stand for.
 fn is_match(glob: &[char], text: &[char]) -> bool {
     match glob {
         [] => text.is_empty(),
@@ -75,7 +76,7 @@ fn is_match(glob: &[char], text: &[char]) -> bool {
     }
 }
 
-/// A name, and on the lines behind it the rules of a filter.
+/// Applies a filter to a name. The rules follow on the lines behind it.
 pub fn filter(input: &[u8]) {
     let Some((path, rules)) = first_line(input) else { return };
     let Ok(filter) = Filter::default().lines(rules) else { return };
@@ -94,7 +95,7 @@ pub fn filter(input: &[u8]) {
     }
 }
 
-/// Whether a rule leaves a name out, by comparing it with all components of the name that follow each other.
+/// Returns whether a rule leaves a name out, by comparing it with all series of neighbouring components.
 fn is_left_out(rule: &str, name: &str) -> bool {
     let (plain, path) = (rule.trim_matches('/'), name.trim_end_matches('/'));
     let pattern = Pattern::parse(plain);
@@ -107,7 +108,7 @@ fn is_left_out(rule: &str, name: &str) -> bool {
     starts.into_iter().any(|start| ends.iter().any(|end| start <= *end && is_match(&path[start..*end])))
 }
 
-/// A line of names that a user has written.
+/// Reads a line of a user's list of names.
 pub fn names_from(input: &[u8]) {
     for reading in [Reading::Exact, Reading::Rclone] {
         for line in input.split(|byte| *byte == b'\n') {

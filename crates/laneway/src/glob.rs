@@ -1,7 +1,7 @@
-//! Patterns in local paths, for those that come quoted: the shell has matched the others already.
+//! Patterns in quoted local paths. The shell has expanded the others already.
 //!
-//! As in a shell `*`, `?` and sets don't match a dot at the beginning of a name; `**` goes through folders, hidden ones too, and
-//! matches files alone, as `gcloud storage` has it.
+//! As in a shell, `*`, `?` and sets don't match a dot at the beginning of a name. `**` crosses folders, also
+//! hidden ones, and matches only files, as in `gcloud storage`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::pattern::Pattern;
 
-/// Whether a path is a pattern: it holds wildcards, and nothing has that very name. Looks at the disk.
+/// Returns whether a path is a pattern: it has wildcards, and no file has exactly that name. Looks at the
+/// disk.
 pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| Pattern::parse(text).is_some()) && path.symlink_metadata().is_err()
 }
 
-/// The paths that a path means: itself, or in order what it matches. Blocks.
+/// Returns the paths that a path means: itself, or its matches in order. Blocks.
 ///
 /// # Errors
-/// When a folder can't be read, or nothing matches.
+/// If a folder can't be read, or nothing matches.
 pub(crate) fn expanded(path: PathBuf) -> Result<Vec<PathBuf>, Error> {
     let Some(text) = path.to_str().filter(|_| is_pattern(&path)) else { return Ok(vec![path]) };
     let root = if text.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() };
@@ -27,7 +28,7 @@ pub(crate) fn expanded(path: PathBuf) -> Result<Vec<PathBuf>, Error> {
         found = match Pattern::parse(part) {
             _ if part.contains("**") => {
                 let rest = parts[i..].join("/");
-                // A pattern's part is one.
+                // A part of a pattern is itself a pattern.
                 let Some(pattern) = Pattern::parse(&rest) else { break };
                 found = below(found, &pattern)?;
                 break;
@@ -49,7 +50,7 @@ pub(crate) fn expanded(path: PathBuf) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// Entries of these folders whose names match.
+/// Returns the entries of these folders whose names match.
 fn matching(folders: Vec<PathBuf>, pattern: &Pattern, with_hidden: bool) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for folder in folders.iter().filter(|folder| is_folder(folder)) {
@@ -62,7 +63,7 @@ fn matching(folders: Vec<PathBuf>, pattern: &Pattern, with_hidden: bool) -> Resu
     Ok(found)
 }
 
-/// Files however deep below these folders whose paths from there match.
+/// Returns files at any depth below these folders whose paths from there match.
 fn below(folders: Vec<PathBuf>, pattern: &Pattern) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for top in folders.into_iter().filter(|folder| is_folder(folder)) {
@@ -72,7 +73,7 @@ fn below(folders: Vec<PathBuf>, pattern: &Pattern) -> Result<Vec<PathBuf>, Error
             for name in names(&folder)? {
                 let path = folder.join(&name);
                 let below = if above.is_empty() { name } else { format!("{above}/{name}") };
-                // Links to folders are not entered: they may lead back.
+                // Links to folders are not entered, because they may lead back.
                 let is_tree = path.symlink_metadata().is_ok_and(|m| m.is_dir());
                 if is_tree {
                     inner.push((path, below));
@@ -91,7 +92,8 @@ fn is_folder(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.is_dir()
 }
 
-/// The names in a folder, in order. Those that aren't UTF-8 can't be matched by what a user types, nor be keys.
+/// Returns the names in a folder, in order. It leaves out names that aren't UTF-8: users can't type them, and
+/// they can't be keys.
 fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let failed = |e: io::Error| Error::local(at, "can't be read", e);

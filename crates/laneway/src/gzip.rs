@@ -1,4 +1,4 @@
-//! Compressing files on their way up, so that they are stored as `Content-Encoding: gzip`.
+//! Compression of files during upload, which stores them with `Content-Encoding: gzip`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -12,29 +12,29 @@ use laneway_store::PutOptions;
 
 use crate::Error;
 
-/// What objects that were compressed here say of themselves: caches and GCS hand them on as they are stored, as
-/// `gcloud storage cp --gzip-local` has it.
+/// Makes caches and GCS return compressed objects as they are stored. `gcloud storage cp --gzip-local` sets
+/// the same.
 const CACHE_CONTROL: &str = "no-transform";
 
-/// Which local files are compressed with gzip before they are uploaded: those whose name ends in a dot and one of
-/// these extensions, in the same case. Without any, none is.
+/// Chooses the local files that are compressed with gzip before they are uploaded. It takes files whose names
+/// end in a dot and one of these extensions; case counts. Without extensions it takes no file.
 ///
-/// Such an object is stored with `Content-Encoding: gzip`, the content type of its uncompressed name, and
-/// `Cache-Control: no-transform` unless another one is given. Size and checksums are those of the compressed bytes,
-/// which are the same for the same file each time.
+/// A compressed object has `Content-Encoding: gzip` and the content type of its uncompressed name. It has
+/// `Cache-Control: no-transform` unless another one is given. Its size and checksums are those of the
+/// compressed bytes, which are always the same for the same file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gzip {
-    /// Each with its leading dot.
+    /// The endings, each with its leading dot.
     endings: Vec<String>,
 }
 
 impl Gzip {
-    /// What names end in, each with its leading dot.
+    /// Returns the endings of the names that it takes, each with its leading dot.
     pub(crate) fn endings(&self) -> &[String] {
         &self.endings
     }
 
-    /// Files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
+    /// Takes files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an extension that is empty or holds a `/`.
@@ -43,19 +43,19 @@ impl Gzip {
             let plain = extension.as_ref().trim().trim_start_matches('.');
             match plain {
                 "" => Err(Error::usage("", "an extension of files to compress is empty")),
-                _ if plain.contains('/') => Err(Error::usage(plain, "is no extension of files to compress")),
+                _ if plain.contains('/') => Err(Error::usage(plain, "is not a file extension")),
                 _ => Ok(format!(".{plain}")),
             }
         };
         Ok(Self { endings: extensions.into_iter().map(ending).collect::<Result<_, _>>()? })
     }
 
-    /// Whether no file is compressed.
+    /// Returns whether no file is compressed.
     pub fn is_empty(&self) -> bool {
         self.endings.is_empty()
     }
 
-    /// Whether the file at `path` is compressed.
+    /// Returns whether the file at `path` is compressed.
     pub fn takes(&self, path: &Path) -> bool {
         let name = path.file_name().map_or(&[][..], OsStr::as_bytes);
         self.endings.iter().any(|ending| name.ends_with(ending.as_bytes()))
@@ -71,20 +71,20 @@ impl FromStr for Gzip {
     }
 }
 
-/// What the object of a compressed file is to be.
+/// Returns the options for the object of a compressed file.
 pub(crate) fn described(mut put: PutOptions) -> PutOptions {
     put.content_encoding = Some("gzip".to_owned());
     put.cache_control.get_or_insert_with(|| CACHE_CONTROL.to_owned());
     put
 }
 
-/// What `input` gives, compressed as it is read. The header names neither file nor time, so that equal bytes become
-/// equal objects.
+/// Compresses the bytes of `input` as they are read. The gzip header names neither file nor time, so equal
+/// bytes become equal objects.
 pub(crate) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
     GzBuilder::new().mtime(0).read(input, Compression::default())
 }
 
-/// All that `input` gives, compressed, without more memory than that takes.
+/// Compresses all bytes of `input`. The memory grows only with the result.
 ///
 /// # Errors
 /// Those of `input`.

@@ -1,4 +1,4 @@
-//! Checksums of bytes that no store has yet.
+//! Checksums of bytes that are in no store yet.
 
 use std::io::{self, Read};
 
@@ -6,10 +6,10 @@ use laneway_store::Checksums;
 
 use crate::checksum::{Hashing, Wanted};
 
-/// How much is read at a time.
+/// Bytes that are read at a time.
 const BUFFER: usize = 256 * 1024;
 
-/// What stores say of an object of these bytes: its length, CRC32C, CRC64NVME and MD5.
+/// Returns what stores would report about an object of these bytes: its length, CRC32C, CRC64NVME and MD5.
 ///
 /// ```
 /// let (size, sums) = laneway::hash(&b"123456789"[..])?;
@@ -18,7 +18,7 @@ const BUFFER: usize = 256 * 1024;
 /// ```
 ///
 /// # Errors
-/// What reading says.
+/// If reading fails.
 pub fn hash(mut bytes: impl Read) -> io::Result<(u64, Checksums)> {
     let mut hashing = Hashing::new(Wanted { crc32c: true, crc64nvme: true, crc32: false, md5: true });
     let mut buffer = vec![0; BUFFER];

@@ -1,11 +1,11 @@
-//! Which file a path named, and in which state the file was.
+//! The identity of a local file, and of its state.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
-/// Differs between two files, and between two states of one.
+/// Facts that differ between two files, and between two states of one file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) inode: u64,
@@ -25,8 +25,8 @@ impl Identity {
         }
     }
 
-    /// Whether two are the same file with the same content. The time of change tells more than that: also that a name or a
-    /// permission came or went.
+    /// Returns whether two are the same file with the same content. The status change time is left out,
+    /// because renames and changed permissions change it too.
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
     }

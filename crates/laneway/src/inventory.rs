@@ -1,5 +1,5 @@
-//! Inventories that stand for a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and what `ls -r --json` prints. They are read in
-//! bounded memory, as they come.
+//! Inventories that replace a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and the output
+//! of `ls -r --json`. They are read as they arrive, in bounded memory.
 
 mod fetched;
 #[cfg(feature = "fuzzing")]
@@ -24,21 +24,21 @@ use crate::lines::LINE_MAX;
 use crate::state::ClientState;
 use crate::{Error, Location};
 
-/// Most objects that are handed on together.
+/// Most objects in a batch.
 const BATCH_MAX: usize = 1000;
-/// Batches that wait to be taken before the reading does.
+/// Number of batches that may wait. Beyond it, the reading waits.
 const BATCHES_WAITING_MAX: usize = 4;
-/// The longest manifest of an inventory that is read: some 200,000 data files.
+/// The longest inventory manifest that is read: some 200,000 data files.
 const MANIFEST_MAX: u64 = 64 << 20;
 
-/// Objects of one file of an inventory, each with the line that it stands in.
+/// Objects from one file of an inventory, each with its line.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) file: String,
     pub(crate) objects: Vec<(u64, ObjectMeta)>,
 }
 
-/// The bucket whose inventory it must be, and what its keys begin with that are meant.
+/// The bucket that the inventory must be of, and the prefix of the wanted keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) provider: Provider,
@@ -46,21 +46,22 @@ pub(crate) struct Place {
     pub(crate) prefix: String,
 }
 
-/// An inventory that is being read. Dropped, it ends the reading.
+/// An inventory that is being read. Dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct Inventory {
     batches: mpsc::Receiver<Result<Option<Batch>, Error>>,
     name: String,
 }
 
-/// Where batches go, `None` at the end: where the channel ends without it, whoever filled it is gone.
+/// The channel for batches. `None` marks the end; if the channel closes without it, the reading thread has
+/// died.
 type Out = mpsc::Sender<Result<Option<Batch>, Error>>;
 
 impl Inventory {
-    /// Begins to read an inventory. Called on the runtime that a store's calls run on.
+    /// Begins to read an inventory. Call it on the runtime of the store's calls.
     ///
     /// # Errors
-    /// Where no thread can be started, or no store be had that it lies in. What can't be read comes in place of objects.
+    /// If no thread can be started, or its store can't be used. Reading errors come in place of objects.
     pub(crate) fn start(at: &Location, engine: &ClientState, place: Place) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let origin = Origin::of(at, |provider| engine.store(provider))?;
@@ -70,7 +71,7 @@ impl Inventory {
         let read = move || {
             let mut taker = Taker { place, out, batch: Batch { file: String::new(), objects: Vec::new() } };
             match read(&opener, &mut taker).map(|ended| ended.is_break()) {
-                // Nobody listens any more.
+                // The receiver may be gone.
                 Ok(true) => {}
                 Ok(false) => drop(taker.out.blocking_send(Ok(None))),
                 Err(error) => drop(taker.out.blocking_send(Err(error))),
@@ -83,10 +84,10 @@ impl Inventory {
         Ok(Self { batches, name })
     }
 
-    /// The next objects; `None` at the end.
+    /// Returns the next objects, or `None` at the end.
     ///
     /// # Errors
-    /// For a file that can't be read, is another bucket's, or has a broken line; nothing follows.
+    /// If a file can't be read, belongs to another bucket, or has a broken line. Nothing follows.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, Error> {
         match self.batches.recv().await {
             Some(batch) => batch,
@@ -95,10 +96,10 @@ impl Inventory {
     }
 }
 
-/// Whether anybody takes more.
+/// Breaks when nobody takes more objects.
 type Flow = ControlFlow<()>;
 
-/// Collects what lines say.
+/// Collects the objects of lines.
 struct Taker {
     place: Place,
     out: Out,
@@ -106,7 +107,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Takes an object that is meant.
+    /// Takes an object, if its key has the wanted prefix.
     fn take(&mut self, line: u64, meta: ObjectMeta) -> Flow {
         if meta.id.key.starts_with(&self.place.prefix) {
             self.batch.objects.push((line, meta));
@@ -114,7 +115,8 @@ impl Taker {
         if self.batch.objects.len() < BATCH_MAX { Flow::Continue(()) } else { self.hand_on() }
     }
 
-    /// Takes what is meant of a data file's rows; how many there were, where it was read to its end.
+    /// Takes the wanted objects of a data file's rows. Returns the number of rows, if it read the file to its
+    /// end.
     fn take_rows(
         &mut self,
         mut rows: Rows,
@@ -143,7 +145,7 @@ impl Taker {
         Flow::Break(())
     }
 
-    /// What a line says that can't be understood.
+    /// Returns the error for a line that can't be parsed.
     fn broken(&self, line: u64, why: impl std::fmt::Display) -> Error {
         Error::refused(
             format!("{}:{line}", self.batch.file),
@@ -151,7 +153,7 @@ impl Taker {
         )
     }
 
-    /// What makes a listing none that could be gone by.
+    /// Returns the error for a listing that can't serve as an inventory.
     fn unfit(&self, line: u64, why: &str) -> Error {
         Error::refused(format!("{}:{line}", self.batch.file), format!("this listing {why}"))
     }
@@ -194,7 +196,7 @@ fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
     }
 }
 
-/// A checksum as stores write it.
+/// Decodes a checksum from the stores' notation.
 fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).ok()?.try_into().ok()
@@ -211,7 +213,7 @@ fn checksums(crc32c: Option<&str>, md5: Option<&str>) -> Option<Checksums> {
     Some(sums)
 }
 
-/// Whether a field says that it is so.
+/// Returns whether a field says true.
 fn is_true(field: Option<&str>) -> bool {
     field.is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }

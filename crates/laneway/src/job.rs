@@ -7,14 +7,14 @@ use tokio::sync::{mpsc, watch};
 use crate::fork::OfProcess;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 
-/// How many events wait for a job's owner before the job does.
+/// Number of events that may wait for a job's owner. Beyond it, the job waits.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// A job under way. Its events have to be taken, or it waits; dropping it cancels it. It belongs to its process: a child of a
-/// `fork` has no more events of it, and can't cancel it.
+/// A running job. Take its events, or it waits. Dropping it cancels it. It belongs to its process: in the
+/// child of a `fork` it has no more events and can't be cancelled.
 #[derive(Debug)]
 pub struct Job {
-    /// `None` where nobody takes any.
+    /// `None` if nobody takes events.
     events: Option<OfProcess<mpsc::Receiver<Event>>>,
     progress: Arc<Progress>,
     canceller: Canceller,
@@ -24,7 +24,7 @@ pub struct Job {
 #[derive(Clone, Debug)]
 pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 
-/// The job's own ends of a [`Job`].
+/// The job's side of the channels of a [`Job`].
 #[derive(Debug)]
 pub(crate) struct JobEnds {
     pub(crate) events: Option<mpsc::Sender<Event>>,
@@ -33,7 +33,7 @@ pub(crate) struct JobEnds {
     pub(crate) canceller: Canceller,
 }
 
-/// What the parts of a job look at to see whether it was cancelled.
+/// The parts of a job ask this whether the job was cancelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Cancel(watch::Receiver<bool>);
 
@@ -45,7 +45,7 @@ impl Job {
         (job, ends)
     }
 
-    /// A job that tells no events, such as a single call. A channel for them would take 5 KB.
+    /// Makes a job without events, such as a single call. A channel for events would take 5 KB.
     pub(crate) fn unheard() -> (Self, JobEnds) {
         let (cancel, cancelled) = watch::channel(false);
         let progress = Arc::new(Progress::default());
@@ -54,24 +54,26 @@ impl Job {
         (job, JobEnds { events: None, progress, cancel: Cancel(cancelled), canceller })
     }
 
-    /// The next event; `None` after [`Event::Done`].
+    /// Returns the next event, or `None` after [`Event::Done`].
     pub async fn next(&mut self) -> Option<Event> {
         self.events.as_mut()?.get_mut()?.recv().await
     }
 
-    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
+    /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     pub fn next_blocking(&mut self) -> Option<Event> {
         self.events.as_mut()?.get_mut()?.blocking_recv()
     }
 
-    /// How far the job is.
+    /// Returns the progress of the job.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
-    /// What cancels the job: no new item begins, those under way are given up, temporary files are removed and unfinished
-    /// uploads aborted (see [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial)); the last event is
-    /// [`Event::Done`] with [`interrupted`](crate::Summary::interrupted).
+    /// Returns a handle that cancels the job. After that, no item begins, and items under way are abandoned.
+    /// Temporary files are removed and unfinished uploads aborted (see
+    /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial)). The last event is [`Event::Done`]
+    /// with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }
@@ -84,7 +86,7 @@ impl Drop for Job {
 }
 
 impl Canceller {
-    /// Cancels the job. Returns at once; the job's last event says when it has ended.
+    /// Cancels the job and returns at once. The job's last event reports when it has ended.
     pub fn cancel(&self) {
         if let Some(cancel) = self.0.get() {
             cancel.send_replace(true);
@@ -97,21 +99,22 @@ impl JobEnds {
     pub(crate) fn fail(self, op: Op, error: Error) {
         let Some(events) = self.events else { return };
         let item = Item { attempts: 0, ..Item::new(op, "", Outcome::Failed(error)) };
-        // There is room for both.
+        // The channel has room for both.
         let _ = events.try_send(Event::Item(item));
         let _ = events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));
     }
 }
 
 impl Cancel {
-    /// Whether the job was cancelled.
+    /// Returns whether the job was cancelled.
     pub(crate) fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Returns once the job is cancelled.
     pub(crate) async fn wait(&self) {
-        // Without a sender nobody can cancel any more, which is what dropping the job does after cancelling.
+        // When the sender is gone, nobody can cancel any more. Dropping the job cancels it first, so
+        // returning here is right.
         let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
     }
 }

@@ -1,10 +1,10 @@
-//! Reads, writes and moves objects of Google Cloud Storage and of S3 (and what speaks its protocol), as fast as the network
-//! allows, with nothing to tune.
+//! Reads, writes and moves objects of Google Cloud Storage, Amazon S3 and servers that speak S3's protocol.
+//! It is as fast as the network allows, without tuning.
 //!
 //! # Objects
 //!
-//! A [`Client`] gives [`Bucket`]s, whose verbs are calls: values that run when they are awaited, on any runtime or none, end when
-//! they are dropped, and whose `call()` does the same and blocks the thread.
+//! A [`Client`] makes [`Bucket`]s, and a bucket's verbs make calls. A call runs when it is awaited, on any
+//! async runtime or none, and ends when it is dropped. `call()` does the same and blocks the thread.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -18,7 +18,7 @@
 //! let state = bucket.get("state.json").await?.bytes().await?;
 //! assert_eq!(state, r#"{"next": 1}"#);
 //!
-//! // Only over what was read: somebody else's change is an error, and not lost.
+//! // Write only over the version that was read. A change by somebody else is an error, and stays.
 //! let version = written.version.ok_or("the store tells no version")?;
 //! bucket.put("state.json", r#"{"next": 2}"#).if_version(&version).await?;
 //! let late = bucket.put("state.json", r#"{"next": 3}"#).if_version(&version).await;
@@ -28,13 +28,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Bucket::get_ranges`] reads many ranges by as few requests as pay, [`Bucket::open`] gives a [`Reader`] of one version,
-//! [`Bucket::writer`] a [`Writer`], [`Bucket::list`] a stream of what is there. [`blocking`] has what threads without async code use.
+//! [`Bucket::get_ranges`] reads many ranges in as few requests as pay off. [`Bucket::open`] returns a
+//! [`Reader`] of one version, [`Bucket::writer`] a [`Writer`], and [`Bucket::list`] a stream of the objects.
+//! [`blocking`] has twins for threads without async code.
 //!
 //! # Jobs
 //!
-//! [`Client::copy`] and [`Client::remove`] move and remove many: files, trees, patterns. They start a [`Job`], whose [`Event`]s tell the
-//! end of each item and at last a [`Summary`]; [`Client::list`], [`Client::stat`] and [`Client::read`] look at what is there, by URL.
+//! [`Client::copy`] and [`Client::remove`] move and remove many objects at once: files, trees, patterns. Each
+//! starts a [`Job`]. Its [`Event`]s report the end of each item, and at last a [`Summary`]. [`Client::list`],
+//! [`Client::stat`] and [`Client::read`] read from stores by URL.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -52,23 +54,27 @@
 //! # Ok::<(), laneway::Error>(())
 //! ```
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! - A destination is old, absent or complete. Bytes are compared with the store's checksum before anything counts as done, and where
-//!   there is none, [`Verified::Unverified`] says so.
-//! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes, names the URL and the cause, and never holds a secret.
-//! - What is configured is used, or an error says why not: [`Client::from_env`] reads what the program `laneway` reads.
-//! - Connections, protocols, sizes and retries are chosen for each request. There is one [`Engine`] in a process unless a
-//!   program makes its own: its threads do the work, so that no runtime of the program's can stall it, and its budgets bound memory
-//!   and connections. After a `fork` the child's client starts anew at its first call.
-//! - Nothing is printed: what there is to say goes to `tracing`.
+//! - A destination is old, absent or complete. Laneway compares bytes with the store's checksum before it
+//!   reports an item as done. Where the store has no checksum, it reports [`Verified::Unverified`].
+//! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes. It names the URL and the
+//!   cause, and never contains a secret.
+//! - Laneway uses every setting, or an error says why it can't. [`Client::from_env`] reads the same variables
+//!   as the program `laneway`.
+//! - Laneway chooses connections, protocols, request sizes and retries for each request. A process has one
+//!   [`Engine`] unless the program makes its own. The engine works on its own threads, so a busy runtime of
+//!   the program can't stall it. Its budgets bound memory and connections. After a `fork`, the child's client
+//!   starts anew at its first call.
+//! - Laneway prints nothing. Its messages go to `tracing`.
 //!
 //! # Messages
 //!
-//! A subscriber of the program's receives what the engine says by `tracing`: outages, budgets that are not what was asked for and the like as
-//! warnings, connections, retries and hedges as `INFO`, each request as `DEBUG`. None holds a secret. `tracing`'s feature `log` hands them to the
-//! `log` crate's loggers. They come from the engine's own threads, so that the subscriber has to be the process's (`init`), and must not
-//! block.
+//! The program's `tracing` subscriber receives the engine's messages. Outages, and budgets that differ from
+//! the ones asked for, are warnings. Connections, retries and hedges are `INFO`, and each request is `DEBUG`.
+//! No message contains a secret. `tracing`'s feature `log` hands them to the loggers of the `log` crate. The
+//! messages come from the engine's own threads. So the subscriber must be the process's global one (`init`),
+//! and it must not block.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -192,17 +198,17 @@ pub use request::{
 };
 pub use stat::Stats;
 
-/// What the benchmarks and the tests of this workspace use besides: it changes with the engine, without notice.
+/// Items for this workspace's benchmarks and tests. They change with the engine, without notice.
 #[doc(hidden)]
 pub mod internal {
     pub use laneway_lanes::{Direction, Protocol, Role, trace};
 
     pub use crate::plan::copies::CopySizes;
 
-    /// The lanes that a client's requests go over.
+    /// Returns the lanes that carry a client's requests.
     ///
     /// # Errors
-    /// Where the engine can't be at work.
+    /// If the engine can't start.
     pub fn lanes(client: &crate::Client) -> Result<laneway_lanes::Lanes, crate::Error> {
         Ok(client.state()?.lanes.clone())
     }

@@ -1,8 +1,8 @@
-//! Files of one thing a line, read in bounded memory.
+//! Reads files line by line, in bounded memory.
 
 use std::io::{self, BufRead, Read as _};
 
-/// The longest line that is read: a key of 1 KiB in any notation, with all that can be said of it, is far shorter.
+/// The longest line that is read. A key of 1 KiB in any notation, with all its metadata, is far shorter.
 pub(crate) const LINE_MAX: u64 = 1 << 20;
 
 /// A line, without its end.
@@ -11,9 +11,9 @@ pub(crate) struct Line {
     /// Counted from 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Whether an end of line stands behind it: the last one of a file that was being written may be torn.
+    /// True if a line end follows. The last line of a file that was being written may be incomplete.
     pub(crate) is_ended: bool,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub(crate) start: u64,
 }
 
@@ -30,10 +30,10 @@ impl<R: BufRead> Lines<R> {
         Self { input, number: 0, at: 0 }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line, or `None` at the end.
     ///
     /// # Errors
-    /// What reading says, and `InvalidData` for a line that is longer than 1 MiB.
+    /// The read error, and `InvalidData` for a line above 1 MiB.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(LINE_MAX + 1).read_until(b'\n', &mut bytes)? as u64;

@@ -1,4 +1,4 @@
-//! Listing, as `ls` shows it.
+//! The listing of the `ls` command.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use crate::pattern::Pattern;
 use crate::state::ClientState;
 use crate::{Error, Filter, ListRequest, Location};
 
-/// How many portions of entries, of a page at most, wait for a listing's reader before the listing does.
+/// Number of batches of entries, each at most a page, that may wait for a listing's reader. Beyond it, the
+/// listing waits.
 const PORTIONS_WAITING_MAX: usize = 2;
 
-/// What a listing holds.
+/// An entry of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Entry {
@@ -30,15 +31,15 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A listing under way: pages are fetched ahead of the reader, a bounded number of them. Dropping it ends it. It belongs to
-/// its process: in a child of a `fork` an error says so.
+/// A running listing. It fetches pages ahead of its reader, a bounded number of them. Dropping it ends it. It
+/// belongs to its process: in the child of a `fork`, its next entry is an error.
 #[derive(Debug)]
 pub struct Listing {
     entries: OfProcess<Coming>,
-    /// Whether all entries have been sent: where the channel ends before, whoever filled it is gone.
+    /// True once all entries have been sent. If the channel closes before, the task that fills it has died.
     is_whole: Arc<AtomicBool>,
     at: String,
-    /// What is listed of what comes, by the names behind so many bytes of the keys.
+    /// The filter, and the length of the part of each key that precedes the name it looks at.
     filter: (Filter, usize),
     is_over: bool,
 }
@@ -46,12 +47,12 @@ pub struct Listing {
 #[derive(Debug)]
 struct Coming {
     portions: mpsc::Receiver<Result<Vec<Entry>, Error>>,
-    /// What is left of the portion that came last.
+    /// The entries that are left of the last batch.
     rest: std::vec::IntoIter<Entry>,
 }
 
 impl Listing {
-    /// A listing, and the task that fills it.
+    /// Returns a listing, and the task that fills it.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         request: ListRequest,
@@ -63,17 +64,17 @@ impl Listing {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
                 Err(Ended::Unheard) => {}
-                // Nobody listens any more.
+                // The reader may be gone.
                 Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
         (listing, fill)
     }
 
-    /// One that ends at once.
+    /// Returns a listing that ends at once, with this error.
     pub(crate) fn failed(error: Error) -> Self {
         let (out, listing) = Self::begun(String::new());
-        // There is room for one.
+        // The channel has room for one.
         let _ = out.try_send(Err(error));
         listing
     }
@@ -84,7 +85,7 @@ impl Listing {
         (out, Self { entries, is_whole: Arc::default(), at, filter: Default::default(), is_over: false })
     }
 
-    /// The next entry; `None` at the end. After an error nothing follows.
+    /// Returns the next entry, or `None` at the end. Nothing follows an error.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         while !self.is_over {
             let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
@@ -99,7 +100,8 @@ impl Listing {
         None
     }
 
-    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
+    /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
         while !self.is_over {
             let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
@@ -121,7 +123,7 @@ impl Listing {
             || filter.takes(meta.id.key.get(*top_len..).unwrap_or_default(), meta.size, meta.updated)
     }
 
-    /// Takes what has come; the error with which the listing ends.
+    /// Takes the next batch, and returns the error if it ends the listing.
     fn take(&mut self, portion: Option<Result<Vec<Entry>, Error>>) -> Option<Error> {
         let error = match portion {
             Some(Ok(mut entries)) => {
@@ -137,15 +139,15 @@ impl Listing {
         error
     }
 
-    /// What a listing ends with in a child of the process that began it.
+    /// Returns the error for a child of the process that began the listing.
     fn forked(&mut self) -> Error {
         self.is_over = true;
         Error::forked(&self.at)
     }
 }
 
-/// How much of the keys of a listing stands before the names that a filter looks at: the prefix, or of a pattern the folders that
-/// it names.
+/// Returns how many bytes of each listed key precede the name that a filter looks at: those of the prefix, or
+/// of the folders that a pattern names in full.
 fn top_len(at: &Location) -> usize {
     match at {
         Location::Object { key, .. } => match Pattern::parse(key) {
@@ -156,7 +158,7 @@ fn top_len(at: &Location) -> usize {
     }
 }
 
-/// Why a listing ends early.
+/// The reason why a listing ends early.
 enum Ended {
     Failed(Error),
     Unheard,
@@ -170,12 +172,12 @@ impl<E: Into<Error>> From<E> for Ended {
 
 type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
-/// How much of what is below is listed.
+/// The depth of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Depth {
     /// One level.
     Level,
-    /// All of it, in this order.
+    /// All levels, in this order.
     All(Order),
 }
 
@@ -196,7 +198,7 @@ impl Depth {
     }
 }
 
-/// What of a place is listed.
+/// The scope of a listing.
 #[derive(Clone, Copy, Debug)]
 struct What {
     depth: Depth,
@@ -219,7 +221,7 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     }
     let depth = Depth::of(request);
     let what = What { depth, all_versions: request.all_versions };
-    // What lies in the folders that match, as a shell lists them.
+    // A pattern that ends in a slash lists the content of the folders that match, as a shell does.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
         for folder in &folders {
@@ -237,7 +239,7 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     level(store, *provider, bucket, key, what, out).await
 }
 
-/// What an inventory shows.
+/// Lists the entries of an inventory.
 async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
     let mut order = InOrder::default();
     let mut found = top_len(&request.at) == 0;
@@ -260,7 +262,7 @@ async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Re
     Err(Error::not_found(request.at.to_string(), "the inventory has nothing below it").into())
 }
 
-/// The folders that a pattern matches, each with its slash, in order.
+/// Returns the folders that match a pattern, each with its trailing slash, in order.
 async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<String>, Ended> {
     let mut list = List::new(bucket, pattern.literal_prefix());
     if pattern.is_one_level() {
@@ -284,7 +286,7 @@ async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<S
     Ok(found)
 }
 
-/// What a pattern matches; false when that is nothing.
+/// Lists the entries that match a pattern. Returns false if there are none.
 async fn matching(
     store: &Store,
     bucket: &str,
@@ -322,7 +324,8 @@ async fn matching(
     Ok(found)
 }
 
-/// The folders that were listed already: in a listing in order all of the last one's keys stand together.
+/// Folders that were already listed. In a listing in order, all keys of a folder are neighbours, so the last
+/// one is enough.
 enum Folders {
     Last(String),
     All(HashSet<String>),
@@ -345,7 +348,7 @@ impl Folders {
     }
 }
 
-/// One level, or everything, under a prefix; and the object of that name, if there is one.
+/// Lists one level, or everything, under a prefix, and the object of exactly that name if there is one.
 async fn level(
     store: &Store,
     provider: Provider,
@@ -359,7 +362,7 @@ async fn level(
         list.delimiter = Some("/".to_owned());
     }
     let mut pages = pages_in(store, list, depth.order());
-    // Both are asked at once, so that neither costs the other a round trip.
+    // Send both requests at once, so that neither costs the other a round trip.
     let id = ObjectId::new(bucket, key);
     let mut found = false;
     let first = if key.is_empty() || key.ends_with('/') {
@@ -375,7 +378,7 @@ async fn level(
                 send(out, vec![Entry::Object(Box::new(meta))]).await?;
             }
             Err(e) if e.is_not_found() => {}
-            // Who may list need not be allowed to read.
+            // The permission to list doesn't include the permission to read.
             Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
             {
                 tracing::debug!(error = %e, "the object of the prefix's name can't be looked at");
@@ -401,13 +404,13 @@ async fn level(
     Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
 }
 
-/// The versions of the object of that name; false where there are none.
+/// Lists the versions of the object with exactly that name. Returns false if there are none.
 async fn own_versions(store: &Store, bucket: &str, key: &str, out: &Out) -> Result<bool, Ended> {
     let mut pages = pages(store, versions_of(bucket, key));
     let mut found = false;
     while let Some(page) = pages.next().await {
         let objects = page?.objects;
-        // The key itself comes before all that it begins.
+        // The key itself sorts before all other keys that begin with it.
         let is_over = objects.last().is_some_and(|last| last.id.key != key);
         let own = objects.into_iter().filter(|object| object.id.key == key);
         let portion: Vec<Entry> = own.map(|object| Entry::Object(Box::new(object))).collect();

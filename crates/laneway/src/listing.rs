@@ -1,4 +1,4 @@
-//! Objects that a source means, as the store lists them.
+//! The objects of a source, as the store lists them.
 
 mod arriving;
 mod in_order;
@@ -19,23 +19,24 @@ pub(crate) use crate::plan::keyspace::Order;
 use crate::state::ClientState;
 use crate::{Error, Filter, Location};
 
-/// An object that a source means.
+/// An object of a source.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceObject {
     pub(crate) id: ObjectId,
-    /// What the listing tells of it; `None` where the user named it and nothing was asked yet.
+    /// Its metadata from the listing; `None` if the user named it and nothing was requested yet.
     pub(crate) meta: Option<Box<ObjectMeta>>,
-    /// What it is called at a destination, or below it.
+    /// Its name at a destination, or below it.
     pub(crate) name: String,
-    /// Whether it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
+    /// True if it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
     pub(crate) in_tree: bool,
-    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    /// The place where it was named, as `FILE:LINE`, if that was in a file.
     pub(crate) line: Option<Box<str>>,
 }
 
 impl SourceObject {
-    /// Whether a filter takes it. What was named, and not listed, is meant in any case. A delete marker has no size, and a time that
-    /// isn't that of what lies below it: without it, a version that a filter leaves would be the object again.
+    /// Returns whether a filter takes it. Named objects are always taken. A delete marker has no size, and
+    /// its time isn't that of the versions below it. Without the marker, a version that a filter leaves would
+    /// become the live object again.
     pub(crate) fn is_taken_by(&self, filter: &Filter) -> bool {
         self.meta.as_ref().is_none_or(|meta| {
             !(meta.delete_marker && filter.looks_at_facts())
@@ -43,7 +44,7 @@ impl SourceObject {
         })
     }
 
-    /// Whether it is S3's note that its key was deleted.
+    /// Returns whether it is one of S3's delete markers.
     pub(crate) fn is_delete_marker(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.delete_marker)
     }
@@ -56,21 +57,21 @@ pub(crate) struct Source {
     /// A key, a prefix or a pattern.
     pub(crate) key: String,
     pub(crate) recursive: bool,
-    /// The one version that is meant.
+    /// The version, if only one is meant.
     pub(crate) version: Option<Box<str>>,
-    /// Whether all versions are meant.
+    /// True if all versions are meant.
     pub(crate) all_versions: bool,
-    /// What of the prefix is meant, where a file says that instead of a listing.
+    /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, Reading)>,
-    /// What stands for its listing, and whose store it may lie in.
+    /// An inventory that replaces the listing, and the engine for reading it from a store.
     pub(crate) inventory: Option<(Location, Arc<ClientState>)>,
 }
 
-/// All pages of a listing. Dropped, it ends the listing.
+/// All pages of a listing. Dropping it ends the listing.
 pub(crate) struct Pages(Arriving);
 
 impl Pages {
-    /// The next page, or what is in order of it. After an error nothing follows.
+    /// Returns the next page, or the part of it that is in order. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
         let mut page = Arrived::default();
         while !page.ends_page {
@@ -87,12 +88,12 @@ impl Pages {
     }
 }
 
-/// Begins to fetch the pages of a listing in the order of their keys, if the store has one.
+/// Begins to fetch the pages of a listing in the order of its keys, if the store has an order.
 pub(crate) fn pages(store: &Store, list: List) -> Pages {
     pages_in(store, list, Order::Keys)
 }
 
-/// The same in another order.
+/// Begins to fetch the pages in another order.
 pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
     Pages(arriving(store, list, order))
 }
@@ -105,19 +106,19 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     }
 }
 
-/// All versions of one key, and what begins like it.
+/// Lists all versions of one key, and of keys that begin with it.
 pub(crate) fn versions_of(bucket: &str, key: &str) -> List {
     List { versions: true, ..List::new(bucket, key) }
 }
 
 impl Source {
-    /// What a user named.
+    /// Returns the source that a user named.
     pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
         let ObjectId { bucket, key, version, .. } = id;
         Self { bucket, key, recursive, version, all_versions: false, names: None, inventory: None }
     }
 
-    /// Whether one listing of it may name many objects.
+    /// Returns whether one listing of it may name many objects.
     pub(crate) fn is_listed(&self) -> bool {
         if self.names.is_some() || self.inventory.is_some() {
             return true;
@@ -126,7 +127,7 @@ impl Source {
         is_many && self.version.is_none()
     }
 
-    /// Begins to look for the objects that the source means, and hands them on in this order.
+    /// Begins to look for the objects of the source, in this order.
     pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
         if let Some((names, reading)) = &self.names {
             let state = ListingState::Given {
@@ -149,13 +150,13 @@ impl Source {
         let pattern = self.pattern();
         let prefix = match &pattern {
             Some(pattern) => pattern.literal_prefix().to_owned(),
-            // The key's own versions are listed with what lies below it.
+            // The key's own versions are listed together with the objects below it.
             None if self.all_versions => self.key.clone(),
             None => folder_prefix(&self.key),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
-            // What begins with the key's name and isn't it, nor below it, is not asked for.
+            // Keys that begin with this name, but are neither this key nor below it, are left out.
             list.end_before = Some(format!("{}{}", self.key, if self.recursive { '0' } else { ' ' }));
         }
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
@@ -182,7 +183,7 @@ impl Source {
         SourceObject { name, id, meta: None, in_tree: false, line: None }
     }
 
-    /// A version of the key itself, or with [`recursive`](Self::recursive) of what lies below it.
+    /// Returns a version of the key itself or, with [`recursive`](Self::recursive), of an object below it.
     fn version(&self, meta: ObjectMeta, prefix_len: usize) -> Option<SourceObject> {
         if meta.id.key == self.key {
             return Some(SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), ..self.itself() });
@@ -194,9 +195,9 @@ impl Source {
     fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<SourceObject> {
         let key = &meta.id.key;
         let name = match pattern.matching_folder(key).filter(|_| self.recursive) {
-            // A matching folder comes with its name, as if it had been named.
+            // Objects in a matching folder get names below it, as if the user had named the folder.
             Some(folder) => key[folder.rfind('/').map_or(0, |slash| slash + 1)..].to_owned(),
-            // A slash at its end says that a folder is meant.
+            // A slash at the end means a folder.
             None if !self.key.ends_with('/') && pattern.matches(key) => {
                 name_of_key(&self.bucket, key).to_owned()
             }
@@ -212,7 +213,7 @@ impl Source {
     }
 }
 
-/// The objects that a source means, page by page.
+/// The objects of a source, page by page.
 pub(crate) struct Objects {
     source: Source,
     state: ListingState,
@@ -227,7 +228,7 @@ enum ListingState {
     Ended,
 }
 
-/// What of a listing is meant.
+/// The wanted part of a listing.
 struct Matched {
     listing: Arriving,
     pattern: Option<Pattern>,
@@ -236,11 +237,11 @@ struct Matched {
 }
 
 impl Objects {
-    /// The next objects; `None` at the end. A name that matches nothing is handed on as it stands, so that asking
-    /// for it gives the store's own answer.
+    /// Returns the next objects, or `None` at the end. A name without matches is returned as it is, so that
+    /// the request for it gives the store's own answer.
     ///
     /// # Errors
-    /// What the listing says, or that nothing lies under a prefix.
+    /// The listing's error, or that nothing lies under a prefix.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SourceObject>>, Error> {
         let Self { source, state, scheme } = self;
         if let ListingState::Listed(listed) = state {
@@ -314,7 +315,7 @@ impl Objects {
     }
 }
 
-/// The prefix of everything inside the folder `key`.
+/// Returns the prefix of everything inside the folder `key`.
 pub(crate) fn folder_prefix(key: &str) -> String {
     if key.is_empty() || key.ends_with('/') { key.to_owned() } else { format!("{key}/") }
 }

@@ -1,4 +1,4 @@
-//! Where things are: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
+//! The places of transfers: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,7 +10,7 @@ use laneway_store::{ObjectId, Provider};
 use crate::Error;
 use crate::pattern::Pattern;
 
-/// One end of a transfer.
+/// The source or destination of a transfer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Location {
@@ -20,12 +20,12 @@ pub enum Location {
     Object {
         /// The store.
         provider: Provider,
-        /// The bucket; empty where only the scheme was given.
+        /// The bucket; empty if only the scheme was given.
         bucket: String,
-        /// Key, prefix or pattern, exactly as written; empty for the whole bucket.
+        /// The key, prefix or pattern, exactly as written; empty for the whole bucket.
         key: String,
     },
-    /// One of the versions that a bucket keeps of an object: `gs://bucket/key#1700000000000000`, `s3://bucket/key#id`.
+    /// One version of an object: `gs://bucket/key#1700000000000000`, `s3://bucket/key#id`.
     Version {
         /// The store.
         provider: Provider,
@@ -33,7 +33,7 @@ pub enum Location {
         bucket: String,
         /// The key, exactly.
         key: String,
-        /// The store's own name for the version: a GCS generation in digits, an S3 version id.
+        /// The store's own name of the version: a GCS generation in digits, an S3 version id.
         version: String,
     },
     /// Standard input or output, written `-`.
@@ -41,14 +41,15 @@ pub enum Location {
 }
 
 impl Location {
-    /// Reads what a user wrote.
+    /// Parses a user's text.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an unknown scheme, a URL without a bucket but with a key, or an empty text.
     pub fn parse(text: &OsStr) -> Result<Self, Error> {
         match text.to_str() {
             Some(text) => text.parse(),
-            // Only local names may be something else than UTF-8; a scheme in front still has to be refused.
+            // Only local names may contain bytes that aren't UTF-8. A scheme in front of such bytes is still
+            // refused.
             None => match text.to_string_lossy().split_once("://") {
                 Some((scheme, rest)) => {
                     Err(Error::usage(without_secrets(scheme, rest), "object URLs are UTF-8"))
@@ -58,12 +59,12 @@ impl Location {
         }
     }
 
-    /// An object of a store.
+    /// Returns the location of an object in a store.
     pub fn object(provider: Provider, bucket: impl Into<String>, key: impl Into<String>) -> Self {
         Self::Object { provider, bucket: bucket.into(), key: key.into() }
     }
 
-    /// The object or version of that name in a store.
+    /// Returns the location of this object or version in a store.
     pub(crate) fn named(provider: Provider, id: &ObjectId) -> Self {
         let ObjectId { bucket, key, version, .. } = id.clone();
         match version {
@@ -72,12 +73,12 @@ impl Location {
         }
     }
 
-    /// Whether this is in a store.
+    /// Returns whether this is in a store.
     pub fn is_object(&self) -> bool {
         matches!(self, Self::Object { .. } | Self::Version { .. })
     }
 
-    /// The same with nothing taken for a version: what stands behind `#` is a part of the key.
+    /// Returns the same location without a version: the text from `#` on becomes a part of the key.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -88,7 +89,7 @@ impl Location {
         }
     }
 
-    /// The object that it names, or the version of one; `None` for what names neither.
+    /// Returns the object or version that it names, or `None` if it names neither.
     pub(crate) fn as_object(&self) -> Option<(Provider, ObjectId)> {
         match self {
             Self::Object { provider, bucket, key } => Some((*provider, ObjectId::new(bucket, key))),
@@ -99,12 +100,13 @@ impl Location {
         }
     }
 
-    /// Whether a wildcard in the key may stand for several objects.
+    /// Returns whether the key has a wildcard that may match several objects.
     pub fn is_pattern(&self) -> bool {
         matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
     }
 
-    /// Returns whether the text itself says that this is a folder: a bucket's root, a trailing slash, or a path that ends in `.` or `..`.
+    /// Returns whether the text itself names a folder: a bucket's root, a trailing slash, or a path that ends
+    /// in `.` or `..`.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
             Self::Local(path) => {
@@ -154,7 +156,7 @@ impl FromStr for Location {
             return Err(Error::usage(text, "the URL names no bucket"));
         }
         if Pattern::parse(bucket).is_some() {
-            // A `?` may be the beginning of a signature.
+            // A `?` may begin the query of a signed URL.
             let named = without_secrets(scheme, rest);
             return Err(Error::usage(named, "wildcards match keys, not names of buckets"));
         }
@@ -196,8 +198,9 @@ impl From<&Path> for Location {
     }
 }
 
-/// A URL without what may be a password or a signature: without its query, and where its beginning may name a user nothing but
-/// the scheme, since a password that isn't escaped may hold `/`, `?`, `#` and `@`, and a query `@` and `/`.
+/// Returns a URL without the parts that may be a password or a signature. It drops the query. If the
+/// beginning may name a user, it keeps only the scheme: an unescaped password may contain `/`, `?`, `#` and
+/// `@`, and a query `@` and `/`.
 fn without_secrets(scheme: &str, rest: &str) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.contains(['@', ':']) {
@@ -206,14 +209,15 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
     }
 }
 
-/// Whether a user and a password stand where the bucket does. They end at an `@`, and a password may hold a slash, behind which
-/// the key seems to begin. No bucket of GCS holds a `:`; those of S3 do in ARNs, and in Ceph, where a tenant stands before it.
+/// Returns whether a user and a password stand in the place of the bucket. They end at an `@`. A password may
+/// contain a slash, and then the rest of it looks like the key. No GCS bucket contains a `:`. S3's do in
+/// ARNs, and Ceph's do behind a tenant.
 fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
     bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))
 }
 
-/// The URL of an object.
+/// Returns the URL of an object.
 pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     let mut url = String::with_capacity(6 + id.bucket.len() + id.key.len());
     url.push_str(provider.scheme());
@@ -228,13 +232,14 @@ pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     url
 }
 
-/// A generation of GCS counts microseconds since 1970, which are 16 digits from 2001 on.
+/// A GCS generation counts microseconds since 1970, which is a number of 16 digits from 2001 on.
 const GENERATION_DIGITS: std::ops::RangeInclusive<usize> = 16..=19;
-/// Version ids of S3 have 32 characters or more, those of MinIO are UUIDs.
+/// Version ids of S3 have 32 characters or more. Those of MinIO are UUIDs.
 const VERSION_ID_LEN_MIN: usize = 16;
 
-/// Key and version of what is written with one. A `#` may stand in any key, so that only what looks like a store's name for a
-/// version is taken for one; a key that looks so itself is written with `[#]`, as a pattern.
+/// Splits a text into key and version, if it has both. A `#` may be a part of any key, so only text that
+/// looks like a store's version id counts as a version. A key that itself ends like that is written with
+/// `[#]`, as a pattern.
 fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     let (key, version) = text.rsplit_once('#').filter(|(key, _)| !key.is_empty() && !key.ends_with('['))?;
     let is_version = match provider {
@@ -253,13 +258,14 @@ fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     (is_version && Pattern::parse(key).is_none()).then_some((key, version))
 }
 
-/// Splits what follows `s3://`. The ARN of an access point stands where a bucket does, and may hold slashes.
+/// Splits the text after `s3://`. The ARN of an access point takes the place of a bucket, and may contain
+/// slashes.
 fn bucket_and_key(rest: &str) -> (&str, &str) {
     let name_at = |resource: &str| {
         let at = rest.find(resource)? + resource.len();
         Some(at).filter(|_| rest.starts_with("arn:"))
     };
-    // On Outposts the access point follows the outpost.
+    // On Outposts, the access point follows the outpost.
     let at = [":accesspoint/", "/accesspoint/", ":accesspoint:"].into_iter().find_map(name_at).unwrap_or(0);
     match rest[at..].find('/') {
         Some(slash) => (&rest[..at + slash], &rest[at + slash + 1..]),

@@ -1,5 +1,5 @@
-//! The sizes of objects that a user named one by one. Where there are many, a listing brings with one request what
-//! would otherwise be learned from each answer, so that small objects need not wait behind large ones.
+//! Looks up the sizes of objects that the user named one by one. If there are many, one request of a listing
+//! replaces many answers. So small objects need not wait behind large ones.
 
 use std::collections::HashMap;
 
@@ -11,23 +11,24 @@ use crate::listing::Source;
 use crate::running::Running;
 use crate::{CopyRequest, Location};
 
-/// Named objects from which on a listing pays: fewer are on their way before its answer.
+/// From this many named objects on, a listing pays off. Fewer would be under way before its answer.
 const NAMED_MIN: usize = 32;
-/// Pages that are read at most for each thousand named objects: beyond, most of what is listed is not asked for.
+/// Most pages that are read for each thousand named objects. Beyond it, most of the listed keys aren't
+/// wanted.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
 /// Sizes by key.
 type Found = Vec<(String, u64)>;
 
-/// The sizes of the objects that a request names, as far as a lookup has found them.
+/// The sizes of a request's named objects, as far as a lookup has found them.
 pub(crate) struct Sizes {
-    /// What the lookup finds, as it arrives: the first names are known round trips before the last.
+    /// The results of the lookup as they arrive. The first names are known round trips before the last.
     coming: Option<mpsc::UnboundedReceiver<Found>>,
     known: HashMap<String, u64>,
 }
 
 impl Sizes {
-    /// Begins to look up the objects that the request names one by one, where that pays.
+    /// Begins to look up the objects that the request names one by one, if that pays off.
     pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
@@ -40,7 +41,7 @@ impl Sizes {
         let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
             let (out, coming) = mpsc::unbounded_channel();
-            // The listing's round trips are also those in which the connections for the objects are opened.
+            // The objects' connections open during the listing's round trips.
             store.anticipate(&lookup.list.bucket, lookup.keys);
             tokio::spawn(tally::scope(tally::current(), async move { lookup.find(&store, &out).await }));
             coming
@@ -48,7 +49,8 @@ impl Sizes {
         Self { coming, known: HashMap::new() }
     }
 
-    /// The size of a named object, once it is known, or nothing is looked up any more.
+    /// Returns the size of a named object, once it is known. Returns `None` when the lookup has ended without
+    /// it.
     pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
         loop {
             if let Some(size) = self.known.get(key) {
@@ -67,13 +69,13 @@ impl Sizes {
 struct Lookup {
     provider: Provider,
     list: List,
-    /// How many keys are looked up.
+    /// Number of keys to look up.
     keys: usize,
     pages_max: usize,
 }
 
 impl Lookup {
-    /// The lookup for sources of which each is one object; `None` where it wouldn't pay.
+    /// Returns the lookup for sources that are one object each, or `None` if it doesn't pay off.
     fn of<'a>(sources: impl Iterator<Item = &'a Location>) -> Option<Self> {
         let (mut place, mut keys): (Option<(Provider, &str)>, Vec<&str>) = (None, Vec::new());
         for source in sources {
@@ -87,18 +89,18 @@ impl Lookup {
         let (first, last) = (keys.iter().min()?, keys.iter().max()?);
         let prefix = common_prefix(first, last);
         let mut list = List::new(bucket, prefix);
-        // What sorts before the first key is left out; a key's own beginning does.
+        // Skip keys before the first wanted one. A prefix of that key sorts before it.
         list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
-        // Some key that is not asked for may sort between; the last one is in.
+        // Some keys between may not be wanted. The last wanted key is included.
         list.end_before = Some(format!("{last} "));
         let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
         Some(Self { provider, list, keys: keys.len(), pages_max })
     }
 
-    /// Asks the store. A listing that is refused or fails tells nothing more; the objects' own answers then do.
+    /// Sends the requests. If the listing fails, the objects' own answers give their sizes.
     async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<Found>) {
         let found = |objects: Vec<ObjectMeta>| {
-            // Nobody waits where the job was cancelled.
+            // If the job was cancelled, the receiver is gone.
             let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());
         };
         for _ in 0..self.pages_max {
@@ -112,13 +114,13 @@ impl Lookup {
     }
 }
 
-/// What both begin with, cut where a character ends.
+/// Returns the common beginning of both, cut at a character boundary.
 fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
     &first[..first.floor_char_boundary(len)]
 }
 
-/// A key without its last character.
+/// Returns a key without its last character.
 fn shortened(key: &str) -> Option<&str> {
     key.char_indices().next_back().map(|(at, _)| &key[..at])
 }

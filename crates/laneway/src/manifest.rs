@@ -1,5 +1,5 @@
-//! The manifest of a job: a file to which each item's outcome is written as it comes, and by which the same job, begun again, leaves out
-//! what is done.
+//! The manifest of a job: a file with the outcome of each item. The same job, started again, skips the items
+//! that are done.
 
 mod commands;
 #[cfg(feature = "fuzzing")]
@@ -29,18 +29,18 @@ pub use run::{RunCommand, RunManifest};
 pub(crate) use settings::Settings;
 pub(crate) use targets::Targets;
 
-/// Outcomes that wait to be written before their items do.
+/// Number of outcomes that may wait to be written. Beyond it, their items wait.
 const LINES_WAITING_MAX: usize = 1024;
-/// Most bytes that are written at once.
+/// Most bytes in one write.
 const WRITE_MAX: usize = 256 << 10;
 
-/// Where a job writes how each of its items ends, and looks for what earlier runs have done.
+/// The place where a job records the outcome of each item, and finds what earlier runs have done.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Manifest {
     /// A file of its own.
     File(PathBuf),
-    /// A file that the commands of a run keep together, of which it is one.
+    /// A file that the commands of a run share. The job is one of these commands.
     Run(RunCommand),
 }
 
@@ -60,18 +60,19 @@ impl From<RunCommand> for Manifest {
 #[derive(Debug)]
 pub(crate) struct Kept {
     opened: Arc<Opened>,
-    /// Which command of a run the job is.
+    /// The command of a run that the job is.
     command: Option<RunCommand>,
-    /// What the job takes from.
+    /// The sources of the job.
     targets: Targets,
     is_dry: bool,
 }
 
 impl Kept {
-    /// Begins to keep the manifest of a job.
+    /// Opens the manifest of a job.
     ///
     /// # Errors
-    /// `ErrorKind::Refused` for a file that is another job's or none of ours, that has a broken line, or that another job is writing.
+    /// `ErrorKind::Refused` if the file is another job's or not a manifest, has a broken line, or is being
+    /// written by another job.
     pub(crate) async fn begin(
         manifest: Manifest,
         subject: Subject,
@@ -102,22 +103,23 @@ impl Kept {
         self.command.as_ref().map(|command| command.scope)
     }
 
-    /// Whether this item was done, with its source in this state.
+    /// Returns whether this item was done, with its source in this state.
     pub(crate) fn has_done(&self, ends: (&str, Option<&str>), state: (&str, u64)) -> bool {
         self.opened.known.has_done(self.scope(), ends, state)
     }
 
-    /// The same, where the destination still is what was made.
+    /// Returns whether this item was done, and the destination still is the version that was written.
     pub(crate) fn has_made(&self, ends: (&str, Option<&str>), state: (&str, u64), version: &Version) -> bool {
         self.opened.known.has_made(self.scope(), ends, state, version)
     }
 
-    /// Whether something was done with this source.
+    /// Returns whether an item with this source was done.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.opened.known.has(self.scope(), source)
     }
 
-    /// Whether a target of which nothing is found was taken by an earlier run: a command was done, or something below it was.
+    /// Returns whether an earlier run has done a target below which nothing is found now. Then the command
+    /// was done, or an item below the target was.
     pub(crate) fn has_taken(&self, target: &str) -> bool {
         match &self.command {
             Some(command) => self.targets.has(target) && command.was_done(),
@@ -128,7 +130,7 @@ impl Kept {
     /// Writes an item's outcome.
     ///
     /// # Errors
-    /// When no more can be written.
+    /// If the manifest can't be written any more.
     pub(crate) async fn record(&self, record: Record<'_>) -> Result<(), Error> {
         if self.is_dry {
             return Ok(());
@@ -140,7 +142,7 @@ impl Kept {
         self.opened.write(Record { command: number, ..record }.line()).await
     }
 
-    /// Returns when all is written.
+    /// Returns once everything is written.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -153,13 +155,13 @@ impl Kept {
     }
 }
 
-/// A manifest's file, and what stood in it.
+/// A manifest's file, and its content when it was opened.
 #[derive(Debug)]
 struct Opened {
     path: PathBuf,
     known: Known,
     commands: Mutex<Commands>,
-    /// `None` in a dry run, which writes none.
+    /// `None` in a dry run, which writes nothing.
     lines: Option<mpsc::Sender<Write>>,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
@@ -167,14 +169,14 @@ struct Opened {
 #[derive(Debug)]
 enum Write {
     Line(Vec<u8>),
-    /// All that came before is to be written.
+    /// Reports when everything before it is written.
     Flush(oneshot::Sender<()>),
-    /// The same, and the file closed.
+    /// Does the same, then closes the file.
     Close(oneshot::Sender<()>),
 }
 
 impl Opened {
-    /// Reads what is there, and goes on with it. With it comes what is to be said of it, if anything is. Blocks.
+    /// Reads the file and continues it. Also returns a warning about it, if there is one. Blocks.
     ///
     /// # Errors
     /// As [`Kept::begin`].
@@ -252,17 +254,17 @@ impl Opened {
         let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
         let mut writes = line.map(Write::Line).into_iter().chain([mark(end)]);
-        // Dropped where writing has failed, or the file is closed.
+        // The writer drops the channel when writing has failed or the file is closed.
         writes.all(|write| lines.blocking_send(write).is_ok()) && ended.blocking_recv().is_ok()
     }
 
-    /// Returns when all is written that came before.
+    /// Returns once everything sent before is written.
     async fn flushed(&self) -> Result<(), Error> {
         let is_reached = self.reached(Write::Flush).await;
         self.written(is_reached)
     }
 
-    /// The same, when the file is closed.
+    /// Returns once everything sent before is written and the file is closed.
     async fn closed(&self) -> Result<(), Error> {
         self.reached(Write::Close).await;
         self.result()
@@ -271,11 +273,11 @@ impl Opened {
     async fn reached(&self, mark: impl FnOnce(oneshot::Sender<()>) -> Write) -> bool {
         let Some(lines) = &self.lines else { return true };
         let (end, ended) = oneshot::channel();
-        // Dropped where writing has failed, or the file is closed.
+        // The writer drops the channel when writing has failed or the file is closed.
         lines.send(mark(end)).await.is_ok() && ended.await.is_ok()
     }
 
-    /// What became of lines that were taken by the thread which writes, or weren't.
+    /// Returns the result of lines that the writing thread took or refused.
     fn written(&self, is_taken: bool) -> Result<(), Error> {
         self.result()?;
         match is_taken {
@@ -288,7 +290,7 @@ impl Opened {
 
     fn result(&self) -> Result<(), Error> {
         match &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Each command of a run is to hear of it.
+            // Each command of a run must see the error, so it can't be taken out.
             Some(e) => {
                 Err(Error::local(&self.path, "can't be written", io::Error::new(e.kind(), e.to_string())))
             }
@@ -297,12 +299,12 @@ impl Opened {
     }
 }
 
-/// What a file holds.
+/// The content of a manifest's file.
 #[derive(Default)]
 struct Found {
     known: Known,
     commands: Commands,
-    /// Whether its first line stands.
+    /// True if its first line is complete.
     is_begun: bool,
     torn: Option<Line>,
 }
@@ -324,7 +326,7 @@ fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> R
                 subject.check(&line.bytes).map_err(|why| refused(1, why))?;
                 found.is_begun = true;
             }
-            // Whatever else a file may hold that has no line: it is not ours to cut.
+            // A file with some other content and no complete line isn't ours to truncate.
             (false, false) if !subject.line().starts_with(&line.bytes) => {
                 return Err(refused(1, "this is not a manifest".to_owned()));
             }
@@ -337,10 +339,10 @@ fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> R
 }
 
 impl Found {
-    /// Takes up a line that isn't the first.
+    /// Adds a line after the first one.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the line.
     fn add(&mut self, line: &[u8], subject: &Subject, targets: &mut Targets) -> Result<(), String> {
         if !subject.is_run() {
             let item = line::read_item(line)?;
@@ -358,7 +360,7 @@ impl Found {
     }
 }
 
-/// Starts a thread that writes what it is sent, together where much waits.
+/// Starts a thread that writes the lines it receives. It writes many waiting lines at once.
 fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<mpsc::Sender<Write>> {
     let (lines, mut waiting) = mpsc::channel(LINES_WAITING_MAX);
     let write = move || {
@@ -381,7 +383,7 @@ fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<m
                 let _ = waiting.send(());
             }
             if let Some(end) = end {
-                // The next job may use it as soon as it is told that this one has ended.
+                // Close first: the next job may use the file as soon as this one has ended.
                 drop(file);
                 let _ = end.send(());
                 return;

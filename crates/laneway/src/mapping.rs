@@ -1,7 +1,7 @@
-//! What a copy is called at its destination.
+//! The names of copies at their destination.
 //!
-//! A destination is a folder by its text alone (a bucket's root, a trailing slash, `.` or `..`): the same command does the
-//! same thing whatever is already there. Only objects that a tree is not made of also enter a local folder that exists.
+//! Only its text makes a destination a folder (a bucket's root, a trailing slash, `.` or `..`). So a command
+//! does the same thing whatever exists already. Single objects also enter a local folder that exists.
 
 use std::path::{Component, Path};
 
@@ -10,21 +10,21 @@ use laneway_store::Provider;
 use crate::pattern::Pattern;
 use crate::{Error, Location};
 
-/// The name that a source brings along into a folder; `None` when its contents are meant.
+/// The name under which a source enters a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SourceName {
     /// It has a name.
     Named(String),
-    /// `.`, `..`, `/`, `dir/.`: what it holds goes straight into the destination, as with `cp`.
+    /// `.`, `..`, `/`, `dir/.`: the content goes directly into the destination, as with `cp`.
     Contents,
-    /// Its name is not UTF-8, so it can't be a key.
+    /// Its name isn't UTF-8, so it can't be a key.
     NotUtf8,
 }
 
-/// The name of a local source.
+/// Returns the name of a local source.
 pub(crate) fn name_of_path(path: &Path) -> SourceName {
     let bytes = path.as_os_str().as_encoded_bytes();
-    // `components` drops a trailing dot, with which `cp` means the contents.
+    // `components` drops a trailing dot, which means the content, as in `cp`.
     if bytes == b"." || bytes.ends_with(b"/.") {
         return SourceName::Contents;
     }
@@ -37,7 +37,7 @@ pub(crate) fn name_of_path(path: &Path) -> SourceName {
     }
 }
 
-/// The name of a prefix or an object: its last component, the bucket's where it has none.
+/// Returns the name of a prefix or an object: its last component, or the bucket's name if it has none.
 pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     let key = key.strip_suffix('/').unwrap_or(key);
     match key.rsplit('/').next() {
@@ -46,8 +46,8 @@ pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     }
 }
 
-/// What is put in front of a tree's inner names, below a destination. `base` is the destination's key, or empty for a
-/// local root.
+/// Returns the prefix of a tree's inner names at a destination. `base` is the destination's key, or empty for
+/// a local root.
 pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> String {
     let mut prefix = base.to_owned();
     if !is_folder && !base.is_empty() {
@@ -60,12 +60,12 @@ pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> Str
     prefix
 }
 
-/// What a single thing is called below a destination.
+/// Returns the destination of a single object or file.
 pub(crate) fn single_key(base: &str, is_folder: bool, name: &str) -> String {
     if is_folder { format!("{base}{name}") } else { base.to_owned() }
 }
 
-/// Checks what can be checked before anything is done.
+/// Checks sources and destination before anything is done.
 ///
 /// # Errors
 /// `ErrorKind::Usage`, naming the location that doesn't fit.
@@ -81,7 +81,7 @@ pub(crate) fn check(
         let message = "several sources need a folder as their destination: end it with a slash";
         return Err(Error::usage(destination.to_string(), message));
     }
-    // A destination's key is taken as it is, also with characters that make a pattern of a source.
+    // A destination's key is literal, even with characters that would make a source a pattern.
     if let Location::Object { bucket, .. } = destination
         && bucket.is_empty()
     {
@@ -110,8 +110,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Whether copying everything under `source` to `destination_prefix` of the same bucket would never end, or would
-/// copy objects onto themselves.
+/// Returns whether copying everything under `source` to `destination_prefix` of the same bucket would never
+/// end, or would copy objects onto themselves.
 pub(crate) fn is_into_itself(
     (provider, bucket, source): (Provider, &str, &str),
     (to_provider, to_bucket, destination_prefix): (Provider, &str, &str),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_file_keeps_its_name_in_a_folder_and_takes_the_destinations_elsewhere() {
+    fn a_single_file_keeps_its_name_only_in_a_folder() {
         assert_eq!(single_key("", true, "f"), "f");
         assert_eq!(single_key("p/", true, "f"), "p/f");
         assert_eq!(single_key("p/x", false, "f"), "p/x");

@@ -1,4 +1,4 @@
-//! What a move does once a copy is verified: it removes the source, in the state that was copied.
+//! The end of a move: after the copy is verified, its source is removed in the version that was copied.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::identity::Identity;
 use crate::location::url;
 use crate::named_version;
 
-/// Removes the object that was moved, provided that its copy was verified and that nobody has replaced it meanwhile.
+/// Removes the source of a move, if its copy was verified and nobody has replaced the source meanwhile.
 ///
 /// # Errors
-/// What the store says, or that the copy was not verified.
+/// The store's error, or that the copy was not verified.
 pub(crate) async fn remove_object(
     store: &Store,
     id: &ObjectId,
@@ -31,10 +31,10 @@ pub(crate) async fn remove_object(
     removed_object(store, id, store.delete(id, &condition).await)
 }
 
-/// What it means for a move how the removal of its source ended.
+/// Judges the result of removing a move's source.
 ///
 /// # Errors
-/// Where the source is still there, or another object in its place.
+/// If the source is still there, or another object is in its place.
 pub(crate) fn removed_object(
     store: &Store,
     id: &ObjectId,
@@ -48,17 +48,17 @@ pub(crate) fn removed_object(
     }
 }
 
-/// Removes a file unless it has another content than when it was copied. Blocks.
+/// Removes a file, unless its content has changed since it was copied. Blocks.
 ///
 /// # Errors
-/// When it was replaced, or the file system refuses.
+/// If it was replaced, or the file system refuses.
 pub(crate) fn remove_file(path: &Path, copied: Identity) -> Result<(), Error> {
     let failed = |e| Error::local(path, "copied, but can't be removed", e);
     match std::fs::metadata(path) {
         Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
-        // A link to a file that was moved before it leads nowhere.
+        // A link to a file that was moved before is dangling now.
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }

@@ -1,5 +1,5 @@
-//! A version that a user has named, looked at before it is removed: a store that pays no attention to versions would take the name of the
-//! live object, and remove that.
+//! Looks a named version up before its removal. A store that ignores versions would remove the live object
+//! instead.
 
 use http::StatusCode;
 use laneway_store::{ObjectId, ObjectMeta, Store, Version, VersionNames};
@@ -7,13 +7,13 @@ use laneway_store::{ObjectId, ObjectMeta, Store, Version, VersionNames};
 use crate::Error;
 use crate::location::url;
 
-/// The version id of what S3 has written while a bucket kept no versions.
+/// The version id of objects that S3 wrote while the bucket kept no versions.
 const NULL: &str = "null";
 
-/// Asks for a version; its size.
+/// Looks a version up, and returns its size.
 ///
 /// # Errors
-/// What the store says, or that it answers with something else.
+/// The store's error, or that its answer is about another version.
 pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> {
     match store.head(id, None).await {
         Ok(meta) if is_it(store.capabilities().versions, id, &meta) => Ok(meta.size),
@@ -26,13 +26,13 @@ pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> 
             let message = format!("kept: asked for this version, the store answers with {answered}");
             Err(Error::refused(url(store.provider(), id), message))
         }
-        // A delete marker can be removed and not looked at.
+        // A delete marker can be removed, but not looked up.
         Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(0),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether an answer is about the version that was asked for.
+/// Returns whether an answer is about the requested version.
 fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
     let asked = id.version.as_deref();
     match (names, &answered.version) {
@@ -40,7 +40,7 @@ fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
             asked == Some(generation.to_string().as_str())
         }
         (VersionNames::Generation, _) => false,
-        // Where a bucket has never kept versions, there is the one, and no answer names it.
+        // If a bucket has never kept versions, there is only one, and no answer names it.
         (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }

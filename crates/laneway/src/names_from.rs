@@ -1,4 +1,4 @@
-//! Names that a user hands over in a file or on standard input, one a line, instead of a listing or a walk.
+//! Names in a file or on standard input, one per line, that replace a listing or a walk.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,29 +8,29 @@ use tokio::sync::mpsc;
 use crate::lines::Lines;
 use crate::{Error, Location};
 
-/// Most names that are handed on together.
+/// Most names in a batch.
 const BATCH_MAX: usize = 256;
-/// Batches that wait to be taken before the reading does.
+/// Number of batches that may wait. Beyond it, the reading waits.
 const BATCHES_WAITING_MAX: usize = 4;
 
-/// How lines are read.
+/// The rules for reading lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// As rclone reads them: space around a name and a slash before it are not its own.
+    /// As rclone: strips whitespace around a name and a slash before it.
     Rclone,
-    /// A line that isn't the name as it stands is refused: what is removed must be what is written.
+    /// Refuses a line with anything to strip, because a removal must name exactly what it removes.
     Exact,
 }
 
-/// A name, and where it stands.
+/// A name and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    /// As `FILE:LINE`.
+    /// Its place, as `FILE:LINE`.
     pub(crate) line: Box<str>,
 }
 
-/// Names that come from a file. Dropped, it ends the reading.
+/// Names from a file. Dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct NameList(mpsc::Receiver<Result<Vec<Named>, Error>>);
 
@@ -38,7 +38,7 @@ impl NameList {
     /// Begins to read a file, or standard input.
     ///
     /// # Errors
-    /// Where no thread can be started. What can't be opened or read comes in place of names.
+    /// If no thread can be started. Errors of opening and reading come in place of names.
     pub(crate) fn start(at: &Location, reading: Reading) -> Result<Self, Error> {
         let target = at.to_string();
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
@@ -54,7 +54,7 @@ impl NameList {
                     Err(Error::usage(&named, "names come from a file or from -"))
                 }
             };
-            // Nobody listens once the job has ended.
+            // If the job has ended, the receiver is gone.
             let _ = opened
                 .and_then(|input| hand_on(&named, input, reading, &out))
                 .map_err(|e| out.blocking_send(Err(e)));
@@ -66,10 +66,10 @@ impl NameList {
         Ok(Self(batches))
     }
 
-    /// The next names; `None` at the end.
+    /// Returns the next names, or `None` at the end.
     ///
     /// # Errors
-    /// For a file that can't be read, or a line that is no name; nothing follows.
+    /// If the file can't be read, or a line isn't a name. Nothing follows.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Named>>, Error> {
         self.0.recv().await.transpose()
     }
@@ -89,7 +89,7 @@ fn hand_on(
             Ok(None) => continue,
             Ok(Some(name)) => batch.push(Named { name, line: format!("{target}:{}", line.number).into() }),
             Err(why) => {
-                // What stands before it has been named.
+                // Hand on the names before the bad line.
                 let _ = out.blocking_send(Ok(std::mem::take(&mut batch)));
                 return Err(Error::refused(format!("{target}:{}", line.number), why));
             }
@@ -104,11 +104,10 @@ fn hand_on(
     Ok(())
 }
 
-/// What a line names, as rclone's `--files-from` reads it: space around it and a slash before it are not the name's, lines that begin with `#`
-/// or `;` say nothing.
-///
+/// Returns the name in a line, by the rules of rclone's `--files-from`. It strips whitespace around the name
+/// and a slash before it, and ignores lines that begin with `#` or `;`.
 /// # Errors
-/// For a line that can't be a name.
+/// If the line can't be a name.
 pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {
     let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
     let whole = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?;

@@ -1,7 +1,8 @@
-//! Objects one by one: what programs ask for, beside the jobs that move many.
+//! Objects one by one, for programs, besides the jobs that move many.
 //!
-//! Each verb of a [`Bucket`] makes a *call*: a value with settings, which runs when it is awaited, on any runtime or none, and
-//! whose `call()` does the same and blocks the thread. A call that is dropped is cancelled, and what it held is free at once.
+//! Each verb of a [`Bucket`] makes a *call*: a value with settings. Awaited, it runs on any runtime or none.
+//! Its `call()` does the same and blocks the thread. Dropping a call cancels it and frees its resources at
+//! once.
 
 mod attributes;
 mod bucket;

@@ -1,9 +1,10 @@
-//! Patterns in keys and paths, as `gcloud storage` reads them.
+//! Patterns in keys and paths, with the syntax of `gcloud storage`.
 //!
-//! `*` and `?` stay within a path component, `**` crosses them, `[abc]`, `[a-z]` and `[!a]` are one character of a
-//! set. The common glob crates allow `**` only as a whole component, while `gs://b/logs**.gz` is usual here.
+//! `*` and `?` stay within a path component, and `**` crosses components. `[abc]`, `[a-z]` and `[!a]` match
+//! one character of a set. The common glob crates allow `**` only as a whole component, but
+//! `gs://b/logs**.gz` is usual here.
 
-/// A pattern, ready to match.
+/// A parsed pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
     tokens: Vec<Token>,
@@ -19,7 +20,7 @@ enum Token {
     Set { ranges: Vec<(char, char)>, negated: bool },
 }
 
-/// Where in a path a match may begin.
+/// The places in a path where a match may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
     Top,
@@ -27,7 +28,7 @@ pub(crate) enum Start {
 }
 
 impl Pattern {
-    /// Reads a pattern; `None` for a text without wildcards, which names just itself.
+    /// Parses a pattern. Returns `None` for a text without wildcards.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut tokens = Vec::new();
         let mut rest = text.chars();
@@ -59,12 +60,12 @@ impl Pattern {
         (literal_prefix.len() < text.len()).then_some(Self { tokens, literal_prefix })
     }
 
-    /// What every match begins with: the prefix to list.
+    /// Returns the literal beginning of every match: the prefix to list.
     pub(crate) fn literal_prefix(&self) -> &str {
         &self.literal_prefix
     }
 
-    /// Whether all matches lie in one level, so that a listing with the delimiter `/` finds them.
+    /// Returns whether all matches lie in one level, so that a listing with the delimiter `/` finds them.
     pub(crate) fn is_one_level(&self) -> bool {
         let mut rest = self.tokens.iter().skip(self.literal_prefix.chars().count());
         rest.all(|token| match token {
@@ -74,26 +75,28 @@ impl Pattern {
         })
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.first_end(text, Start::Top, |end| end == text.len()).is_some()
     }
 
-    /// The shortest beginning of `text` that matches and is followed by `/`: the folder that the pattern means.
+    /// Returns the shortest beginning of `text` that matches and is followed by `/`: the folder that the
+    /// pattern matches.
     pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
         let end = self.first_end(text, Start::Top, |end| end > 0 && text[end..].starts_with('/'))?;
         Some(&text[..end])
     }
 
-    /// Whether components of `path` that follow each other match together, of which the last is a folder of it, or its end where that
-    /// `may_be_last`.
+    /// Returns whether a series of components of `path` matches. The last of them is a folder, or the end of
+    /// the path if `may_be_last`.
     pub(crate) fn matches_components(&self, path: &str, start: Start, may_be_last: bool) -> bool {
         let may_end = |end| if end == path.len() { may_be_last } else { path[end..].starts_with('/') };
         self.first_end(path, start, may_end).is_some()
     }
 
-    /// Where in `text` the first match ends that `may_end` there. Steps through it keeping every state that the pattern may be in, wherever
-    /// it has begun, so that no pattern takes more than its length times the text's.
+    /// Returns the end of the first match in `text` that `may_end` accepts. It steps through the text with
+    /// all states that the pattern may be in, from any start. So the time is at most the product of both
+    /// lengths.
     fn first_end(&self, text: &str, start: Start, may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
@@ -151,7 +154,7 @@ impl Token {
     }
 }
 
-/// Reads a set behind its `[`. An unclosed one is no set, as in a shell.
+/// Reads a set behind its `[`. Returns `None` if it isn't closed, as in a shell.
 fn read_set(text: &str) -> Option<(Token, &str)> {
     let (negated, body) = match text.strip_prefix(['!', '^']) {
         Some(body) => (true, body),

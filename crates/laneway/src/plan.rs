@@ -1,5 +1,5 @@
-//! Plans, as pure functions and state machines: how a download is sliced, who takes which slice, how an upload is cut
-//! into parts, what goes as one request, and how a listing goes through the keys of a bucket.
+//! Plans, as pure functions and state machines. They decide on the slices of a download and the parts of
+//! an upload. They also decide which objects go in one request, and how a listing reads a bucket's keys.
 
 pub(crate) mod boundaries;
 pub(crate) mod copies;
@@ -11,19 +11,20 @@ pub(crate) mod random;
 pub(crate) mod resume;
 pub(crate) mod slices;
 
-/// Up to this many bytes an object is fetched in one express request and collected in memory.
+/// Up to this size, an object is fetched in one express request and collected in memory.
 pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 
-/// Up to this many bytes a file is sent in one request from memory: what would be a single part costs no three requests.
-/// Above it, parts in parallel pay for their two more, and a failure repeats less.
+/// Up to this size, a file is sent in one request from memory, because a single part would cost three
+/// requests. Above it, parallel parts are worth two more requests, and a failure repeats less.
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
-/// Parts of one upload that are under way at once where they cost no memory. How many of them really are on the wire is the dispatcher's
-/// decision; this keeps it supplied. From senders that go by loss a simulated path of 1 Gbit/s, 20 ms and .1 % loss took 10 times the least for
-/// 1 GiB with four, 3 times with these; the last of more would all end late.
+/// Parts of one upload that are under way at once if they hold no memory. The dispatcher decides how many are
+/// on the wire; this number keeps it supplied. We simulated a path of
+/// 1 Gbit/s, 20 ms and 0.1 % loss with loss-based senders. For 1 GiB, four parts took 10 times the best
+/// possible time, and sixteen took 3 times. With more, the last parts would all end late.
 pub(crate) const PARTS_AT_ONCE: usize = 16;
 
-/// Parts or slices that may be under way at once where each holds its bytes in memory.
+/// Returns how many parts or slices may be under way at once if each holds its bytes in memory.
 pub(crate) fn requests_at_once(cores: usize) -> usize {
     (2 * cores).clamp(2, 16)
 }

@@ -1,9 +1,10 @@
-//! What systems differ in, as far as a file that is being written rests on it. `docs/platforms.md` says what goes otherwise
-//! without each of them.
+//! System-specific functions for a file that is being written. `docs/platforms.md` says what changes without
+//! each of them.
 //!
-//! - `boot`: a number that differs after every boot of the machine. What was written to a file without being flushed is certain to be
-//!   there only in the same boot. Where there is no such number all that an earlier run wrote is read back.
-//! - `rename_new`: gives a file another name in one step, unless something has that name.
+//! - `boot`: a number that differs after every boot of the machine. Bytes that were written without a flush
+//!   are certain to be in the file only in the same boot. Without such a number, everything that an earlier
+//!   run wrote is read back.
+//! - `rename_new`: renames a file in one step, unless the new name exists.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;
@@ -25,8 +26,8 @@ use linux as system;
 
 pub(crate) use system::boot;
 
-/// Renames a file within its directory, to where nothing may be. Where the system or the file system can't do that in one step, it takes a
-/// second name for it.
+/// Renames a file within its directory, if the new name doesn't exist. If the system can't do that in one
+/// step, it creates a hard link and removes the old name.
 pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match system::rename_new(directory, from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
@@ -37,8 +38,8 @@ pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr)
     }
 }
 
-/// Has the names in a directory on the disk. `fsync` alone leaves them in the disk's own cache on macOS, where the standard library asks
-/// for more.
+/// Flushes the names in a directory to disk. On macOS, `fsync` alone leaves them in the disk's cache, and the
+/// standard library asks for more.
 pub(crate) fn flush_directory(directory: &OwnedFd) -> io::Result<()> {
     File::from(directory.try_clone()?).sync_all()
 }

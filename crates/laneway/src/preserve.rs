@@ -1,4 +1,5 @@
-//! A file's times, mode and owner as an object's metadata: as `gcloud storage rsync` writes and reads them on GCS, and rclone on S3.
+//! A file's times, mode and owner in an object's metadata. The format is that of `gcloud storage rsync` on
+//! GCS, and rclone's on S3.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -11,20 +12,21 @@ const GCS_MTIME: &str = "goog-reserved-file-mtime";
 const GCS_MODE: &str = "goog-reserved-posix-mode";
 const GCS_UID: &str = "goog-reserved-posix-uid";
 const GCS_GID: &str = "goog-reserved-posix-gid";
-/// rclone's names; gsutil's and s3fs's `mtime` too.
+/// rclone's names; gsutil and s3fs also use `mtime`.
 const MTIME: &str = "mtime";
 const MODE: &str = "mode";
 const UID: &str = "uid";
 const GID: &str = "gid";
 
-/// The bits of a mode that are kept: permissions. Set-user-id and the like would make programs of what somebody else has put into a bucket.
+/// The mode bits that are kept: permissions. Bits such as set-user-id would make privileged programs of other
+/// people's objects.
 const PERMISSIONS: u32 = 0o777;
 
-/// What of a file besides its bytes is kept with an object, and set on a file that an object becomes.
+/// The file attributes that are kept with an object, and set on downloaded files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preserve {
     Nothing,
-    /// Times that objects carry are set on files.
+    /// Modification times in objects' metadata are set on files.
     Times,
     /// Times, modes and owners are kept with objects and set on files.
     All,
@@ -33,7 +35,7 @@ pub(crate) enum Preserve {
 /// Seconds since 1970, and nanoseconds.
 pub(crate) type Time = (i64, u32);
 
-/// What of a file is kept besides its bytes, as far as it is known.
+/// The attributes of a file besides its bytes, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Attributes {
     pub(crate) mtime: Option<Time>,
@@ -43,7 +45,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Those of a file.
+    /// Returns the attributes of a file.
     pub(crate) fn of_file(metadata: &Metadata) -> Self {
         Self {
             mtime: Some((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or_default())),
@@ -53,7 +55,7 @@ impl Attributes {
         }
     }
 
-    /// Those that an object's metadata tells. What can't be read counts as not there.
+    /// Returns the attributes in an object's metadata. Unreadable ones count as missing.
     pub(crate) fn of_object(metadata: &BTreeMap<String, String>) -> Self {
         let find = |names: [&str; 2]| names.into_iter().find_map(|name| metadata.get(name));
         let mode = find([GCS_MODE, MODE]).and_then(|mode| u32::from_str_radix(mode, 8).ok());
@@ -65,11 +67,11 @@ impl Attributes {
         }
     }
 
-    /// As metadata of an object.
+    /// Returns the attributes as metadata of an object.
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
             (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
-            // Before 1970 the fraction counts towards it.
+            // Before 1970, the fraction counts towards 1970.
             (_, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
             (_, ns) => format!("{s}.{ns:09}"),
         });
@@ -79,7 +81,7 @@ impl Attributes {
         };
         let mode = self.mode.map(|mode| match names {
             FileAttributes::Gcloud => format!("{mode:03o}"),
-            // With the kind of file, as rclone has it.
+            // The mode includes the file type, as rclone writes it.
             _ => format!("{:o}", 0o100_000 | mode),
         });
         let values = [mtime, mode, self.uid.map(|uid| uid.to_string()), self.gid.map(|gid| gid.to_string())];
@@ -87,7 +89,7 @@ impl Attributes {
         pairs.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// What of them is set on a file.
+    /// Returns the attributes to set on a file.
     pub(crate) fn to_be_set(self, preserve: Preserve) -> Self {
         match preserve {
             Preserve::Nothing => Self::default(),
@@ -97,7 +99,7 @@ impl Attributes {
     }
 }
 
-/// Reads seconds since 1970 with or without a fraction, or a date and time.
+/// Parses seconds since 1970 with or without a fraction, or a date and time.
 fn time(text: &str) -> Option<Time> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let Ok(s) = seconds.parse::<i64>() else {

@@ -1,4 +1,4 @@
-//! How far a job is, as plain numbers that a progress bar polls.
+//! The progress of a job, as plain numbers that a progress bar polls.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,61 +15,62 @@ pub struct Progress {
     bytes_done: AtomicU64,
     bytes_there: AtomicU64,
     tally: OnceLock<Tally>,
-    /// Whether what is sent counts as moved before it is confirmed.
+    /// True if sent bytes count as moved before the store confirms them.
     counts_sent: AtomicBool,
 }
 
 impl Progress {
-    /// Items found so far.
+    /// Returns the number of items found so far.
     pub fn items_found(&self) -> u64 {
         self.items_found.load(Ordering::Relaxed)
     }
 
-    /// Bytes of those whose size is known.
+    /// Returns the bytes of the found items whose size is known.
     pub fn bytes_found(&self) -> u64 {
         self.bytes_found.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more will be found.
+    /// Returns whether all items have been found.
     pub fn scan_complete(&self) -> bool {
         self.scan_complete.load(Ordering::Relaxed)
     }
 
-    /// Items that ended, well or not.
+    /// Returns the number of items that ended, in success or failure.
     pub fn items_done(&self) -> u64 {
         self.items_done.load(Ordering::Relaxed)
     }
 
-    /// Bytes that an earlier run of the same request had moved, and this one does not move again.
+    /// Returns the bytes that an earlier run of the same request moved, and this run doesn't move again.
     pub fn bytes_there(&self) -> u64 {
         self.bytes_there.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way
-    /// this is what the job has sent, without what failed attempts have sent in vain.
+    /// Returns the bytes moved, including those of unfinished items and those that [were
+    /// there](Self::bytes_there). During uploads it counts the bytes sent, without those that failed attempts
+    /// sent in vain.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         if !self.counts_sent.load(Ordering::Relaxed) {
             return done;
         }
-        // The lost ones are counted after they were sent, and so are read before.
+        // Lost bytes are counted after they were sent, so they must be read first.
         let lost = self.tally().bytes_lost();
         let sent = self.tally().bytes_sent().saturating_sub(lost) + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
     }
 
-    /// The job's requests, and what they take: its own alone, whatever else the engine does meanwhile.
+    /// Returns the tally of the job's own requests, whatever else the engine does meanwhile.
     pub fn tally(&self) -> &Tally {
         self.tally.get_or_init(Tally::default)
     }
 
-    /// Says where the job's requests are counted.
+    /// Sets the tally of the job's requests.
     pub(crate) fn counts_in(&self, tally: &Tally) {
-        // Before anybody has asked.
+        // This runs before anyone reads the tally.
         let _ = self.tally.set(tally.clone());
     }
 
-    /// Counts what the job sends as moved before it is confirmed.
+    /// Counts sent bytes as moved before the store confirms them.
     pub(crate) fn counts_sent(&self) {
         self.counts_sent.store(true, Ordering::Relaxed);
     }
@@ -91,26 +92,26 @@ impl Progress {
         self.items_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was moved turned out to be wrong, and is moved again.
+    /// Takes back moved bytes that turned out to be wrong and are moved again.
     pub(crate) fn taken_back(&self, bytes: u64) {
         let less = |done: u64| Some(done.saturating_sub(bytes));
         let _ = self.bytes_done.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// An object that was found and moved turned out to be wrong, and is found and moved again.
+    /// Takes back an object that was found and moved but turned out to be wrong. It is found and moved again.
     pub(crate) fn begun_again(&self, bytes: u64) {
         let less = |found: u64| Some(found.saturating_sub(bytes));
         let _ = self.bytes_found.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         self.taken_back(bytes);
     }
 
-    /// Counts what need not be moved, because an earlier run has.
+    /// Counts bytes that an earlier run moved and this one need not move.
     pub(crate) fn there(&self, bytes: u64) {
         self.bytes_there.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What an earlier run had moved has to be moved again after all.
+    /// Takes back bytes of an earlier run that must be moved again after all.
     pub(crate) fn not_there(&self, bytes: u64) {
         let less = |there: u64| Some(there.saturating_sub(bytes));
         let _ = self.bytes_there.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

@@ -1,4 +1,4 @@
-//! Keeps a job's items going: as many small ones as the memory budget holds, a few large ones beside them.
+//! Runs a job's items: as many small ones as the memory budget holds, and a few large ones beside them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,33 +12,35 @@ use tokio::sync::mpsc;
 use crate::descriptors;
 use crate::running::Running;
 
-/// Large items at once. Each keeps several slices or parts going, so that more would only hold files open.
+/// Large items at once. Each has several slices or parts under way, so more would only keep files open.
 const LARGE_MAX: usize = 16;
-/// Large items that wait for their turn before the search for more does. They must not keep small ones waiting.
+/// Number of large items that may wait for their turn. Beyond it, the search waits. They must not delay small
+/// ones.
 const LARGE_WAITING_MAX: usize = 4096;
 /// Units between the search and the pump.
 const UNITS_WAITING_MAX: usize = 16;
-/// What an item under way is reckoned to hold besides its bytes: request, answer, names, futures. With the usual
-/// budget of 64 MiB some 1600 items are under way, and 100,000 files of 1 KB go up in less than 96 MiB of resident memory.
+/// The estimated memory of an item under way besides its bytes: request, answer, names, futures. With the
+/// default budget of 64 MiB, some 1600 items are under way, and 100,000 files of 1 KB upload in less than 96
+/// MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
-/// Most small items that are begun together.
+/// Most small items in a group.
 const GROUP_MAX: usize = 64;
 /// Most bytes that a group of small items reserves, unless a single one is larger.
 const GROUP_COST_MAX: usize = 2 << 20;
 
-/// How long small items that are under way may still end when their job is cancelled.
+/// The time that small items under way get to end when their job is cancelled.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.
 pub(crate) enum Unit {
-    /// Items that need `cost` bytes of the memory budget. Given up by being dropped, a moment after the job is cancelled:
-    /// they begin nothing in that time.
+    /// Items that need `cost` bytes of the memory budget. They are dropped a moment after the job is
+    /// cancelled, and begin nothing in that time.
     Small { cost: usize, run: BoxFuture<'static, ()> },
-    /// An item that reserves what it needs itself, and cleans up after itself when the job is cancelled.
+    /// An item that reserves its own memory, and cleans up after itself when the job is cancelled.
     Large(BoxFuture<'static, ()>),
 }
 
-/// Where a search puts what it finds.
+/// The channel for the items that a search finds.
 #[derive(Clone)]
 pub(crate) struct Units(mpsc::Sender<Unit>);
 
@@ -46,22 +48,22 @@ pub(crate) struct Units(mpsc::Sender<Unit>);
 #[derive(Debug)]
 pub(crate) struct Cancelled;
 
-/// The two ends between a search and [`pump`].
+/// Returns the two ends between a search and [`pump`].
 fn units() -> (Units, mpsc::Receiver<Unit>) {
     let (units, found) = mpsc::channel(UNITS_WAITING_MAX);
     (Units(units), found)
 }
 
 impl Units {
-    /// Sends a unit on its way, once there is room for it.
+    /// Sends a unit, once there is room for it.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(crate) async fn send(&self, unit: Unit) -> Result<(), Cancelled> {
         self.0.send(unit).await.map_err(|_| Cancelled)
     }
 
-    /// Sends small items on their way that need `cost` bytes of the memory budget.
+    /// Sends small items that need `cost` bytes of the memory budget.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -73,7 +75,7 @@ impl Units {
         self.send(Unit::Small { cost, run: Box::pin(run) }).await
     }
 
-    /// Sends an item on its way that reserves what it needs itself.
+    /// Sends an item that reserves its own memory.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -85,7 +87,7 @@ impl Units {
     }
 }
 
-/// Small items that are begun together: they share one reservation and one trip to the file threads.
+/// Small items that begin together. They share one reservation and one trip to the file threads.
 #[derive(Debug)]
 pub(crate) struct Group<T> {
     items: Vec<T>,
@@ -97,13 +99,13 @@ impl<T> Group<T> {
         Self { items: Vec::new(), cost: 0 }
     }
 
-    /// Adds an item of which `bytes` will be held in memory.
+    /// Adds an item that will hold `bytes` in memory.
     pub(crate) fn add(&mut self, item: T, bytes: u64) {
         self.items.push(item);
         self.cost += ITEM_COST + bytes as usize;
     }
 
-    /// Whether it is to be sent before another item is added.
+    /// Returns whether it must be sent before another item is added.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
     }
@@ -114,7 +116,7 @@ impl<T> Group<T> {
         std::mem::take(&mut self.items)
     }
 
-    /// Sends its items on their way as one unit, if there are any.
+    /// Sends its items as one unit, if there are any.
     ///
     /// # Errors
     /// As [`Units::send`].
@@ -131,8 +133,8 @@ impl<T> Group<T> {
     }
 }
 
-/// Runs a search, and what it finds, to the end of both; `None` where the job was cancelled meanwhile: a search that is given up has nothing to
-/// tell.
+/// Runs a search and its items to the end of both. Returns `None` if the job was cancelled meanwhile, because
+/// an abandoned search has no result.
 pub(crate) async fn pumped<T, F: Future<Output = T>>(
     job: &Running,
     search: impl FnOnce(Units) -> F,
@@ -143,7 +145,7 @@ pub(crate) async fn pumped<T, F: Future<Output = T>>(
     ended.ok().filter(|_| !job.cancel.is_set())
 }
 
-/// The same for a search that finds everything there is to be done.
+/// Does the same for a search that finds everything there is to do.
 pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl FnOnce(Units) -> F) {
     pumped(job, |units| async {
         search(units).await;
@@ -152,7 +154,7 @@ pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl
     .await;
 }
 
-/// Carries out units until there are no more, or the job is cancelled.
+/// Runs units until there are no more, or the job is cancelled.
 async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
     let memory = job.engine.lanes.memory();
     let mut small = FuturesUnordered::new();
@@ -191,7 +193,8 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
         }
     }
     drop((reserving, large_waiting, units));
-    // A request whose answer nobody waits for may have been carried out all the same: what a job did could not be reported.
+    // An abandoned request may have been carried out all the same, and could then not be reported. So give it
+    // time to answer.
     let ending = async {
         while !small.is_empty() {
             tokio::select! {
@@ -200,7 +203,7 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
             }
         }
     };
-    // Where none of them can be carried out, none is waited for.
+    // If the job has stopped because no item can succeed, don't wait.
     if job.is_heard() && !job.is_stopped() {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }
@@ -213,7 +216,7 @@ async fn holding(reservation: Reservation, run: BoxFuture<'static, ()>) {
     drop(reservation);
 }
 
-/// Polls what is there; the caller has looked that something is.
+/// Polls the future in the slot. The caller has checked that there is one.
 pub(crate) async fn ready<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     match slot {
         Some(future) => future.await,

@@ -1,4 +1,4 @@
-//! What the objects that a copy request makes are to be.
+//! The properties of objects that a copy request writes.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,8 @@ use crate::preserve::Attributes;
 use crate::{CopyRequest, content_type, gzip};
 
 impl CopyRequest {
-    /// The request with the precondition that [`no_clobber`](Self::no_clobber) means, unless it has another one.
+    /// Returns the request with the precondition for [`no_clobber`](Self::no_clobber), unless it has another
+    /// one.
     pub(crate) fn with_condition(mut self) -> Self {
         if self.no_clobber && self.put.condition.is_none() {
             self.put.condition = Condition::Absent;
@@ -17,7 +18,7 @@ impl CopyRequest {
         self
     }
 
-    /// What the object `key` is to be.
+    /// Returns the properties of the object `key`.
     pub(crate) fn options(&self, key: &str) -> PutOptions {
         let mut put = self.put.clone();
         if put.content_type.is_none() {
@@ -26,8 +27,8 @@ impl CopyRequest {
         put
     }
 
-    /// What the object `key` of a file is to be: where the key has no extension, the file's guesses its type.
-    /// What the file is besides its bytes is kept where that was asked for.
+    /// Returns the properties of the object `key` for a file. If the key has no extension, the file's decides
+    /// the content type. The file's attributes are kept if the request asks for it.
     pub(crate) fn options_of_file(
         &self,
         names: FileAttributes,
@@ -48,8 +49,8 @@ impl CopyRequest {
         if self.gzip.takes(path) { gzip::described(put) } else { put }
     }
 
-    /// What the copy of an object is to be: as `source` is, except for what was asked for, and what was `guessed` of the
-    /// rest.
+    /// Returns the properties of a copied object. They are those of `source`, unless the request sets others.
+    /// Missing ones come from `guessed`.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
         let mut put = self.put.clone();
         put.content_type =

@@ -1,4 +1,4 @@
-//! Reading an object in order, as `cat` does.
+//! Reads an object in order, as `cat` does.
 
 use std::io::Write;
 use std::ops::Range;
@@ -15,16 +15,19 @@ use crate::running::{Begun, Made, Moved, Purpose, Running};
 use crate::shared::Common;
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
-/// The most that is read before it is written: ranges of less are read together, a longer one in slices.
+/// The most bytes that are read before they are written. Smaller ranges are read together, a longer one in
+/// slices.
 const TOGETHER_MAX: u64 = 16 << 20;
 
 impl Client {
-    /// Reads an object, or ranges of it, in order into `to`. Several ranges are all of one state of the object: where it is replaced
-    /// meanwhile, that is an error, and of an object that lacks one of them nothing is written. Blocks the thread, on which all of
-    /// `to`'s writes happen; not to be called on a thread that runs async tasks.
+    /// Reads an object, or ranges of it, in order into `to`. Several ranges are all of one version of the
+    /// object. If the object is replaced meanwhile, that is an error. If one of the ranges lies outside the
+    /// object, nothing is written. Blocks the thread, and writes to `to` on it. Don't call it on a thread
+    /// that runs async tasks.
     ///
     /// # Errors
-    /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
+    /// The store's error, or that of `to`. Bytes may have been written before an error is found, because
+    /// checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
@@ -34,7 +37,7 @@ impl Client {
         let (ended, end) = std::sync::mpsc::sync_channel(1);
         let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
         worker.spawn(async move {
-            // Whoever reads is still there: the thread below waits for it.
+            // The receiver lives: the thread below waits for it.
             let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
             let _ = ended.send(counted(read).await);
         });
@@ -75,7 +78,7 @@ struct Several<'a> {
 impl Several<'_> {
     async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
         let is_version = self.id.version.is_some();
-        // What few bytes have known ends is read without asking for the object first.
+        // Few bytes with known offsets are read without requesting the object's metadata first.
         if !is_version
             && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
             && let [Step::Together(ranges)] = steps(offsets).as_slice()
@@ -92,7 +95,7 @@ impl Several<'_> {
         };
         let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
         let steps = match is_version {
-            // What reads ranges together knows keys alone.
+            // A call for ranges takes no version.
             true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
             false => steps(ranges),
         };
@@ -114,7 +117,7 @@ impl Several<'_> {
         Ok(moved(bytes))
     }
 
-    /// Reads ranges by one call, and sends them on.
+    /// Reads ranges in one call, and sends them on.
     async fn together(&self, ranges: &[Range<u64>], known: Option<&ObjectMeta>) -> Result<u64, Error> {
         let call = self.bucket.get_ranges(&self.id.key, ranges.iter().cloned());
         let read = match known {
@@ -138,12 +141,12 @@ impl Several<'_> {
     }
 }
 
-/// What is read at a time, in the order in which it is wanted.
+/// The ranges that are read at a time, in the order in which they are wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Step {
     /// Ranges of at most [`TOGETHER_MAX`] bytes in all.
     Together(Vec<Range<u64>>),
-    /// A range of more.
+    /// A range of more bytes than that.
     Long(Range<u64>),
 }
 
@@ -169,12 +172,12 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
     steps
 }
 
-/// What is told of several ranges, of which no store tells a checksum.
+/// Returns the result for several ranges. No store reports a checksum of a range.
 fn moved(bytes: u64) -> Moved {
     Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
 }
 
-/// The item that a read is.
+/// Returns the item of a read.
 fn begin(job: &Running, request: &ReadRequest) -> Begun {
     let source = match request.at.as_object() {
         Some((provider, id)) => url(provider, &id),
@@ -183,9 +186,9 @@ fn begin(job: &Running, request: &ReadRequest) -> Begun {
     job.begin(Op::Read, source, None)
 }
 
-/// The item of a read that ended well.
+/// Returns the item of a read that succeeded.
 fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
-    // What ranges that are read together took is counted by the tasks that read them.
+    // The tasks that read ranges together count their own attempts.
     let attempts = attempts.max(1);
     let Begun { op, source, destination, start, .. } = begun;
     let Moved { bytes, verified, atomic, .. } = moved;

@@ -1,4 +1,4 @@
-//! Names below a destination folder: which keys may become files, and which would escape or collide.
+//! Names below a destination folder. Decides which keys may become files, and which would escape or collide.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) struct Relative {
     name_at: usize,
 }
 
-/// Why a key can't become a file.
+/// The reason why a key can't become a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Unsafe {
     #[error("the key names no file")]
@@ -36,7 +36,7 @@ impl Relative {
     /// Checks a name whose components are separated by `/`.
     ///
     /// # Errors
-    /// Why it can't become a file.
+    /// The reason why it can't become a file.
     pub(crate) fn new(path: String) -> Result<Self, Unsafe> {
         Self::checked(path, cfg!(windows))
     }
@@ -65,17 +65,17 @@ impl Relative {
         Ok(Self { path, name_at })
     }
 
-    /// The folder, empty for the destination itself.
+    /// Returns the folder, or an empty text for the destination itself.
     pub(crate) fn folder(&self) -> &str {
         self.path[..self.name_at].trim_end_matches('/')
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub(crate) fn name(&self) -> &str {
         &self.path[self.name_at..]
     }
 
-    /// All of it.
+    /// Returns the whole name.
     pub(crate) fn as_str(&self) -> &str {
         &self.path
     }
@@ -87,7 +87,8 @@ impl fmt::Display for Relative {
     }
 }
 
-/// Separators, drives and streams, device names, and endings that Windows drops silently.
+/// Returns whether Windows gives the name a special meaning: separators, drives and streams, device names,
+/// and endings that it drops silently.
 fn means_something_to_windows(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();

@@ -1,8 +1,8 @@
-//! What a job says once, at its end, of all items of a kind.
+//! Warnings that a job gives once, at its end, for all items of a kind.
 
 use crate::Warning;
 
-/// Items that something is to be said of.
+/// The items that warnings are about.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
     archived: Items,
@@ -29,17 +29,17 @@ impl Items {
 }
 
 impl Remarks {
-    /// An object that a listing named lies in an archive.
+    /// Notes an object of a listing that lies in an archive.
     pub(crate) fn archived(&mut self, source: &str) {
         self.archived.add(source, 0);
     }
 
-    /// A file has holes of so many bytes, which go as zeros.
+    /// Notes a file with holes of this many bytes, which are sent as zeros.
     pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
         self.sparse.add(path, bytes);
     }
 
-    /// One for all of each kind.
+    /// Returns one warning for each kind of item.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let archived = self.archived.warning(|count, _| match count {
             1 => "skipped: it is archived; restore it first".to_owned(),

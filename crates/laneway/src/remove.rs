@@ -1,4 +1,4 @@
-//! Removing objects: listings flow into batches of deletes while they still run.
+//! Removes objects. Listings flow into batches of deletes while they still run.
 
 mod markers;
 
@@ -19,13 +19,13 @@ use crate::running::{Begun, Made, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest, moved};
 use markers::{Above, Markers};
 
-/// What a key in a batch is reckoned to hold.
+/// The estimated memory of a key in a batch.
 pub(crate) const KEY_COST: usize = 2 << 10;
 
-/// Versions that are looked at together before they go.
+/// Versions that are looked up at once before their removal.
 const LOOKS_MAX: usize = 16;
 
-/// Carries out a remove request to its last event.
+/// Carries out a remove request up to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     match request.check() {
         Err(error) => {
@@ -116,13 +116,13 @@ async fn search_one(
             return Ok(());
         }
     };
-    // What a listing has found before it failed is removed like the rest, but for the markers of the key in which it failed. An error
-    // means that the job was cancelled.
+    // If a listing fails, the objects that it found before are removed all the same, except for the markers
+    // of its last key. An error means that the job was cancelled.
     let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), is_bound, units).await;
     ended
 }
 
-/// Refuses objects of an inventory that doesn't tell in which state they are to be removed.
+/// Refuses objects of an inventory that doesn't tell the version to remove.
 fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     let names = store.capabilities().versions;
     let version = |object: &SourceObject| object.meta.as_ref().and_then(|meta| meta.version.clone());
@@ -142,7 +142,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     Some(Error::refused(url(store.provider(), &object.id), why))
 }
 
-/// Removes what waits: versions, and once those are gone, the delete markers above them.
+/// Removes the waiting versions, and once those are gone, the delete markers above them.
 async fn send_rest(
     job: &Arc<Running>,
     store: &Store,
@@ -171,7 +171,7 @@ async fn send_rest(
     Ok(())
 }
 
-/// Removes what a file names by whole URLs: neighbours of one bucket go together.
+/// Removes objects that a file names by whole URLs. Neighbours in one bucket go together.
 async fn search_urls(
     job: &Arc<Running>,
     names: &Location,
@@ -211,11 +211,11 @@ async fn search_urls(
     ended
 }
 
-/// The one object, or version of one, that a URL names.
+/// Returns the object or version that a URL names.
 fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
     match url.parse::<Location>()?.as_object() {
         Some((provider, id)) if !id.key.is_empty() => Ok((provider, id)),
-        _ => Err(Error::usage(url, "an object is wanted here, such as gs://bucket/key or s3://bucket/key")),
+        _ => Err(Error::usage(url, "name an object, such as gs://bucket/key or s3://bucket/key")),
     }
 }
 
@@ -236,7 +236,7 @@ async fn flush(
     })
 }
 
-/// Collects what a listing brings, in whatever portions it arrives, to batches of one size.
+/// Collects listed objects into batches of one size.
 #[derive(Debug)]
 struct Batches {
     waiting: Vec<SourceObject>,
@@ -248,7 +248,7 @@ impl Batches {
         Self { waiting: Vec::new(), size }
     }
 
-    /// Takes some more; the batches that are full now.
+    /// Adds some objects, and returns the batches that are full now.
     fn full(&mut self, arrived: Vec<SourceObject>) -> Vec<Vec<SourceObject>> {
         self.waiting.extend(arrived);
         let mut full = Vec::new();
@@ -259,7 +259,7 @@ impl Batches {
         full
     }
 
-    /// What never became a whole batch.
+    /// Returns the objects that don't fill a batch.
     fn rest(&mut self) -> Vec<SourceObject> {
         std::mem::take(&mut self.waiting)
     }
@@ -281,8 +281,8 @@ async fn send(
     units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above, is_bound))).await
 }
 
-/// Reports what would be removed. What was named is asked for, because it may not be there; where asking isn't
-/// allowed, the name alone says it.
+/// Reports what would be removed. Looks named objects up, because they may not exist. If that isn't
+/// permitted, it reports the name alone.
 async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
         let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
@@ -306,7 +306,7 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-/// Removes a batch; if it `is_bound`, only what is still as it was found.
+/// Removes a batch. If it `is_bound`, it removes only objects in the version that was found.
 async fn remove(
     job: Arc<Running>,
     store: Store,
@@ -352,8 +352,8 @@ async fn remove(
     }
 }
 
-/// Removes objects that a listing has shown, of these sizes, or only reports them. What somebody else has removed is removed, what was
-/// replaced isn't.
+/// Removes listed objects of these sizes, or only reports them. An object that somebody else has removed
+/// counts as removed. One that was replaced stays.
 pub(crate) async fn batch(
     job: &Running,
     store: &Store,
@@ -378,7 +378,8 @@ pub(crate) async fn batch(
     }
 }
 
-/// Removes many objects of a bucket with few requests. Versions that no listing has shown are looked at before.
+/// Removes many objects of a bucket with few requests. Versions that no listing has shown are looked up
+/// first.
 async fn remove_together(
     store: &Store,
     bucket: &str,
@@ -408,8 +409,9 @@ async fn remove_together(
     ends
 }
 
-/// Removes an object that was named and not listed. A missing object is an error here. A store that calls its removal a success is
-/// asked for the object first, unless that is fine. Callers who may remove an object and not read it get the store's own answer.
+/// Removes an object that the user named. A missing object is an error, unless that is fine. If the store
+/// reports success for missing objects, Laneway looks the object up first. Callers who may remove but not
+/// read get the store's own answer.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;

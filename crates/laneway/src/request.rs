@@ -1,4 +1,4 @@
-//! What a client is asked to do.
+//! Requests of a client's jobs.
 
 mod byte_range;
 mod check;
@@ -20,7 +20,8 @@ pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 pub use verify::VerifyRequest;
 
-/// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
+/// Copies sources to a destination. The two ends decide whether it uploads, downloads or copies between
+/// stores.
 ///
 /// ```
 /// use laneway::CopyRequest;
@@ -33,61 +34,69 @@ pub use verify::VerifyRequest;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CopyRequest {
-    /// What is copied. Keys with `*`, `?` or `[` are patterns.
+    /// The sources. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
-    /// Where to. Whether it is a folder is decided by its text (a bucket's root, a trailing slash); only of a local
-    /// one it is looked up.
+    /// The destination. Its text decides whether it is a folder (a bucket's root, a trailing slash). Only a
+    /// local path is also looked up.
     pub destination: Location,
-    /// Whether directories and prefixes are copied with what they hold.
+    /// Copies directories and prefixes with their content.
     pub recursive: bool,
-    /// Whether each source is removed once its copy is verified.
+    /// Removes each source once its copy is verified.
     pub remove_source: bool,
-    /// Only tell what would be done.
+    /// Only reports what would be done.
     pub dry_run: bool,
-    /// Leave destinations that exist as they are.
+    /// Leaves existing destinations as they are.
     pub no_clobber: bool,
-    /// Flush files and their directories to disk before an item counts as done.
+    /// Flushes files and their directories to disk before an item counts as done.
     pub durable: bool,
-    /// When the job is cancelled, leave what has come of large objects beside their destinations, and in the store what
-    /// it has of large files ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)), where the same request
-    /// goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
+    /// Keeps partial transfers when the job is cancelled: the bytes of large downloads beside their
+    /// destinations, and the stored parts of large uploads
+    /// ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)). The same request
+    /// continues with them. Transfers that a network failure or the end of the process interrupts are always
+    /// kept.
     pub keep_partial: bool,
-    /// Enter directories through symbolic links too. Links to files are followed in any case.
+    /// Also enters directories through symbolic links. Links to files are always followed.
     pub follow_symlinks: bool,
-    /// What a tree holds goes straight into a destination that is written as a folder, and not below the tree's own name.
+    /// Copies the content of a tree directly into a destination that is written as a folder, not below the
+    /// tree's own name.
     pub contents: bool,
-    /// Which of what trees hold is copied, by its names below their tops. Sources that are no trees are copied in any case.
+    /// Chooses which items of trees are copied, by their names below the top of the tree. Sources that aren't
+    /// trees are always copied.
     pub filter: Filter,
-    /// Keep the time of change, the mode and the owner of files as metadata of the objects that they become, under the names that
-    /// `gcloud storage` (GCS) and rclone (S3) read, and set on files what objects carry of these. An owner is set where that is permitted.
+    /// Keeps the modification time, mode and owner of files as metadata of their objects, under the names
+    /// that `gcloud storage` (GCS) and rclone (S3) read. Downloads set them on files. An owner is set where
+    /// that is permitted.
     pub preserve: bool,
-    /// Whether times of change that listings show objects to carry are set on files in any case.
+    /// Always sets a file's modification time if a listing shows it in the object's metadata.
     pub(crate) sets_times: bool,
-    /// What new objects are to be; an empty content type is guessed from the name.
+    /// The properties of new objects. An empty content type is guessed from the name.
     pub put: PutOptions,
-    /// Which local files are compressed on their way into a store.
+    /// Chooses the local files that are compressed during upload.
     pub gzip: Gzip,
-    /// How many bytes a source will bring whose length can't be seen: standard input, a pipe. Only needed where they are
-    /// more than 156 GiB and the store wants parts of one size, or more than 6 TiB.
+    /// The expected size of a source whose length can't be seen: standard input or a pipe. It is only needed
+    /// for more than 156 GiB if the store wants parts of equal size, and for more than 6 TiB otherwise.
     pub expect_size: Option<u64>,
-    /// A file ([`PathBuf`](std::path::PathBuf)) to which each item's outcome is written as it comes, a line of JSON each. The same request with the same file leaves out what
-    /// is done, after a look at the source that costs no request where a listing or a walk has it anyway. A file of another job, or with a
-    /// broken line, is refused.
+    /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
+    /// it as a line of JSON. The same request with the same file skips items that are done. It checks their
+    /// sources first, without a request if a listing or a walk shows them anyway. A file of another job, or
+    /// one with a broken line, is refused.
     pub manifest: Option<Manifest>,
-    /// What of the one source is copied, instead of all that lies below it: a file, or standard input, that has a name below the source in each
-    /// line. Empty lines are passed over, and those that begin with `#` or `;`.
+    /// A list of names to copy, instead of everything below the one source. It is a file, or standard input,
+    /// with a name below the source in each line. Empty lines and lines that begin with `#` or `;` are
+    /// ignored.
     pub files_from: Option<Location>,
-    /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.
+    /// An inventory that replaces the listing of the one source. It is a file or an object: the
+    /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The
+    /// data files of a manifest lie beside it, or where it says if it is in a store.
     pub inventory: Option<Location>,
 }
 
 impl CopyRequest {
-    /// A plain copy.
+    /// Makes a plain copy.
     pub fn new(sources: Vec<Location>, destination: Location) -> Self {
         Self {
             sources,
-            // No version is ever written, so that it is a part of the key.
+            // Nothing writes to a version, so `#` is a part of the key.
             destination: destination.as_written(),
             recursive: false,
             remove_source: false,
@@ -128,17 +137,17 @@ impl CopyRequest {
         expect_size: some u64,
     }
 
-    /// What of files besides their bytes is set on them, of what the objects of a store carry.
+    /// Returns which properties of the source's objects are set on files, besides their bytes.
     pub(crate) fn preserves(&self, from: &Capabilities) -> Preserve {
         match (self.preserve, self.sets_times, from.list_tells_metadata) {
             (true, ..) => Preserve::All,
-            // A time that no listing shows would make the file look older than its object.
+            // If listings don't show the time, setting it would make the file look older than its object.
             (false, true, true) => Preserve::Times,
             (false, ..) => Preserve::Nothing,
         }
     }
 
-    /// The name that a tree below a key brings along into a folder.
+    /// Returns the name under which a tree below a key enters a folder.
     pub(crate) fn tree_name(&self, bucket: &str, key: &str) -> SourceName {
         match self.contents {
             true => SourceName::Contents,
@@ -146,7 +155,7 @@ impl CopyRequest {
         }
     }
 
-    /// Whose manifest it keeps.
+    /// Returns the description of this job for its manifest.
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
         let job = if self.remove_source { "move" } else { "copy" };
@@ -158,30 +167,32 @@ impl CopyRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RemoveRequest {
-    /// Objects, patterns, or with [`recursive`](Self::recursive) prefixes.
+    /// Objects, patterns, or prefixes with [`recursive`](Self::recursive).
     pub targets: Vec<Location>,
-    /// Whether prefixes are removed with everything under them.
+    /// Removes prefixes with everything under them.
     pub recursive: bool,
-    /// Whether all versions go that the buckets keep, noncurrent ones and delete markers too, and for good. A filter that looks at sizes or
-    /// times takes no delete markers: what it leaves below them would be the object again.
+    /// Removes all versions that the buckets keep, noncurrent ones and delete markers too, for good. A filter
+    /// on sizes or times doesn't take delete markers: without the marker, a version that the filter left
+    /// would become the live object again.
     pub all_versions: bool,
-    /// Whether an object that isn't there counts as removed.
+    /// Counts a missing object as removed.
     pub missing_is_fine: bool,
-    /// Only tell what would be removed.
+    /// Only reports what would be removed.
     pub dry_run: bool,
-    /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
+    /// Chooses which objects under prefixes are removed, by their names below them. Objects that are named
+    /// are always removed.
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// As [`CopyRequest::files_from`], below the one target; without a target the lines are whole URLs.
+    /// As [`CopyRequest::files_from`], below the one target. Without a target, the lines are whole URLs.
     pub files_from: Option<Location>,
-    /// What stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.
+    /// An inventory that replaces the listing of the one target, as [`CopyRequest::inventory`].
     pub inventory: Option<Location>,
 }
 
 impl RemoveRequest {
-    /// Removes objects, or what matches patterns. Of a bucket that keeps versions what is live becomes a noncurrent one.
+    /// Removes objects, or those that match patterns. In a bucket that keeps versions, the live version
+    /// becomes noncurrent.
     pub fn new(targets: Vec<Location>) -> Self {
         Self {
             targets,
@@ -207,7 +218,7 @@ impl RemoveRequest {
         filter: Filter,
     }
 
-    /// Whose manifest it keeps.
+    /// Returns the description of this job for its manifest.
     pub(crate) fn subject(&self) -> Subject {
         Subject::new("remove", &self.targets, None)
     }
@@ -217,19 +228,23 @@ impl RemoveRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListRequest {
-    /// A prefix, an object, a pattern; without a bucket, the buckets.
+    /// A prefix, an object or a pattern. Without a bucket, the buckets are listed.
     pub at: Location,
-    /// Whether everything under the prefix is listed instead of one level.
+    /// Lists everything under the prefix instead of one level.
     pub recursive: bool,
-    /// Whether all versions are listed that the bucket keeps, each with [`ObjectId::version`](crate::ObjectId::version): of each key
-    /// GCS's oldest first, S3's newest first with its delete markers. They come in one chain of pages.
+    /// Lists all versions that the bucket keeps, each with [`ObjectId::version`](crate::ObjectId::version).
+    /// For each key, GCS lists the oldest version first; S3 lists the newest first, and its delete markers.
+    /// The pages come one after the other.
     pub all_versions: bool,
-    /// With [`recursive`](Self::recursive): which of what lies under the prefix is listed, by its names below it.
+    /// Chooses which objects under the prefix are listed, by their names below it. Needs
+    /// [`recursive`](Self::recursive).
     pub filter: Filter,
-    /// Whether the order of the keys' bytes is wanted, as far as the store has it. Without it nothing waits for what comes before.
+    /// Lists in the byte order of the keys, as far as the store has it. Without it, entries don't wait for
+    /// those before them.
     pub in_order: bool,
-    /// With [`recursive`](Self::recursive): what stands for the listing, as [`CopyRequest::inventory`]. With
-    /// [`in_order`](Self::in_order) its first line out of order ends it.
+    /// An inventory that replaces the listing, as [`CopyRequest::inventory`]. Needs
+    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), its first line out of order ends
+    /// the listing.
     pub inventory: Option<Location>,
 }
 
@@ -256,7 +271,7 @@ impl ListRequest {
 pub struct ReadRequest {
     /// The object.
     pub at: Location,
-    /// Which bytes, in the order in which they are wanted, each range as often as it is named, whether they overlap or not; none for the
+    /// The byte ranges, in the order in which they are wanted. Ranges may overlap or repeat. None means the
     /// whole object.
     pub ranges: Vec<ByteRange>,
 }

@@ -1,4 +1,5 @@
-//! A running job from inside: what its tasks share, and how it ends. [`Job`](crate::Job) is its owner's handle.
+//! A running job from inside: the state that its tasks share, and its end. [`Job`](crate::Job) is its owner's
+//! handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,19 +16,19 @@ use crate::shared::Common;
 use crate::state::ClientState;
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// More groups than the memory budget ever lets be written at once.
+/// More groups than the memory budget ever allows to be written at once.
 const WRITES_MAX: u32 = 1 << 16;
 
-/// How often it is asked in a job why something that was named isn't there: each time is a request.
+/// Number of missing named objects that a job explains. Each explanation takes a request.
 const EXPLAINED_MAX: u64 = 16;
 
-/// What is said where a filter leaves nothing to do.
+/// The message if a filter leaves nothing to do.
 pub(crate) const FILTERED: &str = "nothing passes the filters";
 
-/// Why an item is left alone that a manifest knows.
+/// The reason for skipping an item that a manifest knows.
 const DONE_BEFORE: &str = "it is done, according to the manifest";
 
-/// What the parts of a job share.
+/// The state that the parts of a job share.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) engine: Arc<ClientState>,
@@ -37,25 +38,25 @@ pub(crate) struct Running {
     common: Common,
     /// Set when a cause that all items share has ended the job.
     stopped: AtomicBool,
-    /// Whether what isn't there counts as removed.
+    /// True if missing objects count as removed.
     takes_missing: AtomicBool,
     canceller: Canceller,
-    /// One permit for each group of files that is being written: the job ends only after the last of them.
+    /// One permit for each group of files that is being written. The job ends only after the last of them.
     writes: Arc<Semaphore>,
     events: Option<mpsc::Sender<Event>>,
     outcomes: Outcomes,
     started: Instant,
-    /// Where each item's outcome is written, if anywhere.
+    /// The manifest for each item's outcome, if there is one.
     manifest: OnceLock<Kept>,
 }
 
-/// What a job is for, as far as what its items are called and counted as depends on it.
+/// The purpose of a job. It decides how its items are named and counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     Plain,
-    /// What is copied is removed from where it was.
+    /// Copied items are removed at their source.
     Move,
-    /// What is removed is counted apart from what is copied.
+    /// Removed items are counted separately from copied ones.
     Sync,
 }
 
@@ -69,7 +70,7 @@ struct Outcomes {
     skipped: AtomicU64,
     bytes: AtomicU64,
     unverified: AtomicU64,
-    /// How often it was asked why something that was named isn't there.
+    /// The number of missing named objects that were explained.
     explained: AtomicU64,
     kept: AtomicU64,
     remarks: Mutex<Remarks>,
@@ -82,40 +83,40 @@ pub(crate) struct Begun {
     pub(crate) source: String,
     pub(crate) destination: Option<String>,
     pub(crate) start: Duration,
-    /// Whether the store itself keeps the precondition that was asked for.
+    /// True if the store itself enforces the precondition.
     pub(crate) atomic: bool,
-    /// Attempts that were counted before the item came to where it ends: `laneway_lanes::attempts` counts those of one
-    /// future.
+    /// Attempts that were counted before the item reached the future that ends it. `laneway_lanes::attempts`
+    /// counts only those of one future.
     pub(crate) attempts: u32,
-    /// In which state its source was found; told only where a manifest is written.
+    /// The state in which its source was found, if a manifest is written.
     pub(crate) state: Option<SourceState>,
-    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    /// The place where it was named, as `FILE:LINE`, if that was in a file.
     pub(crate) line: Option<Box<str>>,
 }
 
-/// A state of a source, by what a walk or a listing tells of it.
+/// The state of a source, from a walk or a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SourceState {
     text: String,
     size: u64,
 }
 
-/// What an item that ended well has done.
+/// The result of an item that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
     pub(crate) verified: Verified,
-    /// Whether the store itself kept the precondition that was asked for; true where none was.
+    /// True if the store itself enforced the precondition, or if there was none.
     pub(crate) atomic: bool,
     pub(crate) made: Made,
 }
 
-/// What is known of the object that an item has made, or read into a file.
+/// The known facts about the object that an item wrote, or read into a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Made {
     pub(crate) version: Option<Version>,
     pub(crate) checksums: Checksums,
-    /// Which state of a source in a store it is of.
+    /// The version of its source, if that is in a store.
     pub(crate) source: Option<Version>,
 }
 
@@ -126,7 +127,7 @@ impl Made {
 }
 
 impl Running {
-    /// A job in which every item is about what is `common`.
+    /// Returns a job whose items all concern the `common` buckets.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         ends: JobEnds,
@@ -154,12 +155,12 @@ impl Running {
         })
     }
 
-    /// The store of a provider.
+    /// Returns the store of a provider.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
         self.engine.store(provider)
     }
 
-    /// Begins an item: of a move, whatever it takes is part of that.
+    /// Begins an item. In a move, every operation counts as a part of the move.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.purpose == Purpose::Move { Op::Move } else { op };
         Begun {
@@ -174,7 +175,8 @@ impl Running {
         }
     }
 
-    /// What a destination's store adds by itself to what is made there, as a digest; nothing on this machine.
+    /// Returns a digest of the properties that a destination's store adds to new objects; nothing for a local
+    /// destination.
     pub(crate) fn added_at(&self, destination: &Location) -> String {
         match destination {
             Location::Object { provider, .. } => {
@@ -184,10 +186,10 @@ impl Running {
         }
     }
 
-    /// Has each item's outcome written to a manifest, and goes by what it tells of earlier runs.
+    /// Writes each item's outcome to a manifest, and follows what it says about earlier runs.
     ///
     /// # Errors
-    /// For a file that is no manifest of this job.
+    /// If the file isn't a manifest of this job.
     pub(crate) async fn keep_manifest(
         &self,
         manifest: Option<&Manifest>,
@@ -197,7 +199,7 @@ impl Running {
         self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
     }
 
-    /// The same of a job that moves or removes what these targets hold.
+    /// Does the same for a job that moves or removes the content of these targets.
     ///
     /// # Errors
     /// As [`keep_manifest`](Self::keep_manifest).
@@ -217,7 +219,7 @@ impl Running {
             self.store(provider).map(Store::endpoint).unwrap_or_default()
         });
         let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
-        // There is one for each job.
+        // Each job has only one.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
             self.warn(Warning { target, message }).await;
@@ -225,18 +227,18 @@ impl Running {
         Ok(())
     }
 
-    /// Whether outcomes are written to a manifest.
+    /// Returns whether outcomes are written to a manifest.
     pub(crate) fn has_manifest(&self) -> bool {
         self.manifest.get().is_some()
     }
 
-    /// The state of an object as a listing shows it, where a manifest asks for it.
+    /// Returns the state of a listed object, if there is a manifest.
     pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
         Some(SourceState { text: version?.to_string(), size })
     }
 
-    /// The state of a file as a walk finds it, where a manifest asks for it.
+    /// Returns the state of a file found by a walk, if there is a manifest.
     pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
         // A file from before 1970 is sent again.
@@ -244,8 +246,9 @@ impl Running {
         Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
     }
 
-    /// An item that a manifest says is done, of the source as it is now. A sync looks at its destination instead, and what is to be
-    /// moved and is there was put there anew.
+    /// Begins the item, and returns it if a manifest says that it is done for the current state of its
+    /// source. A sync looks at its destination instead. A move doesn't ask this: a source that exists was put
+    /// there after the last run.
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
@@ -254,7 +257,8 @@ impl Running {
         is_done.then_some(begun)
     }
 
-    /// Whether a manifest says that an object at a destination was made of the source as it is now.
+    /// Returns whether a manifest says that an object at a destination was written from the current state of
+    /// the source.
     pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
         let (Some(manifest), Some(state), Some(version)) = (self.manifest.get(), &begun.state, version)
         else {
@@ -264,17 +268,17 @@ impl Running {
         manifest.has_made(ends, (&state.text, state.size), version)
     }
 
-    /// Whether a manifest knows of a source that was named: its state is asked for then, by one request.
+    /// Returns whether a manifest knows a named source. Its state is then requested.
     pub(crate) fn is_known(&self, source: &str) -> bool {
         self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
     }
 
-    /// Tells that an item was left alone because a manifest says that it is done.
+    /// Reports that an item was skipped because a manifest says that it is done.
     pub(crate) async fn skip_done(&self, begun: Begun, bytes: u64) {
         self.skip(begun, bytes, DONE_BEFORE).await;
     }
 
-    /// Whether what is to be removed was removed by an earlier run: it isn't there, and a manifest says so.
+    /// Returns whether an earlier run removed a missing object, according to a manifest.
     fn was_removed(&self, begun: &Begun, error: &Error) -> bool {
         let removes = matches!(begun.op, Op::Move | Op::Remove);
         removes
@@ -286,23 +290,24 @@ impl Running {
                 .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
     }
 
-    /// Has what isn't there count as removed.
+    /// Makes missing objects count as removed.
     pub(crate) fn takes_missing(&self) {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether what isn't there counts as removed.
+    /// Returns whether missing objects count as removed.
     pub(crate) fn is_missing_fine(&self) -> bool {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an item that was to be removed isn't there, and need not be.
+    /// Returns whether an object to remove is missing, and that is fine.
     fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object
     }
 
-    /// The error of an object that was named and isn't there, by what is: nothing that a pattern matches, or objects below it.
+    /// Explains why a named object is missing, by what is there instead: no match of a pattern, or objects
+    /// below it.
     async fn explained(&self, begun: &Begun, error: Error) -> Error {
         let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta);
         let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
@@ -329,7 +334,8 @@ impl Running {
         }
     }
 
-    /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
+    /// Reports an item's end. An item that the job's cancellation ended is not reported: the summary counts
+    /// it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let mut made = Made::default();
         let result = result.map_err(|error| error.of_line(begun.line.take()));
@@ -352,7 +358,7 @@ impl Running {
                     return;
                 }
                 let attempts = error.attempts();
-                // Reported first: who is cancelled while many events wait would not be heard.
+                // Report it first: if the job is cancelled while many events wait, it would be lost.
                 self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
                 return self.canceller.cancel();
             }
@@ -364,7 +370,7 @@ impl Running {
         self.tell(begun, bytes, attempts, outcome, &made).await;
     }
 
-    /// The same of an item that a listing named, and no user: one that lies in an archive is left out.
+    /// Does the same for a listed item that no user named. One that lies in an archive is skipped.
     pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         match result {
             Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
@@ -372,40 +378,40 @@ impl Running {
         }
     }
 
-    /// Tells that an item was left alone because it lies in an archive.
+    /// Reports that an item was skipped because it lies in an archive.
     pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
         self.remarks().archived(&begun.source);
         self.skip(begun, bytes, "it is archived; restore it first").await;
     }
 
-    /// Tells that an item was left alone.
+    /// Reports that an item was skipped.
     pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
         self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
     }
 
-    /// Tells what a dry run would have done.
+    /// Reports what a dry run would have done.
     pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
         self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
     }
 
-    /// Tells that something can't be done that never became an item.
+    /// Reports the failure of something that never became an item.
     pub(crate) async fn fail(&self, op: Op, source: String, destination: Option<String>, error: Error) {
         self.progress.found(1, 0);
         let begun = self.begin(op, source, destination);
         self.end(begun, 0, Err(error)).await;
     }
 
-    /// Counts what is the same on both sides of a sync.
+    /// Counts names that are equal on both sides of a sync.
     pub(crate) fn unchanged(&self, n: u64) {
         self.outcomes.unchanged.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts an object that had to be asked for alone.
+    /// Counts an object that took a request of its own.
     pub(crate) fn asked(&self) {
         self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says so where a filter has left nothing to do.
+    /// Warns if a filter has left nothing to do.
     pub(crate) async fn tell_where_nothing_is_left(&self, filter: &Filter, places: &[Location]) {
         if filter.is_empty() || self.progress.items_found() > 0 || self.cancel.is_set() {
             return;
@@ -414,12 +420,12 @@ impl Running {
         self.warn(Warning { target, message: FILTERED.to_owned() }).await;
     }
 
-    /// How many items have failed so far.
+    /// Returns how many items have failed so far.
     pub(crate) fn failed(&self) -> u64 {
         self.outcomes.failed.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes of an item that failed, which stay for a later run.
+    /// Counts bytes of a failed item that are kept for a later run.
     pub(crate) fn kept(&self, bytes: u64) {
         self.outcomes.kept.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -468,7 +474,7 @@ impl Running {
         .await;
     }
 
-    /// Writes an item's end to the manifest. A manifest that can't be written ends the job.
+    /// Writes an item's end to the manifest. If the manifest can't be written, the job ends.
     async fn record(
         &self,
         begun: &Begun,
@@ -497,7 +503,7 @@ impl Running {
         }
     }
 
-    /// Ends the job by a cause that is no item's.
+    /// Ends the job with an error that isn't an item's.
     async fn stop_by(&self, error: Error) {
         if self.stopped.swap(true, Ordering::Relaxed) {
             return;
@@ -510,34 +516,35 @@ impl Running {
     }
 
     async fn send(&self, event: Event) {
-        // Nobody listens once the job was dropped, which cancels it too.
+        // If the job was dropped, which also cancels it, nobody takes events.
         if let Some(events) = &self.events {
             let _ = events.send(event).await;
         }
     }
 
-    /// Whether a cause that all items share has ended the job.
+    /// Returns whether a cause that all items share has ended the job.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether anybody still takes the job's events.
+    /// Returns whether anybody still takes the job's events.
     pub(crate) fn is_heard(&self) -> bool {
         self.events.as_ref().is_some_and(|events| !events.is_closed())
     }
 
-    /// To be held by an operation on a file thread, which goes on when the future that waits for it is dropped.
+    /// Returns a permit for an operation on a file thread, which continues when the future that waits for it
+    /// is dropped.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
     }
 
-    /// What is said of many items at once.
+    /// Returns the warnings that are given once for many items.
     pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
         self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the job's end.
+    /// Reports the job's end.
     pub(crate) async fn finish(&self) {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
         if let Some(manifest) = self.manifest.get()
@@ -579,7 +586,7 @@ impl Running {
         self.send(Event::Done(summary)).await;
     }
 
-    /// Waits for `future` unless the job is cancelled first; the future is dropped then.
+    /// Waits for `future` unless the job is cancelled first. The future is dropped then.
     ///
     /// # Errors
     /// `ErrorKind::Cancelled`.

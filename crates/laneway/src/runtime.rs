@@ -1,4 +1,4 @@
-//! The thread that work runs on, apart from any runtime of the host program, which therefore can't stall it.
+//! The work thread. It is apart from any runtime of the host program, so that can't stall it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -16,19 +16,19 @@ use tokio::task::AbortHandle;
 use crate::Error;
 use crate::fork::OfProcess;
 
-/// The work thread's stack, of which memory is taken as it is used. A sync from store to store of unoptimised code needs a little more than the
-/// usual 2 MiB: its futures hand each other on by value.
+/// The work thread's stack, whose memory is taken as it is used. A sync between stores in an unoptimised
+/// build needs a little more than the usual 2 MiB, because its futures pass each other by value.
 const STACK: usize = 8 << 20;
 
 /// A runtime on a thread of its own. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     _stop: oneshot::Sender<()>,
 }
 
-/// A task under way. Dropped, it is ended.
+/// A running task. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Task(OfProcess<AbortHandle>);
 
@@ -50,7 +50,7 @@ impl Runtime {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system refuses a thread or the descriptors that a runtime needs.
+    /// If the system refuses a thread or the descriptors that a runtime needs.
     pub(crate) fn start() -> Result<Self, Error> {
         let failed = |e| Error::local("the work thread", "can't be started", e);
         let runtime = Builder::new_current_thread().enable_time().build().map_err(failed)?;
@@ -60,27 +60,28 @@ impl Runtime {
             .name("laneway-work".into())
             .stack_size(STACK)
             .spawn(move || {
-                // Its only outcome is that the sender was dropped.
+                // It ends only when the sender is dropped.
                 let _ = runtime.block_on(stopped);
             })
             .map_err(failed)?;
         Ok(Self { handle, _stop: stop })
     }
 
-    /// Runs a task to its end, whether or not anybody waits for it.
+    /// Runs a task to its end, even if nobody waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(task);
     }
 
-    /// Runs a task to its end, or until what is returned is dropped.
+    /// Runs a task to its end, or until the returned value is dropped.
     pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
         Task::of(self.handle.spawn(task).abort_handle())
     }
 
-    /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
+    /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; `ErrorKind::Cancelled` when the runtime ended first, and in a child of a `fork` that came meanwhile.
+    /// Those of the task; `ErrorKind::Cancelled` if the runtime ended first, or in the child of a `fork`
+    /// meanwhile.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -94,9 +95,9 @@ impl Runtime {
         }
     }
 
-    /// The same, carried out by the thread that waits where that waits for nothing else ([`wait`]): this saves half of the
-    /// changes of threads. What is awaited otherwise may not be polled for long, and would hold up who waits for
-    /// its memory or its connection.
+    /// Does the same, but polls the task on the waiting thread if that waits for nothing else ([`wait`]).
+    /// This saves half of the thread switches. A future that is awaited elsewhere may not be polled for long.
+    /// Then it would delay others that wait for its memory or its connection.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -110,7 +111,7 @@ impl Runtime {
         self.with_timers(task).await
     }
 
-    /// A future that any thread may poll, which has this runtime's timers there.
+    /// Returns a future that any thread may poll. It has this runtime's timers there.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let handle = self.handle.clone();
         async move {
@@ -125,11 +126,11 @@ impl Runtime {
 }
 
 thread_local! {
-    /// Whether this thread polls one call, and nothing else until that is done.
+    /// True while this thread polls one call, and nothing else until that is done.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// As it was before, however a poll ends.
+/// Restores the earlier value, however a poll ends.
 struct Waits(bool);
 
 impl Drop for Waits {
@@ -141,7 +142,7 @@ impl Drop for Waits {
 /// A thread that sleeps between two polls.
 struct Sleeping {
     thread: Thread,
-    /// What is polled may sleep by itself, and take a wake-up that isn't its own.
+    /// Needed because the polled code may itself sleep, and consume this wake-up.
     is_woken: AtomicBool,
 }
 
@@ -152,8 +153,8 @@ impl Wake for Sleeping {
     }
 }
 
-/// Waits on this thread for a call, most of which it carries out itself, for so long at most. Nothing else may need this thread meanwhile:
-/// a call that is not polled any more holds what others wait for.
+/// Waits on this thread for a call, at most for `at_most`. The thread runs most of the call itself. Nothing
+/// else may need this thread meanwhile: a call that is no longer polled holds resources that others wait for.
 pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&sleeping));
@@ -177,7 +178,7 @@ pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     }
 }
 
-/// The same for as long as it takes.
+/// Waits without a limit.
 pub(crate) fn block_on<F: Future>(call: F) -> F::Output {
     let mut call = pin!(call);
     loop {

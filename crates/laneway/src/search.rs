@@ -1,4 +1,4 @@
-//! What the searches for a copy job's items share, whatever their direction.
+//! Shared parts of the searches for a copy job's items, in any direction.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::pump::{Cancelled, Units};
 use crate::running::{Begun, Running};
 use crate::{CopyRequest, Error, Location, Op, glob};
 
-/// Objects that were named and are asked for at once before their copies begin: what they are is known in two round trips for a batch of 256 names.
+/// Named objects that are looked up at once before their copies begin. A batch of 256 names takes two round
+/// trips.
 const ASKED_AT_ONCE: usize = 128;
 
-/// What a HEAD says of an object, where there was one.
+/// The result of a HEAD of an object, if there was one.
 pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
 
-/// Where objects are put: under a key, or what their keys begin with.
+/// The destination of objects: a key, or a prefix of their keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Prefix<'a> {
     pub(crate) provider: Provider,
@@ -33,7 +34,8 @@ impl Prefix<'_> {
     }
 }
 
-/// Asks for those of a page that no listing has shown and that are wanted, side by side; in the order of the page.
+/// Looks up the wanted objects of a page that no listing has shown, in parallel. Returns the results in the
+/// page's order.
 pub(crate) async fn asked(
     store: &Store,
     page: &[SourceObject],
@@ -49,8 +51,8 @@ pub(crate) async fn asked(
     stream::iter(ids).map(ask).buffered(ASKED_AT_ONCE).collect().await
 }
 
-/// The sources of a job in their order, each with what a HEAD says of it where it names one object that is wanted: those that come next are
-/// asked for side by side, of the store as it is read from.
+/// Returns the sources of a job in their order. Each wanted source that is a single object comes with the
+/// result of a HEAD. The next ones are requested in parallel, from the store in its role as source.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
@@ -84,7 +86,7 @@ pub(crate) struct Search {
     pub(crate) request: Arc<CopyRequest>,
     pub(crate) units: Units,
     pub(crate) names: Names,
-    /// Where objects that exist are left alone: what is known of them.
+    /// Facts about existing destinations, if these are left alone.
     pub(crate) existing: Option<Existing>,
 }
 
@@ -100,22 +102,23 @@ impl Search {
         Self { job, request, units, names: Names::new(may_meet), existing }
     }
 
-    /// In which order listings are gone through: what is there already is looked up by neighbouring keys.
+    /// Returns the order in which listings are read. Existing destinations are looked up by neighbouring
+    /// keys.
     pub(crate) fn order(&self) -> Order {
         if self.request.no_clobber { Order::Keys } else { Order::Arrival }
     }
 
-    /// Reports what never became an item.
+    /// Reports a failure that never became an item.
     pub(crate) async fn fail(&self, op: Op, source: String, error: Error) {
         let destination = Some(self.request.destination.to_string());
         self.job.fail(op, source, destination, error).await;
     }
 
-    /// The targets whose destinations don't exist; the others are reported as skipped, with the size that `begin` says.
-    /// `tree` is the prefix of all destinations if they are part of a tree.
+    /// Returns the targets whose destinations don't exist. Reports the others as skipped, with the size from
+    /// `begin`. `tree` is the prefix of all destinations if they are part of a tree.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(crate) async fn unless_existing<T>(
         &mut self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! Changing what objects are described by: listings flow into changes while they still run.
+//! Changes objects' metadata. Listings flow into changes while they still run.
 
 mod large;
 
@@ -16,7 +16,7 @@ use crate::pump::{Group, Units, pump_all};
 use crate::running::{Made, Moved, Running};
 use crate::{Error, Op, SetMetaRequest};
 
-/// Carries out a request to its last event.
+/// Carries out a request up to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
     match request.check() {
         Err(error) => {
@@ -91,7 +91,8 @@ async fn send(
     group.send(units, change).await
 }
 
-/// Changes one object, or only reports it. What was named is asked for then, because it may not be there.
+/// Changes one object, or only reports it. For a report, named objects are looked up, because they may not
+/// exist.
 async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: SourceObject) {
     let begun = job.begin(Op::SetMeta, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map(|meta| meta.size);

@@ -1,4 +1,4 @@
-//! What a client is set to.
+//! The settings of a client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ pub(crate) struct Settings {
     pub(crate) network: Network,
     pub(crate) user_agent: HeaderValue,
     pub(crate) retry_for: Duration,
-    /// For how long a server is tried that has never answered.
+    /// The retry time for a server that has never answered.
     pub(crate) retry_unanswered_for: Duration,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
-    /// Dialects of the caller's, each for URLs of its own scheme.
+    /// The caller's dialects, each for URLs of its own scheme.
     pub(crate) dialects: Vec<Arc<dyn Dialect>>,
     pub(crate) epoch: Instant,
 }
 
 impl Settings {
-    /// Returns the properties of a kind of store; `None` where this client has no dialect for it.
+    /// Returns the properties of a kind of store, or `None` if this client has no dialect for it.
     pub(crate) fn capabilities(&self, provider: Provider) -> Option<&Capabilities> {
         let own = self.dialects.iter().find(|dialect| dialect.provider() == provider);
         own.map(|dialect| dialect.capabilities()).or_else(|| capabilities_of(provider))
     }
 
-    /// Tries again for as long as the caller says, whether or not a server has answered before.
+    /// Sets the retry time for all servers, whether or not they have answered before.
     pub(crate) fn set_retry_for(&mut self, time: Duration) {
         (self.retry_for, self.retry_unanswered_for) = (time, time);
     }

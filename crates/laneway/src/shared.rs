@@ -1,11 +1,11 @@
-//! Causes that all items of a job share, such as a missing bucket: the first item that meets one ends the job, and is reported
-//! for all of them.
+//! Causes that all items of a job share, such as a missing bucket. The first item that meets one ends the
+//! job. It is reported once for all of them.
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
 use crate::{CopyRequest, Error, Location, RemoveRequest, SetMetaRequest, SyncRequest};
 
-/// The buckets that every item of a job is about.
+/// The buckets that every item of a job concerns.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Common(Vec<(Provider, String)>);
 
@@ -31,7 +31,7 @@ impl Common {
         Self(ends.into_iter().flat_map(|end| Self::of_all(end).0).collect())
     }
 
-    /// The one bucket that all of these are in, if there is one.
+    /// Returns the bucket of all these places, if they share one.
     fn of_all(places: &[Location]) -> Self {
         let mut buckets = places.iter().map(|place| match place {
             Location::Object { provider, bucket, .. } | Location::Version { provider, bucket, .. } => {
@@ -46,10 +46,10 @@ impl Common {
         }
     }
 
-    /// Whether every other item would end by the same cause.
+    /// Returns whether every other item would fail by the same cause.
     pub(crate) fn is_met_by(&self, error: &Error) -> bool {
         let Some(error) = error.as_store() else { return false };
-        // Either end of a copy inside a store may be the one that is meant.
+        // The error may concern either end of a copy inside a store.
         let is_about_all = match error.operation() {
             Operation::Copy => self.0.len() > 1,
             _ => bucket_of(error.target()).is_some_and(|(scheme, bucket)| {
@@ -62,7 +62,7 @@ impl Common {
     }
 }
 
-/// Whether an error says something of the bucket, or of who asks, rather than of an object.
+/// Returns whether an error concerns the bucket or the credentials, not an object.
 fn is_of_the_place(error: &laneway_store::Error) -> bool {
     match error.kind() {
         ErrorKind::Unauthenticated => true,
@@ -71,7 +71,7 @@ fn is_of_the_place(error: &laneway_store::Error) -> bool {
     }
 }
 
-/// The scheme and bucket of a URL.
+/// Returns the scheme and bucket of a URL.
 fn bucket_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     Some((scheme, rest.split('/').next().unwrap_or(rest)))

@@ -1,4 +1,4 @@
-//! What a store knows about objects.
+//! The store's metadata of objects.
 
 use std::sync::Arc;
 use std::vec;
@@ -11,20 +11,20 @@ use crate::fork::OfProcess;
 use crate::state::ClientState;
 use crate::{Error, Location};
 
-/// Objects that are asked for at once.
+/// Number of objects that are requested at once.
 const AT_ONCE: usize = 64;
 
-/// What a store knows of several objects, in the order in which they were named, each with its own outcome. Dropping it ends the
-/// asking.
+/// The store's metadata of several objects, in the order in which they were named, each with its own outcome.
+/// Dropping it ends the requests.
 #[derive(Debug)]
 pub struct Stats {
-    /// Those whose answers have not been taken.
+    /// Objects whose answers have not been taken yet.
     places: vec::IntoIter<Location>,
     answers: OfProcess<mpsc::Receiver<Result<ObjectMeta, Error>>>,
 }
 
 impl Stats {
-    /// The answers, and the task that brings them.
+    /// Returns the answers, and the task that fetches them.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         places: Vec<Location>,
@@ -42,11 +42,11 @@ impl Stats {
         (stats, fill)
     }
 
-    /// What is asked of an engine that can't work: the first place has the error, and is the last.
+    /// Answers for an engine that can't start: the first object has the error, and is the last one.
     pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
         places.truncate(1);
         let (out, stats) = Self::begun(places);
-        // There is room for one.
+        // The channel has room for one.
         let _ = out.try_send(Err(error));
         stats
     }
@@ -56,7 +56,7 @@ impl Stats {
         (out, Self { places: places.into_iter(), answers: OfProcess::new(answers) })
     }
 
-    /// The next object and what is known of it; `None` at the end.
+    /// Returns the next object and its metadata, or `None` at the end.
     pub async fn next(&mut self) -> Option<(Location, Result<ObjectMeta, Error>)> {
         let at = self.places.next()?;
         let answer = match self.answers.get_mut() {
@@ -66,7 +66,8 @@ impl Stats {
         Some(taken(at, answer))
     }
 
-    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
+    /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     pub fn next_blocking(&mut self) -> Option<(Location, Result<ObjectMeta, Error>)> {
         let at = self.places.next()?;
         let answer = self.answers.get_mut().map(mpsc::Receiver::blocking_recv);
@@ -74,7 +75,8 @@ impl Stats {
     }
 }
 
-/// The answer of a place: an error where whoever asks is gone, or where a parent of this process has begun.
+/// Returns the answer for an object. It is an error if the task has died, or if a parent of this process
+/// began it.
 fn taken(
     at: Location,
     answer: Option<Option<Result<ObjectMeta, Error>>>,
@@ -87,10 +89,10 @@ fn taken(
     (at, answer)
 }
 
-/// Asks for an object's metadata.
+/// Requests an object's metadata.
 ///
 /// # Errors
-/// What the store says; `ErrorKind::Usage` for what names no object.
+/// The store's error; `ErrorKind::Usage` if the location names no object.
 pub(crate) async fn stat(engine: Arc<ClientState>, at: Location) -> Result<ObjectMeta, Error> {
     let Some((provider, id)) = at.as_object() else {
         return Err(Error::usage(at.to_string(), "names no object in a store"));

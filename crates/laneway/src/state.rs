@@ -1,4 +1,4 @@
-//! What all jobs of a client stand on.
+//! The state that all jobs of a client share.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ use crate::plan::copies::CopySizes;
 use crate::settings::Settings;
 use crate::{Engine, Error};
 
-/// The engine at work, and the stores of a client.
+/// The running engine, and the stores of a client.
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) lanes: Lanes,
     pub(crate) files: Files,
-    /// Threads that the machine runs at once.
+    /// Number of threads that the machine runs at once.
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub(crate) struct ClientState {
     epoch: Instant,
 }
 
-/// A provider's store, once it is asked for.
+/// A provider's store, which is made at its first use.
 #[derive(Debug, Default)]
 struct Slot {
     store: OnceLock<Store>,
@@ -38,10 +38,10 @@ struct Slot {
 }
 
 impl ClientState {
-    /// Starts the engine where it isn't at work. Nothing is dialled yet, and no store looked up.
+    /// Starts the engine, unless it runs. Opens no connection, and makes no store.
     ///
     /// # Errors
-    /// For an unreadable CA file, a proxy that is no URL, or threads that can't be started.
+    /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
     pub(crate) fn start(engine: &Engine, settings: &Settings) -> Result<Self, Error> {
         let Settings {
             store,
@@ -75,17 +75,17 @@ impl ClientState {
         .with_stores(dialects))
     }
 
-    /// What has been asked of a provider.
+    /// Returns the requests sent to a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Requests::default, Store::requests)
     }
 
-    /// What listings of a provider's buckets have taken.
+    /// Returns the cost of listings of a provider's buckets.
     pub(crate) fn listings(&self, provider: Provider) -> Listings {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
     }
 
-    /// Whether this is the first time that it is asked of a provider, before a large upload.
+    /// Returns whether this is the first call for a provider. It is called before a large upload.
     pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
         self.slot(provider).is_some_and(|slot| !slot.has_uploaded.swap(true, Ordering::Relaxed))
     }
@@ -105,15 +105,15 @@ impl ClientState {
         self.stores.iter().find(|(other, _)| *other == provider).map(|(_, slot)| slot)
     }
 
-    /// Every kind of store that there is.
+    /// Returns every kind of store that the client has.
     pub(crate) fn providers(&self) -> impl Iterator<Item = Provider> {
         self.stores.iter().map(|(provider, _)| *provider)
     }
 
-    /// The store of a provider, made at its first use.
+    /// Returns the store of a provider, which is made at its first use.
     ///
     /// # Errors
-    /// For an endpoint that is no URL, or a scheme whose dialect this client doesn't have.
+    /// If an endpoint isn't a URL, or this client has no dialect for the scheme.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
         let Some(Slot { store: slot, .. }) = self.slot(provider) else {
             return Err(no_dialect(provider));
@@ -125,13 +125,13 @@ impl ClientState {
         Ok(slot.get_or_init(|| store))
     }
 
-    /// Time since the epoch of the settings.
+    /// Returns the time since the epoch of the settings.
     pub(crate) fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
 }
 
-/// URLs of a scheme that another client's dialect has reserved.
+/// Returns the error for URLs of a scheme that only another client's dialect serves.
 pub(crate) fn no_dialect(provider: Provider) -> Error {
     let why = "this client has no dialect for such URLs: ClientBuilder::dialect adds one";
     Error::usage(format!("{}://", provider.scheme()), why)

@@ -1,5 +1,5 @@
-//! Making one place equal to another: both sides are read as streams of names in order and merged; what differs is carried out by the
-//! items of copy jobs, and what is to be removed waits until all of that is done.
+//! Makes one place equal to another. It reads both sides as streams of names in order, and merges them. The
+//! items of copy jobs carry the differences out. Removals wait until all copies are done.
 
 mod carry;
 mod compare;
@@ -32,10 +32,10 @@ use merge::{InTheWay, Turn, turn};
 use removals::{Removal, Removals};
 use side::{At, Entry, Role, Side};
 
-/// Most copies that wait for what stands in their way to be removed.
+/// Most copies that may wait for a removal of something in their way.
 const BLOCKED_MAX: usize = 1 << 14;
 
-/// Carries out a sync request to its last event.
+/// Carries out a sync request up to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
@@ -62,26 +62,26 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     job.finish().await;
 }
 
-/// What is to be done once every copy has ended.
+/// The work that waits until every copy has ended.
 #[derive(Default)]
 struct Found {
     removals: Removals,
-    /// Copies in whose way something stands that is to be removed: a file where a folder is needed, or the other way round.
+    /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
     blocked: Vec<Entry>,
-    /// How many names the filter leaves of the source.
+    /// Number of names of the source that the filter takes.
     taken: u64,
 }
 
-/// What the merging of both sides goes by.
+/// The state of merging both sides.
 struct Merging<'a> {
     job: &'a Running,
     request: &'a SyncRequest,
     rules: Rules,
     carrier: Carrier<'a>,
     in_the_way: InTheWay,
-    /// Where a destination takes names that differ only in case for one.
+    /// Names seen so far, if the destination treats names that differ only in case as one.
     folded: Option<Folded>,
-    /// Whether names come from a file, in any order.
+    /// True if names come from a file, in any order.
     is_named: bool,
     found: Found,
 }
@@ -102,7 +102,7 @@ async fn look_through(
     found
 }
 
-/// A search for copies that asks no destination by itself.
+/// Returns a search for copies that doesn't look at destinations itself.
 fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
     let copying = Arc::new(request.copying().with_condition());
     Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
@@ -111,7 +111,8 @@ fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
 /// Reads both sides to their ends.
 ///
 /// # Errors
-/// What a listing or the destination's folder says: the search is over then, and nothing may be removed.
+/// The error of a listing or of the destination's folder. The search is over then, and nothing may be
+/// removed.
 async fn merge(
     job: &Running,
     request: &SyncRequest,
@@ -137,8 +138,8 @@ async fn merge(
         Some(at) => {
             let names = NameList::start(at, request.reading())?;
             let why = |is_empty| match is_empty {
-                true => "names nothing",
-                false if request.filter.is_empty() => "names nothing in the source",
+                true => "contains no names",
+                false if request.filter.is_empty() => "contains no name of the source",
                 false => FILTERED,
             };
             merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
@@ -147,14 +148,14 @@ async fn merge(
             let mut source = side(job, request, Role::Source)?;
             let mut destination = side(job, request, Role::Destination)?;
             let merged = merging.merge(&mut source, &mut destination).await;
-            // A bucket that can be listed is there, if it holds nothing.
+            // A bucket that can be listed exists, even if it is empty.
             let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
             let is_missing = is_prefix && source.is_empty && !source.has_itself;
             if merged.is_ok() && is_missing && !request.allow_empty {
                 let why = "does not exist: no object lies below it";
                 return Err(Error::not_found(request.source.to_string(), why));
             }
-            let why = if source.is_empty { "holds nothing" } else { FILTERED };
+            let why = if source.is_empty { "is empty" } else { FILTERED };
             merged.map(|()| (request.source.to_string(), why))
         }
     };
@@ -164,7 +165,7 @@ async fn merge(
     if let Some(folded) = folded {
         found.removals.keep(|name| folded.may_go(name)).map_err(spool)?;
     }
-    // What is sent no more belongs to a job that was cancelled.
+    // If the job was cancelled, the rest is not sent.
     drop(sent);
     let (target, why) = merged?;
     if found.taken == 0 && job.failed() == 0 {
@@ -177,7 +178,7 @@ impl Merging<'_> {
     async fn merge(&mut self, source: &mut Side, destination: &mut Side) -> Result<(), Error> {
         loop {
             if source.is_waiting() || destination.is_waiting() {
-                // What was found goes on its way before a page is waited for.
+                // Send the copies found so far before waiting for a page.
                 if self.carrier.flush().await.is_err() {
                     return Ok(());
                 }
@@ -198,7 +199,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Does what is to be done with one name.
+    /// Does what is needed for one name.
     async fn one(
         &mut self,
         source: Option<Entry>,
@@ -270,7 +271,7 @@ impl Merging<'_> {
         self.found.removals.add(removal).map_err(spool)
     }
 
-    /// Whether it is an object that stands for a folder, and the folder of that name is on this machine.
+    /// Returns whether it is an object that stands for a folder, and a local folder of that name exists.
     fn is_folder_there(&self, entry: &Entry) -> bool {
         let root = match (&self.request.source, &self.request.destination) {
             (Location::Local(root), _) | (_, Location::Local(root)) => root,
@@ -279,32 +280,34 @@ impl Merging<'_> {
         entry.is_folder() && root.join(&entry.name).is_dir()
     }
 
-    /// Whether something that is to be removed stands where a file of this name, or a folder above it, has to be.
+    /// Returns whether something that will be removed stands where this file, or a folder above it, must be.
     fn is_blocked(&mut self, entry: &Entry) -> bool {
         let Location::Local(root) = &self.request.destination else { return false };
         let at = root.join(&entry.name);
         let is_below = match self.is_named {
-            // What is to be removed isn't known before the last name is.
+            // Removals aren't known before the last name is read.
             true => folder::file_in_the_way(&at).is_some(),
             false => self.in_the_way.is_below(&entry.name),
         };
         self.rules.delete && (is_below || at.is_dir())
     }
 
-    /// Sees to it that a name that the source has isn't removed under another that the destination takes for the same.
+    /// Makes sure that a name of the source isn't removed under another name that the destination treats as
+    /// equal.
     fn spares(&mut self, name: &str) {
         if let Some(folded) = &mut self.folded {
             folded.spare(name);
         }
     }
 
-    /// Takes a name at a destination that may fold it into another; false where it does.
+    /// Takes a name at a destination that may treat it as equal to another. Returns false if it does.
     fn folds_into(&mut self, name: &str) -> bool {
         self.folded.as_mut().is_none_or(|folded| folded.is_given(name))
     }
 }
 
-/// Removes what the source doesn't have, provided that all went well, and copies what was in the way of that.
+/// Removes items that the source doesn't have, if all went well. Then copies items that these were in the way
+/// of.
 async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) {
     let Found { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
@@ -326,7 +329,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) 
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
-                    // What stays in the way makes the copy fail, and its plan.
+                    // If something is still in the way, the copy fails, and so does its plan.
                     let sent = match request.dry_run && is_cleared {
                         true => carrier.plan(job, entry).await,
                         false => carrier.copy(entry).await,
@@ -343,7 +346,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) 
     pumped(job, copying).await;
 }
 
-/// Whether so much may be removed; says so where it may not.
+/// Returns whether this many removals are allowed. Reports it if they aren't.
 async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
@@ -366,7 +369,7 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     false
 }
 
-/// Which links of the source are followed.
+/// Returns which links of the source are followed.
 fn links(request: &SyncRequest) -> Links {
     match (request.follow_symlinks, request.ignore_symlinks) {
         (_, true) => Links::None,
@@ -408,7 +411,7 @@ async fn fail(job: &Running, request: &SyncRequest, error: Error) {
     job.fail(op(request), source, Some(destination), error).await;
 }
 
-/// What is wrong with the temporary file of what is to be removed.
+/// Returns the error of the temporary file for removals.
 fn spool(error: std::io::Error) -> Error {
     Error::local("a temporary file", "can't be used", error)
 }

@@ -1,5 +1,5 @@
-//! What threads are made of and share their state by: the standard library's. Modules that take these from here, and nothing else that
-//! blocks a thread, are also run under a scheduler that draws who goes on (`crates/handovers`).
+//! Thread primitives of the standard library. Modules that block threads only through these also run under a
+//! scheduler that draws the order of threads (`crates/handovers`).
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::Builder;

@@ -1,4 +1,4 @@
-//! From this machine into a store.
+//! Uploads, from this machine to a store.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -33,12 +33,12 @@ pub(crate) use source::{hashed as hashed_file, hashed_while as hashed_file_while
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};
 
-/// One file and the object it becomes.
+/// A file and the object that it becomes.
 #[derive(Debug)]
 pub(crate) struct Item {
     path: PathBuf,
     size: u64,
-    /// When the file was changed, as it was found.
+    /// The file's modification time when it was found.
     modified: Option<SystemTime>,
     id: ObjectId,
 }
@@ -62,7 +62,7 @@ async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store
     existing::end(&job, &request, (begun, item.size), result, (&store, &item.id)).await;
 }
 
-/// Of a move, removes the file once its copy is verified, in the state that was copied.
+/// Removes the source file of a move in the state that was copied, once the copy is verified.
 async fn remove_moved(
     job: &Running,
     request: &CopyRequest,

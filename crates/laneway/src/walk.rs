@@ -1,4 +1,4 @@
-//! Walking a directory: files are handed on in batches while the walk goes on, whatever the tree's size.
+//! Walks a directory. Files are handed on in batches while the walk continues, whatever the tree's size.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,19 +16,19 @@ use crate::{Error, Filter, Warning, descriptors};
 
 /// Most files in a batch.
 const BATCH_MAX: usize = 256;
-/// Batches that wait for the receiver before the walk does.
+/// Number of batches that may wait for the receiver. Beyond it, the walk waits.
 const BATCHES_WAITING_MAX: usize = 8;
-/// Most directories that one thread keeps open on its way down; what lies deeper waits until those are read.
+/// Most directories that one thread keeps open on its way down. Deeper directories wait until those are read.
 const OPEN_MAX: usize = 64;
 
-/// What a walk came across.
+/// A finding of a walk.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A file, or a link to one.
     File(FoundFile),
-    /// Something that can't be read; the walk goes on.
+    /// An entry that can't be read. The walk continues.
     Failed(PathBuf, Error),
-    /// Something that is left out, by its path below the walk's root, with all that may lie below it.
+    /// An entry that is left out, by its path below the walk's root, with everything below it.
     LeftOut(String, Warning),
 }
 
@@ -39,48 +39,48 @@ pub(crate) struct FoundFile {
     /// Its path below the walk's root, separated by `/`.
     pub(crate) name: String,
     pub(crate) size: u64,
-    /// When it was changed, where the file system tells.
+    /// Its modification time, if the file system reports it.
     pub(crate) modified: Option<SystemTime>,
 }
 
-/// Which symbolic links are followed.
+/// The symbolic links that a walk follows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Links {
-    /// Those to files. Others are left out with a warning.
+    /// Links to files. Others are left out with a warning.
     #[default]
     ToFiles,
-    /// Those to directories too.
+    /// Links to directories too.
     All,
-    /// None: each is left out with a warning.
+    /// None. Each link is left out with a warning.
     None,
 }
 
-/// In which order files are handed on.
+/// The order in which files are handed on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Order {
-    /// As they are found.
+    /// In the order of discovery.
     #[default]
     Any,
-    /// Those of each directory in the order of their names, directories as it happens.
+    /// The files of each directory in the order of their names. Directories come in any order.
     Directory,
-    /// All in the order of the names' bytes, as stores list keys: what lies in `a` comes behind `a-b` and before `a0`. One thread alone
-    /// reads then.
+    /// All in the byte order of their names, as stores list keys: files in `a` come after `a-b` and before
+    /// `a0`. Only one thread reads then.
     Names,
 }
 
-/// How a tree is walked.
+/// The settings of a walk.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Walk {
     pub(crate) links: Links,
     pub(crate) order: Order,
-    /// Directories of which it leaves out all are not read. What it says of files is for the caller to ask.
+    /// Directories that it leaves out completely are not read. The caller applies it to files.
     pub(crate) filter: Filter,
 }
 
-/// Starts walking `root` on threads of its own. Dropping the receiver ends them.
+/// Starts to walk `root` on threads of its own. Dropping the receiver ends them.
 ///
 /// # Errors
-/// When no thread can be started.
+/// If no thread can be started.
 pub(crate) fn start(
     root: PathBuf,
     walk: Walk,
@@ -106,8 +106,8 @@ struct Directory {
     above: Option<Arc<Above>>,
 }
 
-/// The directories above one, by device and inode: how a link that leads back up is recognised. Kept only where
-/// links are followed.
+/// The directories above one, by device and inode. They detect a link that leads back up, so they are kept
+/// only if links are followed.
 struct Above {
     id: (u64, u64),
     above: Option<Arc<Above>>,
@@ -150,13 +150,13 @@ impl Shared {
         spawned.map(drop).inspect_err(|_| self.lock().threads -= 1)
     }
 
-    /// No code that can panic runs under the lock.
+    /// Locks the state. No code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a directory holds.
+/// The entries of a directory.
 enum Entries {
     Unread(ReadDir),
     InOrder(std::vec::IntoIter<io::Result<fs::DirEntry>>),
@@ -168,7 +168,7 @@ impl Entries {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
-        // An error stands where the directory could be read no further: behind what was.
+        // Put an error, at which reading the directory stopped, behind the entries read before it.
         entries.sort_by_cached_key(|entry| match entry {
             Ok(entry) => (false, sorted_as(entry, walk)),
             Err(_) => (true, Default::default()),
@@ -184,7 +184,8 @@ impl Entries {
     }
 }
 
-/// By what an entry takes its place among its siblings: the keys of what lies in a directory go on with a slash.
+/// Returns the sort key of an entry among its siblings. A directory sorts with a slash at its end, like the
+/// keys below it.
 fn sorted_as(entry: &fs::DirEntry, walk: &Walk) -> OsString {
     let mut name = entry.file_name();
     let is_directory = || match entry.file_type() {
@@ -197,7 +198,7 @@ fn sorted_as(entry: &fs::DirEntry, walk: &Walk) -> OsString {
     name
 }
 
-/// Nobody listens any more.
+/// The receiver is gone.
 struct Gone;
 
 struct Walker {
@@ -207,7 +208,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// Waits for a directory that another thread shares; `None` when all are through.
+    /// Waits for a directory that another thread shares. Returns `None` when all threads are done.
     fn next_shared(&mut self) -> Option<Directory> {
         let mut state = self.shared.lock();
         loop {
@@ -234,7 +235,7 @@ impl Walker {
         self.shared.wake.notify_all();
     }
 
-    /// Reads a directory and all below it, except what idle threads take over.
+    /// Reads a directory and everything below it, except directories that idle threads take over.
     fn descend(&mut self, directory: Directory) -> Result<(), Gone> {
         let mut open: Vec<(Directory, Entries)> = Vec::new();
         let mut deferred = Vec::new();
@@ -249,7 +250,7 @@ impl Walker {
                     }
                 }
             }
-            // What was read to its end holds no directory open.
+            // A directory that was read completely is no longer open.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
             let Some((directory, entries)) = open.last_mut() else {
@@ -279,7 +280,7 @@ impl Walker {
         }
     }
 
-    /// Gives a directory to an idle thread, or one that may still be started; gives it back if there is none.
+    /// Gives a directory to an idle thread, or to one that may still be started. Returns it if there is none.
     fn share(&self, directory: Directory) -> Option<Directory> {
         let mut state = self.shared.lock();
         if state.idle > state.queue.len() {
@@ -299,7 +300,7 @@ impl Walker {
         self.shared.lock().queue.pop_back()
     }
 
-    /// Tells what an entry is; a directory to be read is returned.
+    /// Reports an entry, or returns it if it is a directory to read.
     fn look_at(&mut self, parent: &Directory, entry: &fs::DirEntry) -> Result<Option<Directory>, Gone> {
         let path = entry.path();
         let file_name = entry.file_name();
@@ -357,7 +358,7 @@ impl Walker {
         self.enter_following(parent, path, name, &metadata)
     }
 
-    /// Enters a directory of a walk that follows links, unless it is one of those above it.
+    /// Enters a directory in a walk that follows links, unless it is one of those above it.
     fn enter_following(
         &mut self,
         parent: &Directory,

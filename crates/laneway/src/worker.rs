@@ -1,4 +1,4 @@
-//! Where a client's calls and jobs run, and where they count.
+//! Runs a client's calls and jobs, and counts them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::runtime::Task;
 use crate::state::ClientState;
 
-/// The engine's thread for work, as one client uses it: what runs there is counted in the client's tally, if it has one.
+/// The engine's work thread for one client. Work counts in the client's tally, if it has one.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) state: Arc<ClientState>,
@@ -16,20 +16,20 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Runs a task to its end, whether or not anybody waits for it.
+    /// Runs a task to its end, even if nobody waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.state.machinery.runtime.spawn(tally::scope(self.tally.clone(), task));
     }
 
-    /// Runs a task to its end, or until what is returned is dropped.
+    /// Runs a task to its end, or until the returned value is dropped.
     pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.state.machinery.runtime.task(tally::scope(self.tally.clone(), task))
     }
 
-    /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
+    /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; `ErrorKind::Cancelled` when the engine ended first.
+    /// Those of the task; `ErrorKind::Cancelled` if the engine ended first.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -37,12 +37,12 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
-    /// A future that any thread may poll, which has the engine's timers there.
+    /// Returns a future that any thread may poll. It has the engine's timers there.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         self.state.machinery.runtime.with_timers(future)
     }
 
-    /// The same, on the thread that waits where that waits for nothing else.
+    /// Does the same, but polls the task on the waiting thread if that waits for nothing else.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -1,5 +1,5 @@
-//! The native methods of `dev.laneway.Native`, whose page says what each does. `with_env` keeps a panic from unwinding into the JVM: it
-//! becomes a `RuntimeException` there.
+//! The native methods of `dev.laneway.Native`, whose page describes each. `with_env` keeps a panic from
+//! unwinding into the JVM, and turns it into a `RuntimeException` there.
 
 #![expect(unsafe_code, reason = "a JVM finds methods by their names, and hands memory over by its address")]
 
@@ -32,7 +32,7 @@ enum Refused {
 
 type Result<T> = std::result::Result<T, Refused>;
 
-/// A method with its body, in which `$env` is the thread's.
+/// Makes a method with its body, in which `$env` is the thread's.
 macro_rules! method {
     ($name:ident($env:ident $(, $argument:ident: $type:ty)*) -> $output:ty $body:block) => {
         // SAFETY: no other symbol of the process has this name, which names the package.
@@ -115,7 +115,7 @@ method!(Java_dev_laneway_Native_progress(env, job: jlong) -> JByteArray<'l> {
 });
 
 method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
-    // One that has ended was closed.
+    // A job that has ended was closed.
     if let Ok(job) = handles::job(number(job)) {
         job.cancel();
     }
@@ -148,7 +148,8 @@ method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint,
     let ending = Ending::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let (start, len) = part(env, &memory, at, length)?;
-    // SAFETY: `part` has seen that the bytes are the buffer's, and Java's `Call` has a reference to it until its end is told.
+    // SAFETY: `part` has checked that the bytes are the buffer's, and Java's `Call` keeps the buffer alive
+    // until its end is reported.
     let lent = Memory::Lent(unsafe { LentMemory::new(start, len, &ending) });
     let work = verbs::work(verb, number(object), &arguments, lent, &ending);
     call::begin(ending, work);
@@ -192,7 +193,7 @@ method!(Java_dev_laneway_Native_readNowToArray(env, reader: jlong, position: jlo
 });
 
 method!(Java_dev_laneway_Native_dropAhead(_env, reader: jlong) -> () {
-    // Of one that was closed nothing is left.
+    // A closed reader has nothing left.
     if let Ok(reader) = handles::reader(number(reader)) {
         verbs::drop_ahead(&reader);
     }
@@ -204,7 +205,7 @@ method!(Java_dev_laneway_Native_writeNowFromMemory(env, writer: jlong, memory: J
     if len == 0 {
         return Ok(0);
     }
-    // SAFETY: `part` has seen that the bytes are the buffer's, which the method that runs keeps.
+    // SAFETY: `part` has checked that the bytes are the buffer's, which the running method keeps alive.
     let bytes = unsafe { slice::from_raw_parts(start, len) };
     Ok(taken(writer, bytes))
 });
@@ -213,7 +214,7 @@ method!(Java_dev_laneway_Native_writeNowFromArray(env, writer: jlong, array: JBy
     Ok(taken(writer, &region(env, &array, at, length)?))
 });
 
-/// A number for Java, whose numbers are signed.
+/// Converts a number for Java, whose numbers are signed.
 fn given(number: u64) -> jlong {
     number.cast_signed()
 }
@@ -239,58 +240,59 @@ fn numbered<'l>(env: &mut Env<'l>, outcome: std::result::Result<u64, Failure>) -
     answered(env, packed)
 }
 
-/// Where a part of a direct buffer lies.
+/// Returns the memory of a part of a direct buffer.
 ///
 /// # Errors
-/// For a part that isn't within it.
+/// If the part isn't within the buffer.
 fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<(*mut u8, usize)> {
     let outside = || Refused::Misuse("a part that isn't within its buffer");
     let (at, len) =
         (usize::try_from(at).map_err(|_| outside())?, usize::try_from(length).map_err(|_| outside())?);
     if len == 0 {
-        // An empty buffer's address means nothing.
+        // The address of an empty buffer is undefined.
         return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
     }
     let (start, capacity) = (env.get_direct_buffer_address(memory)?, env.get_direct_buffer_capacity(memory)?);
     if at.checked_add(len).is_none_or(|end| end > capacity) {
         return Err(outside());
     }
-    // SAFETY: it was seen to be within the buffer.
+    // SAFETY: the part was checked to be within the buffer.
     Ok((unsafe { start.add(at) }, len))
 }
 
-/// Copies bytes to a part of a direct buffer: how many.
+/// Copies bytes to a part of a direct buffer. Returns how many.
 fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<jint> {
     let (start, len) = part(env, memory, at, length)?;
     let count = bytes.len().min(len);
-    // SAFETY: `part` has seen that there is room, the bytes are of another allocation, and the method that runs keeps the buffer.
+    // SAFETY: `part` has checked that there is room. The bytes are another allocation, and the running method
+    // keeps the buffer alive.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, count) };
     Ok(jint::try_from(count).unwrap_or(jint::MAX))
 }
 
-/// A copy of a part of an array.
+/// Copies a part of an array.
 ///
 /// # Errors
-/// For a part that isn't within it.
+/// If the part isn't within the array.
 fn region(env: &Env<'_>, array: &JByteArray<'_>, at: jint, length: jint) -> Result<Vec<u8>> {
     let len = usize::try_from(length).map_err(|_| Refused::Misuse("a part of no length"))?;
     let mut bytes = vec![0; len];
-    // SAFETY: bytes are as good without a sign as with one.
+    // SAFETY: `i8` and `u8` have the same layout.
     let as_signed = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<jbyte>(), len) };
     array.get_region(env, at, as_signed)?;
     Ok(bytes)
 }
 
-/// Bytes as Java calls them.
+/// Returns bytes as Java's signed ones.
 fn signed(bytes: &[u8]) -> &[jbyte] {
-    // SAFETY: bytes are as good with a sign as without one.
+    // SAFETY: `u8` and `i8` have the same layout.
     unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
-/// A part of a body.
+/// Returns a part of a body.
 ///
 /// # Errors
-/// For one that was closed, or isn't within it.
+/// If the body was closed, or the part isn't within it.
 fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
     let body = handles::body(number(of)).map_err(|_| Refused::Misuse("the body is closed"))?;
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(body.len());
@@ -298,13 +300,13 @@ fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
     Ok(body.slice(from..from + len))
 }
 
-/// What of an object is here already.
+/// Returns the bytes of an object that are here already.
 fn here(reader: jlong, position: jlong, length: jint) -> Option<bytes::Bytes> {
     let reader = handles::reader(number(reader)).ok()?;
     verbs::read_now(&reader, number(position), usize::try_from(length).ok()?)
 }
 
-/// How many bytes a writer takes at once.
+/// Returns how many bytes a writer takes at once.
 fn taken(writer: jlong, bytes: &[u8]) -> jint {
     let taken = handles::writer(number(writer)).map_or(0, |writer| verbs::write_now(&writer, bytes));
     jint::try_from(taken).unwrap_or(jint::MAX)

@@ -1,4 +1,4 @@
-"""Objects of Google Cloud Storage and S3: read, written and moved as fast as the network allows, with nothing to tune."""
+"""Reads, writes and moves objects of Google Cloud Storage and S3, as fast as the network allows, without tuning."""
 
 import atexit
 
@@ -46,7 +46,7 @@ open_reader_async = ObjectStore.open_reader_async
 open_writer = ObjectStore.open_writer
 open_writer_async = ObjectStore.open_writer_async
 
-# The thread that hands the engine's messages to `logging` is gone before the interpreter is.
+# End the thread that hands the engine's messages to `logging` before the interpreter ends.
 atexit.register(end_logging)
 
 __all__ = [

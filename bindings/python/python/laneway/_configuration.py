@@ -1,6 +1,6 @@
-"""Configuration keys, and which setting of the library's client each of them is.
+"""Configuration keys, and the setting of the library's client for each.
 
-What means nothing here is refused: a key that was read and forgotten would be a lie.
+A key without a meaning here is refused. Ignoring it silently would mislead its user.
 """
 
 import os
@@ -20,13 +20,13 @@ class _Setting(NamedTuple):
 
 
 class _Variable(NamedTuple):
-    """A variable that goes before the environment's."""
+    """A variable that overrides the environment's."""
 
     name: str
 
 
 class _Refused(NamedTuple):
-    """Why a key means nothing here."""
+    """The reason why a key has no meaning here."""
 
     why: str
 
@@ -129,7 +129,7 @@ _CLIENT: _Known = {
     "bandwidth_limit": _Setting("bandwidth_limit", int),
     "connections_max": _Setting("connections_max", int),
     "memory": _Setting("memory", int),
-    # Plain HTTP is what an endpoint of http:// means.
+    # An endpoint of http:// already means plain HTTP.
     "allow_http": None,
     "allow_invalid_certificates": _Refused("`root_certificate` trusts a certificate of one's own"),
     "connect_timeout": _Refused("addresses are dialled side by side; `read_timeout` bounds silence"),
@@ -153,7 +153,7 @@ _RETRY: _Known = {
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),
     "gs": (_GCS, ("google_", "gcs_", "gs_")),
-    # A job may move between them.
+    # A job may move between both stores.
     "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
 }
 _BUCKET = ("bucket", "bucket_name")
@@ -166,7 +166,7 @@ def settings(
     retry_config: Config | None,
     kwargs: Config,
 ) -> tuple[str | None, dict[str, Any]]:
-    """The bucket, where a key names it, and the settings of the library's client."""
+    """Returns the bucket, if a key names it, and the settings of the library's client."""
     keys, own = _OWN[scheme]
     bucket: str | None = None
     chosen: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def settings(
 
 
 def _bare(name: str, prefixes: tuple[str, ...]) -> str:
-    """A key without the prefix of its variable: `AWS_REGION` is `region`."""
+    """Returns a key without the prefix of its variable: `AWS_REGION` becomes `region`."""
     name = name.lower()
     for prefix in prefixes:
         if name.startswith(prefix) and name != "s3_express":

@@ -1,4 +1,4 @@
-"""Copying, of an object or as a job."""
+"""Copies an object, or runs a copy job."""
 
 from __future__ import annotations
 
@@ -43,21 +43,24 @@ def copy(
     retry_config: Config | None = None,
 ) -> JobSummary: ...
 def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
-    """Copies: an object within a store, or as a job whatever sources name to a destination.
+    """Copies an object within a store, or runs a job that copies any sources to a destination.
 
-    A tree enters a `destination` that ends in `/` or is `.` or `..` under its own name, and becomes any other, whether it exists or not.
-    A job takes files, trees and patterns to a store, from a store, or between two. Trees need `recursive`; `contents` leaves out their
-    own names. The job compares all bytes with the stores' checksums, and gives its summary. It raises the first failure, which has all
-    of them as `failures`, beside `summary`.
-    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant; `files_from` names it below one source.
-    `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
+    A tree enters a `destination` that ends in `/` or is `.` or `..` under its own name. It becomes any other
+    destination, whether that exists or not. A job copies files, trees and patterns to a store, from a store, or between
+    two. Trees need `recursive`; `contents` leaves out their own names. The job compares all bytes with the stores'
+    checksums, and returns its summary. It raises the first failure, which has all of them as `failures`, and the
+    `summary`.
+
+    `filters` and the options beside them are those of `sync`, and choose names of trees and patterns. `files_from`
+    names files below one source. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
+    receives a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):
         return first.copy(second, *rest, **options)
     return _copy(first, second, *rest, **options)
 
 
-# What a job takes stands in the overloads, and with its defaults in `copy_job`, which refuses all else.
+# The job's options are in the overloads, and with their defaults in `copy_job`, which refuses all others.
 def _copy(
     sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:

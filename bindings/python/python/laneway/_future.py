@@ -1,11 +1,11 @@
-"""What tasks of asyncio await."""
+"""Futures for tasks of asyncio."""
 
 import asyncio
 from typing import Any
 
 
 class Future(asyncio.Future[Any]):
-    """A call under way, which ends when its future is cancelled: its lane is free then."""
+    """A running call. Cancelling the future ends the call and frees its connection."""
 
     running: Any = None
 

@@ -1,4 +1,4 @@
-"""Whole jobs: files, trees and patterns, copied, synced or removed."""
+"""Runs whole jobs, which copy, sync or remove files, trees and patterns."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _places(places: Place | Sequence[Place]) -> list[str]:
 
 
 def run(job: Job, progress: ProgressReport) -> JobSummary:
-    """Waits for a job to end. What interrupts it cancels it, and is raised once it has cleaned up."""
+    """Waits for a job to end. An interrupt cancels the job, and is raised once the job has cleaned up."""
     failures: list[BaseException] = []
     with reporter(progress) as report:
         try:
@@ -183,7 +183,7 @@ def run(job: Job, progress: ProgressReport) -> JobSummary:
 
 
 async def run_async(job: Job, progress: ProgressReport) -> JobSummary:
-    """The same, awaited. A task that is cancelled doesn't wait for the job's end."""
+    """Does the same, awaited. A cancelled task doesn't wait for the job's end."""
     failures: list[BaseException] = []
     with reporter(progress) as report:
         try:
@@ -211,7 +211,7 @@ def _taken(
 
 
 def _ended(summary: JobSummary, failures: list[BaseException]) -> JobSummary:
-    """The summary of a job that went well; else the first failure is raised, which knows the others."""
+    """Returns the summary of a job that succeeded. Otherwise raises the first failure, which has the others."""
     if not failures:
         return summary
     first = failures[0]

@@ -7,6 +7,6 @@ from laneway._laneway import program
 
 
 def main() -> int:
-    # The program has handlers of its own, behind which Python's would raise once it is over.
+    # The program has its own handlers. Python's would raise behind them once the program has ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return program(["laneway", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""How far a job is, shown to whoever wants to know."""
+"""Reports the progress of a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Report = Callable[[tuple[int, int, int, int, bool]], object]
 
 @contextmanager
 def reporter(progress: ProgressReport) -> Iterator[_Report]:
-    """What is called with a job's counters: for tqdm, for fsspec's callbacks, for any other callable."""
+    """Returns the callable that receives a job's counters: for tqdm, for fsspec's callbacks, or any other callable."""
     if progress is None or progress is False:
         yield lambda counters: None
     elif progress is True:

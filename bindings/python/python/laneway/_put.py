@@ -1,4 +1,4 @@
-"""Objects out of what has to be asked for its bytes: files by their `read`, iterables, async iterables."""
+"""Writes objects from sources that produce bytes on demand: files with `read`, iterables, async iterables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from laneway.types import PutResult
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# Much more than a system call or a turn of Python costs, and less than a part of an upload.
+# Large compared with the cost of a system call or a step of Python, and smaller than a part of an upload.
 _CHUNK = 1 << 20
 
 
@@ -37,7 +37,7 @@ async def put_async(store: ObjectStore, path: str, file: Any, **options: Any) ->
                 await writer.write(chunk)
         return await writer.close()
     except BaseException:
-        # What was cancelled can't await any more. Dropped, the writer leaves nothing behind either.
+        # A cancelled task can't await any more. Dropping the writer leaves nothing behind either.
         del writer
         raise
 

@@ -1,4 +1,4 @@
-"""Removing, as a job."""
+"""Runs a removal job."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def remove(
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary.
+    """Removes objects, patterns and whole prefixes (`recursive`), and returns the summary.
 
-    `filters` and what stands beside them are `sync`'s, and say what of prefixes and patterns is meant; by `files_from` without targets
-    whole URLs are named. Failures are raised as `copy` raises them.
+    `filters` and the options beside them are those of `sync`, and choose names of prefixes and patterns. `files_from`
+    without targets names whole URLs. Failures are raised as in `copy`.
     """
     job = remove_job(
         targets,

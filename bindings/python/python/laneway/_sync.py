@@ -1,4 +1,4 @@
-"""Making one place equal to another, as a job."""
+"""Runs a job that makes one place equal to another."""
 
 from __future__ import annotations
 
@@ -40,14 +40,17 @@ def sync(
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """Makes what lies below a folder or prefix equal to what lies below another, and gives the summary.
+    """Makes everything below a folder or prefix equal to everything below another, and returns the summary.
 
-    It copies objects that are missing at the destination, have another size there, or are older there. `checksum` compares contents
-    instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the destination.
-    `delete` removes what the source doesn't have, after everything else and only if nothing failed. It removes nothing where the source
-    is empty (unless `allow_empty`), nor where it would remove more than `max_delete`. `filters` are rules in order. The first that
-    matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names,
-    one a line. Each name is then looked up on both sides, without a listing. Failures are raised as `copy` raises them.
+    It copies objects that are missing at the destination, have another size there, or are older there. `checksum`
+    compares contents instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the
+    destination. `delete` removes objects that the source doesn't have, after everything else and only if nothing
+    failed. It removes nothing if the source is empty (unless `allow_empty`), or if it would remove more than
+    `max_delete`.
+
+    `filters` are rules in order. The first that matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"-
+    GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names, one per line. Each name is then looked up on both
+    sides, without a listing. Failures are raised as in `copy`.
     """
     job = sync_job(
         source,

@@ -1,4 +1,4 @@
-"""What tasks of trio await."""
+"""Waits in tasks of trio."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import trio
 
 
 async def wait(pending: Any) -> Any:
-    """Waits for a call, which ends when the wait is cancelled."""
+    """Waits for a call. Cancelling the wait ends the call."""
     try:
         await trio.lowlevel.wait_readable(pending)
     except BaseException:

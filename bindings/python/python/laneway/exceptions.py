@@ -1,7 +1,7 @@
-"""What went wrong, as exceptions that are also Python's own where it has one for that.
+"""The failures, as exceptions. They are also Python's own exceptions if it has one for the kind.
 
-Each has `kind`, the name that the library and the program give it, and `url`, `status`, `service_code`, `attempts` and `is_retryable`,
-as far as they are known.
+Each has `kind`, the name in the library and the program, and `url`, `status`, `service_code`, `attempts` and
+`is_retryable`, as far as they are known.
 """
 
 import errno
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BaseError(Exception):
-    """Whatever went wrong with a call."""
+    """Any failure of a call."""
 
     kind = "internal"
     url: str | None = None
@@ -20,35 +20,35 @@ class BaseError(Exception):
 
 
 class GenericError(BaseError):
-    """What has no class of its own."""
+    """A failure without a class of its own."""
 
 
 class NotFoundError(BaseError, FileNotFoundError):
-    """The object, bucket or path isn't there."""
+    """The object, bucket or path doesn't exist."""
 
     kind = "not_found"
 
 
 class AlreadyExistsError(BaseError, FileExistsError):
-    """The object exists, and was to be written only where there is none."""
+    """The object exists, and the write was allowed only if it doesn't."""
 
     kind = "already_exists"
 
 
 class PreconditionError(BaseError):
-    """The object isn't in the state that was asked for."""
+    """The object isn't in the state that the request named."""
 
     kind = "precondition"
 
 
 class NotModifiedError(BaseError):
-    """The object has not changed since the state or time that was named."""
+    """The object has not changed since the named state or time."""
 
     kind = "not_modified"
 
 
 class PermissionDeniedError(BaseError, PermissionError):
-    """The store doesn't allow it."""
+    """The store forbids it."""
 
     kind = "permission"
 
@@ -66,19 +66,19 @@ class DeadlineError(BaseError, TimeoutError):
 
 
 class InvalidRangeError(BaseError, ValueError):
-    """The range lies outside the object, or holds no byte."""
+    """The range lies outside the object, or is empty."""
 
     kind = "invalid_range"
 
 
 class UsageError(BaseError, ValueError):
-    """The call makes no sense as a whole, and nothing was sent."""
+    """The call as a whole makes no sense. Nothing was sent."""
 
     kind = "usage"
 
 
 class UnknownConfigurationKeyError(UsageError):
-    """A configuration key that there isn't, or that means nothing here."""
+    """A configuration key that doesn't exist, or has no meaning here."""
 
 
 class InvalidPathError(BaseError, ValueError):
@@ -106,25 +106,25 @@ class ServerError(GenericError):
 
 
 class TransportError(GenericError, ConnectionError):
-    """No answer, or not a whole one."""
+    """No answer came, or an incomplete one."""
 
     kind = "transport"
 
 
 class IntegrityError(GenericError):
-    """Bytes or checksums differ from what they must be."""
+    """Bytes or checksums differ from the expected ones."""
 
     kind = "integrity"
 
 
 class InvalidError(GenericError):
-    """The store refuses the request, whatever its state."""
+    """The store refuses the request, whatever the object's state."""
 
     kind = "invalid"
 
 
 class ArchivedError(GenericError):
-    """The object has to be restored from an archive before it can be read."""
+    """The object must be restored from an archive before it can be read."""
 
     kind = "archived"
 
@@ -136,7 +136,7 @@ class SourceError(GenericError, OSError):
 
 
 class DestinationError(GenericError, OSError):
-    """The destination doesn't take what comes."""
+    """The destination doesn't take the bytes."""
 
     kind = "destination"
 
@@ -195,7 +195,7 @@ _CLASSES: dict[str, type[BaseError]] = {
 
 
 def _of(kind: str, message: str, details: dict[str, Any]) -> BaseError:
-    """The exception of a kind of the library's, with what is known besides."""
+    """Returns the exception of one of the library's kinds, with its details."""
     error = _CLASSES.get(kind, GenericError)(message)
     for name, value in details.items():
         setattr(error, name, value)

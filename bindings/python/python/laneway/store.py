@@ -42,7 +42,7 @@ class _Store(ObjectStore):
         bucket = bucket or bucket_of_config
         if not bucket:
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
-        # A prefix means a folder here, as it does to obstore's users.
+        # A prefix means a folder here, as in obstore.
         folder = f"{prefix.strip('/')}/" if prefix and prefix.strip("/") else ""
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{folder}", chosen)
         store._given = (bucket, given)
@@ -50,7 +50,7 @@ class _Store(ObjectStore):
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
-        """The store of a URL of this service, as the function of this name."""
+        """Returns the store of a URL of this service, as the function of this name does."""
         parts = urlsplit(url)
         if not issubclass(cls, _STORES.get(parts.scheme, ())):
             raise InvalidPathError(f"{url}: {cls.__name__} has no URLs with {parts.scheme}://")
@@ -58,7 +58,7 @@ class _Store(ObjectStore):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration that was passed, as `config` or by its keys."""
+        """Returns the configuration that was passed, as `config` or by its keys."""
         given = self._given[1]
         others = ("prefix", "config", "client_options", "retry_config", "credential_provider")
         return {**given.get("config", {}), **{name: value for name, value in given.items() if name not in others}}
@@ -78,7 +78,7 @@ class _Store(ObjectStore):
     def list_async(
         self, prefix: str | None = None, *, offset: str | None = None, limit: int | None = None, chunk_size: int = 50
     ) -> ListStream:
-        """As `list`, whose stream is for both kinds of loops."""
+        """Does the same as `list`, whose stream supports both kinds of loops."""
         return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size)
 
     def __repr__(self) -> str:
@@ -90,12 +90,12 @@ class _Store(ObjectStore):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What came from the environment isn't carried: the process that unpickles has its own.
+        # Settings from the environment aren't pickled: the process that unpickles has its own.
         return _again, (type(self), *self._given)
 
 
 class S3Store(_Store):
-    """A bucket of S3, or of what speaks its protocol."""
+    """A bucket of S3, or of a server that speaks its protocol."""
 
     _scheme = "s3"
 
@@ -122,7 +122,7 @@ def from_url(
     credential_provider: Callable[[], dict[str, Any]] | None = None,
     **kwargs: Any,
 ) -> GCSStore | S3Store:
-    """The store of a URL such as `gs://bucket` or `s3://bucket/folder`."""
+    """Returns the store of a URL such as `gs://bucket` or `s3://bucket/folder`."""
     parts = urlsplit(url)
     store = _STORES.get(parts.scheme)
     if store is None:

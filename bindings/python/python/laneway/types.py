@@ -1,4 +1,4 @@
-"""What verbs take and give besides classes: dictionaries, and what may stand for what."""
+"""Arguments and results of verbs besides classes: dictionaries and type aliases."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Checksums(TypedDict, total=False):
-    """Checksums that a store tells of an object."""
+    """The store's checksums of an object."""
 
     crc32c: int
     crc32: int
@@ -19,17 +19,17 @@ class Checksums(TypedDict, total=False):
 
 
 class ObjectMeta(TypedDict):
-    """What a store says of an object."""
+    """The store's metadata of an object."""
 
     path: str
     last_modified: datetime | None
     size: int
     e_tag: str | None
-    """S3's name for its state. GCS has one too, but compares `version`."""
+    """S3's name of its version. GCS has one too, but compares `version`."""
     version: str | None
     """GCS's generation."""
     created: NotRequired[datetime]
-    """What GCS says to a `head`; to S3 whatever changes is another object."""
+    """GCS reports it for a `head`. In S3, a changed object is a new one."""
     content_type: NotRequired[str]
     content_encoding: NotRequired[str]
     storage_class: NotRequired[str]
@@ -45,18 +45,18 @@ class PutResult(TypedDict):
     size: int
     checksums: Checksums
     verified: str
-    """By which checksum it was compared with what was sent; `unverified` where there is none."""
+    """The checksum by which it was compared with the sent bytes; `unverified` if there is none."""
 
 
 class ListResult(TypedDict):
-    """What lies directly below a prefix."""
+    """The entries directly below a prefix."""
 
     common_prefixes: list[str]
     objects: list[ObjectMeta]
 
 
 class OffsetRange(TypedDict):
-    """From a byte on."""
+    """The bytes from an offset on."""
 
     offset: int
 
@@ -68,7 +68,7 @@ class SuffixRange(TypedDict):
 
 
 class GetOptions(TypedDict, total=False):
-    """Which bytes to read, and in which state of the object."""
+    """The bytes to read, and conditions on the object's version."""
 
     range: tuple[int, int] | OffsetRange | SuffixRange | None
     version: str | None
@@ -80,7 +80,7 @@ class GetOptions(TypedDict, total=False):
 
 
 class UpdateVersion(TypedDict, total=False):
-    """The state of an object that is to be replaced, and no other: what a `PutResult` or an `ObjectMeta` says."""
+    """The only version of an object that may be replaced, from a `PutResult` or an `ObjectMeta`."""
 
     e_tag: str | None
     version: str | None
@@ -92,7 +92,7 @@ Attributes: TypeAlias = dict[str, str]
 
 
 class Readable(Protocol):
-    """What has `read`."""
+    """An object with a `read` method."""
 
     def read(self, size: int, /) -> "Buffer": ...
 
@@ -103,22 +103,22 @@ Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
 Paths: TypeAlias = str | Sequence[str]
 Place: TypeAlias = str | PathLike[str]
-"""A path of this machine, `gs://bucket/key` or `s3://bucket/key`; keys with `*`, `?` or `[` are patterns."""
+"""A local path, `gs://bucket/key` or `s3://bucket/key`. Keys with `*`, `?` or `[` are patterns."""
 
 
 class Progress(NamedTuple):
-    """How far a job is."""
+    """The progress of a job."""
 
     bytes_done: int
     bytes_found: int
     items_done: int
     items_found: int
     scan_complete: bool
-    """Whether nothing more will be found."""
+    """True once all items have been found."""
 
 
 class ProgressCallback(Protocol):
-    """What fsspec's callbacks have."""
+    """The methods of fsspec's callbacks."""
 
     def set_size(self, size: int, /) -> object: ...
     def absolute_update(self, value: int, /) -> object: ...
@@ -128,18 +128,20 @@ ProgressReport: TypeAlias = bool | Callable[[Progress], object] | ProgressCallba
 
 
 class JobSummary(TypedDict):
-    """What a job did."""
+    """The totals of a job."""
 
     files: int
-    """Items that were done; in a dry run: planned."""
+    """Items that were done; in a dry run, items that would have been."""
     failed: int
     skipped: int
     removed: int
-    """What `sync` has removed at its destination, which is not among the `files`."""
+    """Items that `sync` removed at its destination. `files` doesn't include them."""
     unchanged: int
-    """What `sync` has found to be the same on both sides."""
+    """Items that `sync` found equal on both sides."""
     asked: int
-    """Objects that `sync` had to ask for one by one, because no listing tells their checksums, or the times that they carry."""
+    """Objects that took `sync` a request of their own, because no listing shows their checksums, or the file times in
+    their metadata.
+    """
     bytes: int
     seconds: float
     network_bytes: int

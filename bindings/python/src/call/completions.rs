@@ -1,6 +1,7 @@
 //! Calls that tasks of an asyncio loop await.
 //!
-//! The engine's threads never take the interpreter's lock. They queue what is done, and the loop is woken by a pipe that it reads.
+//! The engine's threads never take the interpreter's lock. They queue results, and wake the loop by a pipe
+//! that it reads.
 
 use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter, Read as _};
@@ -18,14 +19,14 @@ use pyo3::types::PyDict;
 use super::Answer;
 use crate::{error, kept};
 
-/// The calls of one loop. It is kept by the loop, as an attribute, and ends with it.
+/// The calls of one loop. The loop keeps it as an attribute, and it ends with the loop.
 #[pyclass(frozen)]
 pub(crate) struct Completions {
     process: u32,
     queue: Arc<Done>,
     reader: PipeReader,
     futures: Mutex<Futures>,
-    /// What futures are made with.
+    /// The arguments for making futures.
     arguments: Py<PyDict>,
 }
 
@@ -35,10 +36,11 @@ struct Futures {
     waiting: HashMap<u64, Py<PyAny>>,
 }
 
-/// Calls that are done, by number.
+/// Finished calls, by number.
 type Done = Queue<(u64, Answer), PipeWriter>;
 
-/// Where a call's answer goes. One that is dropped without, because the engine ended, is an answer too.
+/// The destination of a call's result. If it is dropped without one, because the engine ended, that is a
+/// result too.
 struct Reply {
     queue: Arc<Done>,
     number: u64,
@@ -61,16 +63,16 @@ impl Drop for Reply {
 }
 
 impl Completions {
-    /// Those of a loop, made at its first call.
+    /// Returns the object of a loop, made at its first call.
     ///
     /// # Errors
-    /// When the system gives no pipe, or the loop reads none.
+    /// If the system gives no pipe, or the loop can't read one.
     pub(super) fn of<'py>(events: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = events.py();
         let name = intern!(py, "_laneway_completions");
         if let Some(had) = events.getattr_opt(name)? {
             let had = had.cast_into::<Self>()?;
-            // A child that runs its parent's loop on has a queue of its own.
+            // A child that continues its parent's loop has its own queue.
             if had.get().process == process::id() {
                 return Ok(had);
             }
@@ -92,10 +94,10 @@ impl Completions {
         Ok(made)
     }
 
-    /// Begins a call, and gives the future that it completes.
+    /// Begins a call, and returns the future that it completes.
     ///
     /// # Errors
-    /// Where the engine can't be at work.
+    /// If the engine can't start.
     pub(super) fn begin<'py>(
         &self,
         py: Python<'py>,
@@ -122,7 +124,7 @@ impl Completions {
 
 #[pymethods]
 impl Completions {
-    /// Gives the futures what has come for them; the loop calls it.
+    /// Completes futures with the results that have come. The loop calls it.
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
         // There is a byte: the loop has seen it, and nobody else reads.
         (&self.reader).read_exact(&mut [0])?;
@@ -143,19 +145,19 @@ impl Completions {
     }
 }
 
-/// What a future that is cancelled ends.
+/// Cancels the call of a cancelled future.
 #[pyclass(frozen)]
 struct Running(Mutex<Option<Spawned>>);
 
 #[pymethods]
 impl Running {
-    /// Ends the call; its lane is free then.
+    /// Ends the call and frees its connection.
     fn cancel(&self) {
         drop(lock(&self.0).take());
     }
 }
 
-/// All of these are held for moments, and never while the interpreter's lock is waited for.
+/// These locks are held only briefly, and never while waiting for the interpreter's lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

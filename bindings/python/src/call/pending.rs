@@ -1,4 +1,4 @@
-//! A call that a task of trio's awaits, by a pipe of its own.
+//! A call that a trio task awaits, by a pipe of its own.
 
 use std::io::{PipeReader, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::Answer;
 use crate::{error, kept};
 
-/// A call under way. Dropped, it ends.
+/// A running call. Dropping it ends it.
 #[pyclass(frozen)]
 pub(crate) struct Pending {
     answer: Arc<Mutex<Option<Answer>>>,
@@ -19,16 +19,16 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins a call, and gives what trio awaits.
+    /// Begins a call, and returns the object that trio awaits.
     ///
     /// # Errors
-    /// When the system gives no pipe; where the engine can't be at work.
+    /// If the system gives no pipe, or the engine can't start.
     pub(super) fn begin<'py>(
         py: Python<'py>,
         client: &Client,
         answered: impl Future<Output = Answer> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // Whoever drops the writer has answered, or never will: the reader's end is what trio sees.
+        // The writer is dropped after the result, or without one. Either way, trio sees the pipe's end.
         let (reader, mut writer) = std::io::pipe()?;
         let answer = Arc::new(Mutex::new(None));
         let place = Arc::clone(&answer);
@@ -45,12 +45,12 @@ impl Pending {
 
 #[pymethods]
 impl Pending {
-    /// What can be read once the call is done.
+    /// Returns a descriptor that is readable once the call is done.
     fn fileno(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
 
-    /// What it gives, once it is done.
+    /// Returns the result, once the call is done.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         kept::release(py);
         let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,4 +1,4 @@
-//! A call that is under way while its owner does something else.
+//! A call that runs while its owner does something else.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::call::Call;
 use crate::error;
 
-/// What a call gives, once it has. Dropped, it ends the call.
+/// The result of a call, once it has one. Dropping it ends the call.
 pub(super) struct Begun<T> {
     client: Client,
     coming: Mutex<Option<Coming<T>>>,
@@ -24,7 +24,7 @@ struct Coming<T> {
 
 impl<T: Send + 'static> Begun<T> {
     /// # Errors
-    /// Where the engine can't be at work.
+    /// If the engine can't start.
     pub(super) fn new(
         py: Python<'_>,
         client: &Client,
@@ -33,7 +33,7 @@ impl<T: Send + 'static> Begun<T> {
         let ((done, given), is_done) = (oneshot::channel(), Arc::<AtomicBool>::default());
         let is_over = Arc::clone(&is_done);
         let running = client.spawn(async move {
-            // Who waits may have gone.
+            // The waiting thread may have gone.
             drop(done.send(call.await));
             is_over.store(true, Ordering::Release);
         });
@@ -41,22 +41,23 @@ impl<T: Send + 'static> Begun<T> {
         Ok(Self { client: client.clone(), coming: Mutex::new(Some(Coming { given, running })), is_done })
     }
 
-    /// Whether it need not be waited for.
+    /// Returns whether the result is here.
     pub(super) fn is_done(&self) -> bool {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Waits for what the call gives, and hands it over, once. To be asked in the process that began it.
+    /// Waits for the call's result, and returns it, once. Call it in the process that began it.
     ///
     /// # Errors
-    /// The call's; where it was handed over.
+    /// The call's error, or that the result was returned already.
     pub(super) fn result(
         &self,
         py: Python<'_>,
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Py<PyAny>> {
         let coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Coming { given, running } = coming.ok_or_else(|| error::closed("this was handed over"))?;
+        let Coming { given, running } =
+            coming.ok_or_else(|| error::closed("the result was returned already"))?;
         let done = async move {
             let given = given.await;
             drop(running);

@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use super::begun::Begun;
 use crate::bytes::Bytes;
 
-/// Ranges that are being read. Dropped, it ends the reading.
+/// Ranges that are being read. Dropping it ends the reading.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Fetched(Begun<Vec<::bytes::Bytes>>);
 
 impl Fetched {
     /// # Errors
-    /// Where the engine can't be at work.
+    /// If the engine can't start.
     pub(super) fn begin(
         py: Python<'_>,
         client: &Client,
@@ -27,7 +27,7 @@ impl Fetched {
 
 #[pymethods]
 impl Fetched {
-    /// Waits for the ranges, and hands them over, once. To be asked in the process that began to read them.
+    /// Waits for the ranges, and returns them, once. Call it in the process that began to read them.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.result(py, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();

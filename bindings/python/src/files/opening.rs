@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::begun::Begun;
 use super::{Readable, ReadableFile};
 
-/// A file that is being opened. Dropped, it ends the opening.
+/// A file that is being opened. Dropping it ends the opening.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct Opening {
     client: Client,
@@ -15,7 +15,7 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// # Errors
-    /// Where the engine can't be at work.
+    /// If the engine can't start.
     pub(crate) fn begin(py: Python<'_>, client: &Client, open: Open) -> PyResult<Self> {
         let begun = Begun::new(py, client, open.into_future())?;
         Ok(Self { client: client.clone(), begun })
@@ -24,12 +24,12 @@ impl Opening {
 
 #[pymethods]
 impl Opening {
-    /// Whether the file need not be waited for.
+    /// Returns whether the file is open.
     fn is_done(&self) -> bool {
         self.begun.is_done()
     }
 
-    /// Waits for the file, and hands it over, once. To be asked in the process that began to open it.
+    /// Waits for the file, and returns it, once. Call it in the process that began to open it.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = self.client.clone();
         self.begun.result(py, move |py, reader| {

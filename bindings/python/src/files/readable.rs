@@ -18,25 +18,27 @@ use crate::call::Call;
 use crate::turns;
 use crate::{error, meta};
 
-/// How much is looked at for the end of a line at a time.
+/// Bytes that are searched for the end of a line at a time.
 const LINE: usize = 8 << 10;
 
-/// What both kinds of files are made of.
+/// The common part of both kinds of files.
 ///
-/// Each read begins where the file is when it is called, and has moved it on before it returns: threads that seek and read by turns, as
-/// DuckDB's do under the interpreter's lock, get the bytes that they sought however long another's read takes.
+/// Each read begins at the position when it is called, and moves the position before it returns. So threads
+/// that seek and read by turns, as DuckDB's do under the interpreter's lock, get the bytes that they sought,
+/// however long another's read takes.
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
     position: Arc<AtomicU64>,
-    /// What reads ahead. One read at a time has it.
+    /// The reader that reads ahead. One read at a time uses it.
     reader: Turns<Reader>,
-    /// By which the others read meanwhile. Locked under the interpreter's lock alone, as by whoever forks.
+    /// A reader for the others meanwhile. It is locked only under the interpreter's lock, so a fork never
+    /// meets it locked.
     beside: Mutex<Reader>,
     is_closed: AtomicBool,
 }
 
-/// Bytes that a read has taken for its own.
+/// Bytes that a read has taken for itself.
 struct Taken {
     bytes: Range<u64>,
     position: Arc<AtomicU64>,
@@ -44,7 +46,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// What the read gives.
+    /// Returns the read's result. If the read fails or is dropped, its bytes count as not read.
     async fn unless_lost<T>(mut self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let done = read.await;
         self.is_read = done.is_ok();
@@ -52,7 +54,7 @@ impl Taken {
     }
 }
 
-/// Bytes that a read didn't get, because it failed or was given up, are read again, unless somebody has sought another place.
+/// Moves the position back if the read failed or was abandoned, unless somebody has sought another position.
 impl Drop for Taken {
     fn drop(&mut self) {
         if !self.is_read {
@@ -78,7 +80,7 @@ impl Readable {
     }
 
     /// # Errors
-    /// Once it is closed.
+    /// If it is closed.
     fn check_open(&self) -> PyResult<()> {
         match self.is_closed() {
             true => Err(error::closed("I/O operation on closed file")),
@@ -94,14 +96,15 @@ impl Readable {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call whose answer is known.
+    /// Returns a call whose result is known.
     fn known(&self, place: u64) -> Call {
         Call::new(&self.client, future::ok(place), |py, place| {
             Ok(place.into_pyobject(py)?.into_any().unbind())
         })
     }
 
-    /// Takes the next bytes, at most so many. The interpreter's lock is held, so that nobody takes them too.
+    /// Takes the next bytes, at most `most`. The interpreter's lock is held, so that nobody else takes them
+    /// too.
     fn take(&self, _py: Python<'_>, most: u64) -> Taken {
         let start = self.position();
         let end = start.saturating_add(most).min(self.meta.size).max(start);
@@ -109,7 +112,8 @@ impl Readable {
         Taken { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
 
-    /// A call that has the reader for itself, where the file is. `give` tells how far it has come besides.
+    /// Returns a call that uses the reader alone, at the file's position. `give` also returns the new
+    /// position.
     fn with<T: Send + 'static, F: Future<Output = Result<(T, Held<Reader>), Error>> + Send + 'static>(
         &self,
         py: Python<'_>,
@@ -124,7 +128,7 @@ impl Readable {
             reader.set_position(start);
             let (done, reader) = work(reader).await?;
             let end = reader.position();
-            // Unless somebody has sought another place meanwhile.
+            // Unless somebody has sought another position meanwhile.
             let _ = position.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed);
             Ok(Some(done))
         };
@@ -140,7 +144,7 @@ impl Readable {
         Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
-    /// The same from a place on, and the file stays where it is.
+    /// Reads from a position on, and the file's own position stays.
     fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<Call> {
         self.check_open()?;
         let end = start.saturating_add(size).min(self.meta.size).max(start);
@@ -148,7 +152,8 @@ impl Readable {
         Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
-    /// Bytes, by what reads ahead unless somebody has that; the rest of a file is known to be wanted, and comes at once.
+    /// Reads bytes with the reader that reads ahead, unless another read has it. The rest of a file is known
+    /// to be wanted, and comes at once.
     fn bytes(
         &self,
         py: Python<'_>,
@@ -250,7 +255,7 @@ impl Readable {
     }
 
     /// # Errors
-    /// Where they don't belong together, and once the file is closed.
+    /// If the lengths of the lists differ, or the file is closed.
     fn ranges(&self, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Vec<Range<u64>>> {
         self.check_open()?;
         match starts.len() == ends.len() {
@@ -268,7 +273,7 @@ impl Readable {
     }
 }
 
-/// A line with its end, or the last one without; at most so many bytes.
+/// Reads a line with its end, or the last one without; at most `most` bytes.
 async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
     let mut line = Vec::new();
     while line.len() < most {
@@ -277,7 +282,7 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
         match chunk.iter().position(|byte| *byte == b'\n') {
             Some(end) => {
                 line.extend_from_slice(&chunk[..=end]);
-                // What was read beyond is still at hand.
+                // Bytes read beyond the line are still buffered.
                 reader.set_position(at + end as u64 + 1);
                 break;
             }
@@ -288,7 +293,7 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-/// Fills the buffer from `start` on, where the object has so much.
+/// Fills the buffer from `start` on, as far as the object has bytes.
 async fn fill(reader: &mut Reader, start: u64, buffer: &mut [u8]) -> Result<(), Error> {
     reader.set_position(start);
     let mut at = 0;
@@ -311,24 +316,25 @@ pub(crate) struct ReadableFile(pub(crate) Readable);
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct AsyncReadableFile(pub(crate) Readable);
 
-/// The methods of both, which differ in how the call is waited for.
+/// Makes the methods of both, which differ in how they wait for the call.
 macro_rules! methods {
     ($file:ident, $answer:ident) => {
         #[pymethods]
         impl $file {
-            /// The next `size` bytes, fewer at the end; all that are left where no size is given.
+            /// Reads the next `size` bytes, fewer at the end; all that are left without a size.
             #[pyo3(signature = (size = None, /))]
             fn read<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.read(py, size)?.$answer(py)
             }
 
-            /// All bytes that are left.
+            /// Reads all bytes that are left.
             #[pyo3(signature = ())]
             fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.read(py, None)?.$answer(py)
             }
 
-            /// Fills a buffer of the caller's, and says with how many bytes: fewer than there is room for at the end.
+            /// Fills a buffer of the caller's. Returns the number of bytes, which is smaller than the buffer
+            /// only at the end.
             #[pyo3(signature = (buffer, /))]
             fn readinto<'py>(
                 &self,
@@ -338,7 +344,7 @@ macro_rules! methods {
                 self.0.readinto(buffer)?.$answer(py)
             }
 
-            /// The next line, with its end.
+            /// Reads the next line, with its end.
             #[pyo3(signature = (size = None, /))]
             fn readline<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 let line =
@@ -346,25 +352,25 @@ macro_rules! methods {
                 line?.$answer(py)
             }
 
-            /// The lines that are left, until they are `hint` bytes.
+            /// Reads the lines that are left, until they have `hint` bytes.
             #[pyo3(signature = (hint = None, /))]
             fn readlines<'py>(&self, py: Python<'py>, hint: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.readlines(py, hint)?.$answer(py)
             }
 
-            /// Goes on elsewhere, and says where.
+            /// Moves to another position, and returns it.
             #[pyo3(signature = (offset, whence = 0, /))]
             fn seek<'py>(&self, py: Python<'py>, offset: i64, whence: i32) -> PyResult<Bound<'py, PyAny>> {
                 self.0.seek(offset, whence)?.$answer(py)
             }
 
-            /// Where reading goes on.
+            /// Returns the position of the next read.
             #[pyo3(signature = ())]
             fn tell<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 self.0.tell()?.$answer(py)
             }
 
-            /// Ranges of the object, by as few requests as pay; the place where reading goes on stays.
+            /// Reads ranges of the object, in as few requests as pay off. The position stays.
             #[pyo3(signature = (*, starts, ends))]
             fn read_ranges<'py>(
                 &self,
@@ -375,25 +381,25 @@ macro_rules! methods {
                 self.0.read_ranges(py, starts, ends)?.$answer(py)
             }
 
-            /// What the store told of the object when it was opened.
+            /// Returns the object's metadata at the time it was opened.
             #[getter]
             fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 meta::described(py, &self.0.meta)
             }
 
-            /// Its size in bytes.
+            /// Returns its size in bytes.
             #[getter]
             fn size(&self) -> u64 {
                 self.0.meta.size
             }
 
-            /// Whether it was closed.
+            /// Returns whether it is closed.
             #[getter]
             fn closed(&self) -> bool {
                 self.0.is_closed()
             }
 
-            /// Nothing is read from it any more.
+            /// Closes it.
             fn close(&self) {
                 self.0.close();
             }
@@ -418,13 +424,13 @@ methods!(AsyncReadableFile, awaited);
 
 #[pymethods]
 impl ReadableFile {
-    /// Begins to read ranges, which are asked for later of what is returned.
+    /// Begins to read ranges. The returned object gives them later.
     #[pyo3(signature = (*, starts, ends))]
     fn fetch(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Fetched> {
         Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
     }
 
-    /// Bytes from a place on, fewer at the end; the file stays where it is.
+    /// Reads bytes from a position on, fewer at the end. The file's own position stays.
     #[pyo3(signature = (start, size, /))]
     fn read_at<'py>(&self, py: Python<'py>, start: u64, size: u64) -> PyResult<Bound<'py, PyAny>> {
         self.0.read_at(py, start, size)?.wait_if_need_be(py)

@@ -15,13 +15,13 @@ use crate::kept::Kept;
 use crate::meta::written;
 use crate::turns;
 
-/// What both kinds of files are made of.
+/// The common part of both kinds of files.
 pub(crate) struct Writable {
     client: Client,
-    /// `None` inside once it was finished or given up.
+    /// `None` inside once it was finished or aborted.
     writer: Turns<Option<Writer>>,
     is_closed: AtomicBool,
-    /// Bytes that were put in.
+    /// Bytes that were written.
     position: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl Writable {
         Ok(Call::new(&self.client, put_in, |py, len| Ok(len.into_pyobject(py)?.into_any().unbind())))
     }
 
-    /// Ends the object. What is closed stays so.
+    /// Completes the object. A closed file stays closed.
     fn close(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
@@ -72,7 +72,7 @@ impl Writable {
         }))
     }
 
-    /// Gives the object up.
+    /// Aborts the object.
     fn abort(&self, py: Python<'_>) -> PyResult<Call> {
         self.is_closed.store(true, Ordering::Relaxed);
         let line = turns::line(&self.writer, py)?;
@@ -87,35 +87,36 @@ impl Writable {
     }
 }
 
-/// A new object as a file. It can be seen once it is closed.
+/// A new object as a file. It is visible once the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct WritableFile(pub(crate) Writable);
 
 #[pymethods]
 impl WritableFile {
-    /// Puts bytes in, and says how many they are. Waits while too many are on their way.
+    /// Writes bytes, and returns their number. Waits while too many are on their way.
     #[pyo3(signature = (buffer, /))]
     fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.0.write(buffer)?.wait_if_need_be(buffer.py())
     }
 
-    /// Ends the object, compares what the store then has with what was put in, and says what it is: its `e_tag`, `version` and so on.
+    /// Completes the object, compares the stored object with the written bytes, and returns its `e_tag`,
+    /// `version` and so on.
     fn close(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.close(py)?.wait(py)
     }
 
-    /// Gives the object up: nothing is left behind.
+    /// Aborts the object: nothing is left behind.
     fn abort(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.abort(py)?.wait(py)
     }
 
-    /// Whether it was closed or given up.
+    /// Returns whether it was closed or aborted.
     #[getter]
     fn closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// How many bytes were put in.
+    /// Returns how many bytes were written.
     fn tell(&self) -> u64 {
         self.0.position.load(Ordering::Relaxed)
     }
@@ -132,7 +133,7 @@ impl WritableFile {
         true
     }
 
-    /// Nothing can be seen before the end, so that there is nothing to do.
+    /// Does nothing: nothing is visible before the end.
     fn flush(&self) {}
 
     fn isatty(&self) -> bool {
@@ -153,35 +154,36 @@ impl WritableFile {
     }
 }
 
-/// A new object as a file whose writes are awaited. It can be seen once it is closed.
+/// A new object as a file whose writes are awaited. It is visible once the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct AsyncWritableFile(pub(crate) Writable);
 
 #[pymethods]
 impl AsyncWritableFile {
-    /// Puts bytes in, and says how many they are. Waits while too many are on their way.
+    /// Writes bytes, and returns their number. Waits while too many are on their way.
     #[pyo3(signature = (buffer, /))]
     fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.0.write(buffer)?.awaited(buffer.py())
     }
 
-    /// Ends the object, compares what the store then has with what was put in, and says what it is: its `e_tag`, `version` and so on.
+    /// Completes the object, compares the stored object with the written bytes, and returns its `e_tag`,
+    /// `version` and so on.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.close(py)?.awaited(py)
     }
 
-    /// Gives the object up: nothing is left behind.
+    /// Aborts the object: nothing is left behind.
     fn abort<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.abort(py)?.awaited(py)
     }
 
-    /// Whether it was closed or given up.
+    /// Returns whether it was closed or aborted.
     #[getter]
     fn closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// How many bytes were put in.
+    /// Returns how many bytes were written.
     fn tell(&self) -> u64 {
         self.0.position.load(Ordering::Relaxed)
     }
@@ -198,7 +200,7 @@ impl AsyncWritableFile {
         true
     }
 
-    /// Nothing can be seen before the end, so that there is nothing to do.
+    /// Does nothing: nothing is visible before the end.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Call::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
     }

@@ -1,4 +1,4 @@
-//! Copying an object.
+//! Copies an object.
 
 use pyo3::prelude::*;
 

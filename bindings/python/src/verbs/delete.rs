@@ -1,4 +1,4 @@
-//! Removing objects.
+//! Removes objects.
 
 use futures_util::{StreamExt as _, stream};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::store::ObjectStore;
 
-/// One or many.
+/// One path or many.
 #[derive(FromPyObject)]
 pub(super) enum Paths {
     One(String),
@@ -15,8 +15,8 @@ pub(super) enum Paths {
 
 #[pymethods]
 impl ObjectStore {
-    /// Removes an object, or many in full batches. GCS says where there was none; S3 doesn't, there it is a success. Of many all are
-    /// tried, and the first failure is raised.
+    /// Removes an object, or many in full batches. If one doesn't exist, GCS reports an error and S3 reports
+    /// success. Of many, all are tried, and the first failure is raised.
     #[pyo3(signature = (paths))]
     fn delete(&self, py: Python<'_>, paths: Paths) -> PyResult<Py<PyAny>> {
         delete(self, paths).wait(py)

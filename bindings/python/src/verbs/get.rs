@@ -1,4 +1,4 @@
-//! An object's bytes: whole, streamed, or into a buffer of the caller's.
+//! Reads an object's bytes: whole, streamed, or into a buffer of the caller's.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -19,13 +19,14 @@ use crate::store::ObjectStore;
 use crate::turns;
 use crate::{error, meta};
 
-/// What `stream` gives at a time unless it is asked for less.
+/// The default size of `stream`'s chunks.
 const CHUNK: usize = 10 << 20;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads an object. What comes back knows its metadata first, and then gives the bytes. With a buffer of the caller's they are read
-    /// into it, and what comes back is how many they are; nobody else is to write to it meanwhile.
+    /// Reads an object. The result has its metadata at once, and then gives the bytes. With a buffer of the
+    /// caller's, they are read into it, and the result is their number. Nobody else may write to it
+    /// meanwhile.
     #[pyo3(signature = (path, *, options = None, into = None))]
     fn get(
         &self,
@@ -72,7 +73,7 @@ fn get(
     }))
 }
 
-/// A call that fills a buffer of the caller's, and gives how many bytes came.
+/// Returns a call that fills a buffer of the caller's, and returns the number of bytes.
 pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call {
     let read = async move {
         let download = call.into_future().await?;
@@ -89,11 +90,11 @@ pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call 
     })
 }
 
-/// Reads all that comes into a buffer that has room for it, and says how much it was.
+/// Reads all bytes into a buffer that has room for them. Returns their number.
 async fn fill(mut download: Download, mut into: Into) -> Result<usize, Error> {
     let mut at = 0;
     while let Some(chunk) = download.chunk().await? {
-        // No more come than were announced, which fit.
+        // No more bytes come than were announced, and those fit.
         into.slice()[at..at + chunk.len()].copy_from_slice(&chunk);
         at += chunk.len();
     }
@@ -104,7 +105,7 @@ pub(super) fn too_small(wanted: u64, room: usize) -> PyErr {
     PyValueError::new_err(format!("{wanted} bytes don't fit into a buffer of {room}"))
 }
 
-/// A call with one more option.
+/// Returns a call with one more option.
 fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     let py = value.py();
     if value.is_none() {
@@ -127,7 +128,7 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         "range" => ranged(call, value),
         "version" => Ok(call.if_version(&state(true)?)),
         "if_match" => Ok(call.if_version(&state(false)?)),
-        // An ETag says for both whether there is something new.
+        // For both stores, an ETag decides whether there is a new version.
         "if_none_match" => {
             Ok(call.unless_version(&version(py, VersionNames::ETagAndId, &value.extract::<String>()?)?))
         }
@@ -140,7 +141,7 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
     }
 }
 
-/// `(start, end)`, `{"offset": n}` or `{"suffix": n}`.
+/// Reads `(start, end)`, `{"offset": n}` or `{"suffix": n}`.
 fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     if let Ok((start, end)) = value.extract::<(u64, u64)>() {
         return Ok(call.range(between(start, Some(end), None)?));
@@ -156,32 +157,32 @@ fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     }
 }
 
-/// An object that is being read. Its bytes are given once.
+/// An object that is being read. Its bytes are returned once.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct GetResult {
     client: Client,
     meta: ObjectMeta,
     #[pyo3(get)]
     range: (u64, u64),
-    /// The interpreter's lock is held by whoever takes this one.
+    /// A thread that locks this holds the interpreter's lock.
     body: Mutex<Option<Download>>,
 }
 
 #[pymethods]
 impl GetResult {
-    /// What the store told of the object with its bytes.
+    /// Returns the object's metadata, as it came with the bytes.
     #[getter]
     fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         meta::described(py, &self.meta)
     }
 
-    /// Its attributes, as far as the store told them with its bytes.
+    /// Returns its attributes, as far as they came with the bytes.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         meta::attributes(py, &self.meta)
     }
 
-    /// All bytes, in memory of the engine's.
+    /// Returns all bytes, in the engine's memory.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.whole()?.wait_if_need_be(py)
     }
@@ -191,13 +192,13 @@ impl GetResult {
         self.whole()?.awaited(py)
     }
 
-    /// Reads all bytes into a buffer of the caller's, which has to have room for them, and says how many they are.
+    /// Reads all bytes into a buffer of the caller's that has room for them. Returns their number.
     #[pyo3(signature = (buffer, /))]
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.into(buffer)?.wait(py)
     }
 
-    /// As `readinto`, to be awaited. Nobody else is to write to the buffer meanwhile.
+    /// As `readinto`, to be awaited. Nobody else may write to the buffer meanwhile.
     #[pyo3(signature = (buffer, /))]
     fn readinto_async<'py>(
         &self,
@@ -207,7 +208,8 @@ impl GetResult {
         self.into(buffer)?.awaited(py)
     }
 
-    /// The bytes as they come, for `for` and `async for`, at least so many at a time but for the last.
+    /// Returns the bytes as they arrive, for `for` and `async for`. All chunks but the last have at least
+    /// this size.
     #[pyo3(signature = (min_chunk_size = CHUNK))]
     fn stream(&self, min_chunk_size: usize) -> PyResult<BytesStream> {
         let download = Turns::new(self.take()?);
@@ -226,7 +228,7 @@ impl GetResult {
 impl GetResult {
     fn take(&self) -> PyResult<Download> {
         let download = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
-        download.ok_or_else(|| error::closed("the bytes were taken before"))
+        download.ok_or_else(|| error::closed("the bytes were read already"))
     }
 
     fn whole(&self) -> PyResult<Call> {
@@ -248,7 +250,7 @@ impl GetResult {
     }
 }
 
-/// An object's bytes as they come.
+/// An object's bytes as they arrive.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct BytesStream {
     client: Client,
@@ -301,7 +303,7 @@ impl BytesStream {
                     chunks.push(chunk);
                 }
             }
-            // One that is all there is isn't copied.
+            // A single chunk isn't copied.
             Ok::<_, Error>(match chunks.len() {
                 0 | 1 => chunks.pop().unwrap_or_default(),
                 _ => ::bytes::Bytes::from(chunks.concat()),

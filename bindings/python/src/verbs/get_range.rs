@@ -1,4 +1,4 @@
-//! A range of an object.
+//! Reads a range of an object.
 
 use std::ops::Range;
 
@@ -13,8 +13,9 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads bytes from `start` on, up to `end` or so many as `length` says. With a buffer of the caller's they are read into it, as many
-    /// as it has room for where neither is said, and what comes back is how many they are; nobody else is to write to it meanwhile.
+    /// Reads the bytes from `start` up to `end`, or `length` bytes. With a buffer of the caller's, they are
+    /// read into it, and the result is their number. Without `end` and `length`, the buffer is filled. Nobody
+    /// else may write to it meanwhile.
     #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range(
         &self,
@@ -58,7 +59,7 @@ fn get_range(
         _ => between(start, end, length)?,
     };
     match range.end.saturating_sub(range.start) {
-        // No request asks for nothing.
+        // An empty range takes no request.
         0 => Ok(Call::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
             Ok(0_usize.into_pyobject(py)?.into_any().unbind())
         })),
@@ -75,10 +76,10 @@ fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> Call {
     })
 }
 
-/// A range by its end or its length.
+/// Returns a range by its end or its length.
 ///
 /// # Errors
-/// Where neither is given, or both are; for a range that no number holds.
+/// If neither is given, or both are, or the range overflows.
 pub(super) fn between(start: u64, end: Option<u64>, length: Option<u64>) -> PyResult<Range<u64>> {
     match (end, length) {
         (Some(end), None) => Ok(start..end),
@@ -86,6 +87,6 @@ pub(super) fn between(start: u64, end: Option<u64>, length: Option<u64>) -> PyRe
             Some(end) => Ok(start..end),
             None => Err(PyValueError::new_err("the range is too long")),
         },
-        _ => Err(PyTypeError::new_err("a range has either an end or a length")),
+        _ => Err(PyTypeError::new_err("give either an end or a length")),
     }
 }

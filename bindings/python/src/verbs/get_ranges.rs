@@ -1,4 +1,4 @@
-//! Ranges of an object, by as few requests as pay.
+//! Reads ranges of an object, in as few requests as pay off.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads ranges, in any order, by as few requests as pay: neighbours are joined where that costs less.
+    /// Reads ranges, in any order, in as few requests as pay off. Neighbours are joined if that costs less.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
     fn get_ranges(
         &self,
@@ -50,7 +50,7 @@ fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call 
 fn ranges(starts: Vec<u64>, ends: Option<Vec<u64>>, lengths: Option<Vec<u64>>) -> PyResult<Vec<Range<u64>>> {
     let is_end = ends.is_some();
     let (Some(others), false) = (ends.or(lengths.clone()), is_end && lengths.is_some()) else {
-        return Err(PyTypeError::new_err("ranges have either ends or lengths"));
+        return Err(PyTypeError::new_err("give either ends or lengths"));
     };
     if starts.len() != others.len() {
         let message = format!(

@@ -1,4 +1,4 @@
-//! What a store knows about an object.
+//! Returns the store's metadata of an object.
 
 use pyo3::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// What the store knows about an object: one request, and none of its bytes.
+    /// Returns the store's metadata of an object, in one request and without its bytes.
     #[pyo3(signature = (path))]
     fn head(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
         head(self, path).wait(py)

@@ -1,4 +1,4 @@
-//! What is in a store.
+//! Lists objects.
 
 use futures_util::StreamExt as _;
 use laneway::{Client, Error, List, ObjectMeta};
@@ -14,8 +14,8 @@ use crate::turns;
 
 #[pymethods]
 impl ObjectStore {
-    /// The objects whose paths begin with `prefix`, in the order of their bytes, as they come: lists of at most `chunk_size`.
-    /// With a `limit` no more than so many, of which the store is asked for no more either.
+    /// Lists the objects whose paths begin with `prefix`, in byte order, as they arrive: in lists of at most
+    /// `chunk_size`. With a `limit`, no more than that are returned or requested.
     #[pyo3(signature = (prefix = None, *, offset = None, limit = None, chunk_size = 50))]
     fn list(
         &self,
@@ -39,7 +39,7 @@ impl ObjectStore {
     }
 }
 
-/// Objects as they come, for `for` and `async for`.
+/// Objects as they arrive, for `for` and `async for`.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct ListStream {
     client: Client,
@@ -49,7 +49,7 @@ pub(crate) struct ListStream {
 
 #[pymethods]
 impl ListStream {
-    /// All that have not come yet, in one list.
+    /// Returns all that have not come yet, in one list.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.wait(py)
     }

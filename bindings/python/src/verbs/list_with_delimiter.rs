@@ -1,4 +1,4 @@
-//! What lies directly below a prefix.
+//! Lists the entries directly below a prefix.
 
 use futures_util::TryStreamExt as _;
 use laneway::Listed;
@@ -11,8 +11,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// What lies directly below a prefix, which usually ends in a slash: `objects`, and as `common_prefixes` those of what lies
-    /// further down, which end in a slash too.
+    /// Lists the entries directly below a prefix, which usually ends in a slash: `objects`, and as
+    /// `common_prefixes` the prefixes of objects further down, which end in a slash too.
     #[pyo3(signature = (prefix = None))]
     fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<&str>) -> PyResult<Py<PyAny>> {
         list_with_delimiter(self, prefix).wait(py)
@@ -37,7 +37,7 @@ fn list_with_delimiter(store: &ObjectStore, prefix: Option<&str>) -> Call {
             match entry {
                 Listed::Prefix(prefix) => prefixes.append(prefix)?,
                 Listed::Object(meta) => objects.append(described(py, &meta)?)?,
-                // There is nothing else yet.
+                // There are no other kinds yet.
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Opening an object as a file that is read.
+//! Opens an object as a file for reading.
 
 use laneway::Open;
 use pyo3::prelude::*;
@@ -9,7 +9,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Opens an object as a file: one request, which brings its last `footer` bytes along. All reads are of the version it has now.
+    /// Opens an object as a file, with one request that also brings its last `footer` bytes. All reads are of
+    /// the current version.
     #[pyo3(signature = (path, *, footer = None))]
     fn open_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Py<PyAny>> {
         open_reader(self, path, footer, |py, file| {
@@ -32,7 +33,7 @@ impl ObjectStore {
         .awaited(py)
     }
 
-    /// Begins to open an object as a file, which is asked for later of what is returned.
+    /// Begins to open an object as a file. The returned object gives the file later.
     #[pyo3(signature = (path, *, footer = None))]
     fn begin_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Opening> {
         Opening::begin(py, self.bucket.client(), open(self, path, footer))

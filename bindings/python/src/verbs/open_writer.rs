@@ -1,4 +1,4 @@
-//! Opening an object as a file that is written.
+//! Opens an object as a file for writing.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,7 +9,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Opens a new object as a file. It can be seen once the file is closed; one that is left by an exception leaves nothing behind.
+    /// Opens a new object as a file. It is visible once the file is closed. An exception in its block leaves
+    /// nothing behind.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer(
         &self,

@@ -1,4 +1,4 @@
-//! Writing an object.
+//! Writes an object.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,9 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Writes an object of what has a buffer, of a file by its path, of what has `read`, or of an iterable of buffers, and compares
-    /// what the store then has with what was sent. A buffer is not copied: it is to be left alone until the call is done.
+    /// Writes an object from a buffer, a file by its path, an object with `read`, or an iterable of buffers.
+    /// Then compares the stored object with the sent bytes. A buffer is not copied, and must not change until
+    /// the call is done.
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put(
         slf: &Bound<'_, Self>,
@@ -62,7 +63,8 @@ fn put(
     Ok(Call::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
 }
 
-/// What the library can send by itself; `None` for what Python has to be asked for bit by bit.
+/// Returns the bytes that the library can send by itself, or `None` if Python must produce them piece by
+/// piece.
 fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     if let Some(bytes) = lent(file)? {
         return Ok(Some(bytes.into()));
@@ -73,7 +75,7 @@ fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     }
 }
 
-/// Python's own way: a writer, into which goes what the object gives.
+/// Writes an object through a writer, into which Python puts the bytes piece by piece.
 fn streamed<'py>(
     name: &str,
     store: &Bound<'py, ObjectStore>,

@@ -1,4 +1,4 @@
-//! Renaming an object.
+//! Renames an object.
 
 use pyo3::prelude::*;
 
@@ -8,7 +8,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Renames an object: copies it, and then removes the source in the state that was copied. Others may see what is between.
+    /// Renames an object: copies it, then removes the source in the version that was copied. Others may see
+    /// the state in between.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
     fn rename(&self, py: Python<'_>, from_: &str, to: &str, overwrite: bool) -> PyResult<Py<PyAny>> {
         rename(self, from_, to, overwrite).wait(py)

@@ -1,4 +1,4 @@
-//! URLs for those who have no credentials.
+//! Signs URLs for users without credentials.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// URLs by which whoever holds them may make one kind of request for an object, until they end: at most 7 days later.
+    /// Signs URLs. Whoever has one may make one kind of request for an object until it expires, at most 7
+    /// days later.
     #[pyo3(signature = (method, paths, expires_in))]
     fn sign(&self, py: Python<'_>, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Py<PyAny>> {
         sign(self, method, paths, expires_in)?.wait(py)

@@ -1,5 +1,5 @@
-//! Options about encryption. Keys come out of files and variables, because what stands on a command line is everybody's to
-//! see.
+//! Options about encryption. Keys come from files and variables, because every user of the machine can see a
+//! command line.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::key_value;
 use super::relevance::NEW_OBJECTS;
 use crate::exit::BadUsage;
 
-/// How new objects are encrypted, and with which keys encrypted ones are read.
+/// The encryption of new objects, and the keys for reading encrypted ones.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct EncryptionOptions {
     /// Encrypt new S3 objects with this algorithm: AES256, aws:kms or aws:kms:dsse
@@ -49,10 +49,10 @@ pub(crate) struct EncryptionOptions {
 }
 
 impl EncryptionOptions {
-    /// Sets what the options say, above what the environment does.
+    /// Applies the options, which override the environment.
     ///
     /// # Errors
-    /// Bad usage for a file that holds no key. The message doesn't show what it holds.
+    /// Bad usage if a file contains no key. The message doesn't show the file's content.
     pub(crate) fn add_to(&self, mut client: ClientBuilder) -> Result<ClientBuilder, BadUsage> {
         if let Some(algorithm) = self.sse {
             client = client.sse(algorithm);

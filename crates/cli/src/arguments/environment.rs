@@ -1,6 +1,6 @@
-//! The environment's variables that the program reads, as its long help and its manual list them.
+//! The environment variables that the program reads, as its long help and its manual list them.
 
-/// Names, and what they are for.
+/// The names of variables, and their meaning.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
         "AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
@@ -25,7 +25,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", "Folder for the records of unfinished uploads, instead of ~/.local/state"),
 ];
 
-/// The list as long help prints it.
+/// Returns the list as long help prints it.
 pub(crate) fn help() -> String {
     let rows = VARIABLES.iter().map(|(names, meaning)| format!("\n  {names}\n          {meaning}"));
     format!("Environment:{}", rows.collect::<String>())

@@ -1,4 +1,4 @@
-//! Commands that the long help and the manual show for each verb.
+//! The example commands that the long help and the manual show for each verb.
 
 /// The examples of a verb: its name, then what each command does, and the command.
 type Examples = (&'static str, &'static [(&'static str, &'static str)]);

@@ -1,4 +1,5 @@
-//! Which files and objects of a tree are meant: `--include`, `--exclude` and the like, in the order in which they are written.
+//! The choice of files and objects in a tree: `--include`, `--exclude` and the like, in the order of the
+//! command line.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -13,7 +14,7 @@ use crate::exit::BadUsage;
 /// The heading of these options in help.
 const HEADING: &str = "Filters";
 
-/// The options, as they were written.
+/// The options, in the order of the command line.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Filters {
     rules: Vec<Rule>,
@@ -30,7 +31,7 @@ enum Rule {
     ExcludeFrom(PathBuf),
 }
 
-/// A point in time, or one so long ago.
+/// A point in time, or an age.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moment {
     At(SystemTime),
@@ -56,10 +57,10 @@ impl Moment {
 }
 
 impl Filters {
-    /// What they mean; files that hold rules are read, and times are reckoned from `now`.
+    /// Returns the filter. Reads files of rules, and counts ages back from `now`.
     ///
     /// # Errors
-    /// For a pattern that is none, a file that can't be read, and a line of it that makes no sense.
+    /// If a pattern is invalid, a file can't be read, or a line of it is invalid.
     pub(crate) fn filter(&self, now: SystemTime) -> anyhow::Result<Filter> {
         let mut filter = Filter::default();
         for rule in &self.rules {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use laneway::{Error, Location};
 
-/// What stands for a listing.
+/// The inventory that replaces a listing.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Inventory {
     /// Read names from an inventory instead of listing the source
@@ -20,7 +20,7 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     /// # Errors
-    /// For what is neither a file nor an object.
+    /// If it is neither a file nor an object.
     pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
         self.inventory.as_deref().map(Location::parse).transpose()
     }

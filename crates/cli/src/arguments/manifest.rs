@@ -1,4 +1,4 @@
-//! `--manifest`: what a job did, on file.
+//! `--manifest`: a file with the outcomes of a job.
 
 use std::path::PathBuf;
 

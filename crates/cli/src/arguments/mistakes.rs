@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options that people type because other tools have them: the verbs that they are typed with (all where there are none), and the answer.
+/// Options that people type because other tools have them: their verbs (none means all), the options, and the
+/// answer.
 const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
         &["-d", "--delete-unmatched-destination-objects"],
@@ -208,7 +209,7 @@ pub(crate) fn answer_to_verb(verb: &str) -> Option<&'static str> {
     VERB_ANSWERS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, answer)| *answer)
 }
 
-/// The standard library's words for a text that is no number.
+/// The standard library's messages for a text that isn't a number.
 const OF_PARSERS: &[&str] = &[
     "invalid digit found in string",
     "number too large to fit in target type",
@@ -233,7 +234,7 @@ pub(crate) fn explained(line: &[OsString], mut error: clap::Error) -> String {
         if let Some((_, _, answer)) = answer {
             return format!("{typed}: {answer}");
         }
-        // How to pass it as a value helps nobody.
+        // Advice on passing it as a value helps nobody.
         error.remove(ContextKind::Suggested);
         let suggested = match error.get(ContextKind::SuggestedArg) {
             Some(ContextValue::String(suggested)) => suggested.clone(),

@@ -1,4 +1,4 @@
-//! `--files-from`: what is meant, named in a file.
+//! `--files-from`: a file with the names to work on.
 
 use std::ffi::OsString;
 
@@ -23,7 +23,7 @@ impl NamesFrom {
     }
 
     /// # Errors
-    /// For what is neither a file nor `-`.
+    /// If it is neither a file nor `-`.
     pub(crate) fn location(&self) -> Result<Option<Location>, Error> {
         self.files_from.as_deref().map(Location::parse).transpose()
     }

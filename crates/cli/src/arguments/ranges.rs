@@ -1,16 +1,16 @@
-//! Several ranges of bytes, as `cat --range` takes them.
+//! Several byte ranges, as `cat --range` takes them.
 
 use std::str::FromStr;
 
 use laneway::ByteRange;
 
-/// One or more ranges in the order in which they were asked for. They may overlap, and one may come twice: each is written as
-/// often as it is asked for.
+/// One or more ranges in the order of the command line. They may overlap or repeat, and each is written as
+/// often as it is named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ranges(Vec<ByteRange>);
 
 impl Ranges {
-    /// The ranges, of which there is at least one.
+    /// Returns the ranges. There is at least one.
     pub(crate) fn as_slice(&self) -> &[ByteRange] {
         &self.0
     }
@@ -19,7 +19,7 @@ impl Ranges {
 impl FromStr for Ranges {
     type Err = String;
 
-    /// Reads `A-B,C-D`, each of which may be `A-` or `-N`, with spaces after commas (RFC 9110, section 14.1.1).
+    /// Parses `A-B,C-D`. Each may also be `A-` or `-N`, with spaces after commas (RFC 9110, section 14.1.1).
     fn from_str(text: &str) -> Result<Self, String> {
         let one = |part: &str| match part.trim() {
             "" => Err("a range is missing: ranges are A-B, A- or -N, with commas between them".to_owned()),

@@ -1,5 +1,5 @@
-//! Every verb accepts the common options. This module says which of them have an effect on which verb, and arranges the help: `-h` shows a
-//! verb's most used options, `--help` all that have an effect, with examples.
+//! Every verb accepts the common options. This module says which of them have an effect on which verb, and
+//! arranges the help. `-h` shows a verb's most used options. `--help` shows all that have an effect, with examples.
 
 use clap::{Arg, Command};
 

@@ -1,8 +1,8 @@
-//! What became of a bucket as a whole.
+//! The outcome of an operation on a whole bucket.
 
 use serde::Serialize;
 
-/// As the record of kind `bucket`.
+/// The record of kind `bucket`.
 #[derive(Serialize, Debug)]
 pub(crate) struct BucketRecord<'a> {
     kind: &'static str,

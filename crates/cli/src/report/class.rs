@@ -1,9 +1,9 @@
-//! The classes of failures in `--json`: the names of the library's error kinds. Kinds that came later have the class that such
-//! failures had before, because programs read it.
+//! The classes of failures in `--json`, which are the names of the library's error kinds. Programs read them,
+//! so a newer kind keeps the class that such failures had before.
 
 use laneway::ErrorKind;
 
-/// The class of a kind.
+/// Returns the class of a kind.
 pub(crate) fn class(kind: ErrorKind) -> &'static str {
     let class = match kind {
         ErrorKind::AlreadyExists | ErrorKind::NotModified => ErrorKind::Precondition,
@@ -14,7 +14,7 @@ pub(crate) fn class(kind: ErrorKind) -> &'static str {
     class.name()
 }
 
-/// All classes and what each says, as documentation lists them.
+/// Returns all classes with their meanings, for the documentation.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     let kinds = ErrorKind::ALL.iter().filter(|kind| class(**kind) == kind.name());
     kinds.map(|kind| (kind.name(), kind.meaning()))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::class::class;
 use super::stats::{Stats, StatsRecord};
 
-/// One object's end, as the record of kind `item`.
+/// The end of an object, as the record of kind `item`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ItemRecord<'a> {
     kind: &'static str,
@@ -20,10 +20,11 @@ pub(crate) struct ItemRecord<'a> {
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<String>,
-    /// False where a precondition was only looked up before and after, because the store passes preconditions over.
+    /// False if a precondition was only checked before and after the write, because the store ignores
+    /// preconditions.
     #[serde(skip_serializing_if = "is_true")]
     atomic: bool,
-    /// Why nothing was done, where that is no failure.
+    /// The reason why nothing was done, if that isn't a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<&'static str>,
     #[serde(skip_serializing_if = "is_false")]
@@ -34,7 +35,7 @@ pub(crate) struct ItemRecord<'a> {
     class: Option<&'static str>,
 }
 
-/// A job's end, as the record of kind `summary`.
+/// The end of a job, as the record of kind `summary`.
 #[derive(Serialize, Debug)]
 pub(crate) struct SummaryRecord {
     kind: &'static str,
@@ -50,13 +51,13 @@ pub(crate) struct SummaryRecord {
     hedges: u64,
     #[serde(skip_serializing_if = "is_zero")]
     skipped: u64,
-    /// What a sync has removed.
+    /// Number of items that a sync has removed.
     #[serde(skip_serializing_if = "is_zero")]
     removed: u64,
-    /// What a sync found to be the same on both sides.
+    /// Number of items that a sync found equal on both sides.
     #[serde(skip_serializing_if = "is_zero")]
     unchanged: u64,
-    /// Objects that a sync had to ask for one by one.
+    /// Number of objects that took a sync a request of their own.
     #[serde(skip_serializing_if = "is_zero")]
     asked: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -64,18 +65,18 @@ pub(crate) struct SummaryRecord {
     /// Bytes that an earlier run had moved.
     #[serde(skip_serializing_if = "is_zero")]
     resumed_bytes: u64,
-    /// Whether a failure that all items share ended the job before the others were tried.
+    /// True if a failure that all items share ended the job before the others were tried.
     #[serde(skip_serializing_if = "is_false")]
     stopped: bool,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
-    /// Items that were found and not done before the job ended.
+    /// Number of items that were found but not done before the job ended.
     #[serde(skip_serializing_if = "is_zero")]
     not_done: u64,
-    /// Whether there may be more items that weren't done, because the search for them ended early.
+    /// True if there may be more items that weren't done, because the search ended early.
     #[serde(skip_serializing_if = "is_false")]
     search_cut: bool,
-    /// Bytes of items that were not done which stay for the same command to go on with.
+    /// Bytes of unfinished items that are kept for the same command.
     #[serde(skip_serializing_if = "is_zero")]
     kept_bytes: u64,
     /// With `--stats` only.
@@ -91,7 +92,7 @@ pub(crate) struct WarningRecord<'a> {
     warning: &'a str,
 }
 
-/// A failure of the whole command, or of a place that it looks at, as the record of kind `error`.
+/// A failure of the whole command, or of a place that it looks up, as the record of kind `error`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ErrorRecord<'a> {
     kind: &'static str,
@@ -175,7 +176,7 @@ impl<'a> WarningRecord<'a> {
     }
 }
 
-/// Seconds to the microsecond: further digits would only be noise of the conversion.
+/// Rounds seconds to the microsecond. Further digits would only be noise of the conversion.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_the_documented_fields_and_others_only_where_they_tell_something() {
+    fn a_summary_has_the_documented_fields_and_omits_empty_ones() {
         let mut summary = Summary::default();
         (summary.files, summary.seconds) = (2, 0.45);
         assert_eq!(

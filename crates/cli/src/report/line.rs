@@ -1,4 +1,4 @@
-//! The lines of a job for people: each object where they asked for it, and the final line.
+//! The lines of a job for people: one for each object if requested, and the final line.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use laneway::{Item, Op, Outcome, Summary, Verified};
 use laneway_quantity as quantity;
 
-/// How a job's results are worded.
+/// The words for a job's results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wording {
-    /// What is counted, as singular and plural.
+    /// The counted thing, in singular and plural.
     pub(crate) noun: (&'static str, &'static str),
-    /// The action on it, for one and for several, where the noun alone doesn't say: ` removed`.
+    /// The action, in singular and plural, if the noun alone isn't enough: ` removed`.
     pub(crate) done: (&'static str, &'static str),
-    /// What a dry run says before the count: `would copy`.
+    /// The words of a dry run before the count: `would copy`.
     pub(crate) planned: &'static str,
-    /// Whether bytes, a rate and checksums say something about this job.
+    /// True if bytes, a rate and checksums make sense for this job.
     pub(crate) moves_bytes: bool,
-    /// What an interrupted job leaves, and how to go on.
+    /// The state that an interrupted job leaves, and how to continue.
     pub(crate) resume: &'static str,
 }
 
-/// The final line: files, bytes, seconds, rate, connections opened, requests, retries, verified or not. `checksums` are
-/// the names of those that were compared.
-/// `throttled` is for how long the store asked to slow down, where that is worth a word.
+/// Returns the final line: files, bytes, seconds, rate, opened connections, requests, retries, verified or
+/// not. `checksums` has the names of the compared ones. `throttled` is how long the store asked to slow down,
+/// if that is worth reporting.
 pub(crate) fn last(
     wording: &Wording,
     summary: &Summary,
@@ -50,7 +50,7 @@ pub(crate) fn last(
         }
     }
     line += &format!(" in {}", quantity::duration(time));
-    // What an earlier run has moved says nothing about this one's rate.
+    // The bytes that an earlier run has moved don't count in this run's rate.
     let moved = summary.bytes.saturating_sub(summary.resumed_bytes);
     if let Some(rate) = quantity::rate(moved, time).filter(|_| wording.moves_bytes && moved > 0) {
         line += &format!(" ({rate})");
@@ -70,7 +70,7 @@ pub(crate) fn last(
     line
 }
 
-/// The final line of a dry run.
+/// Returns the final line of a dry run.
 pub(crate) fn planned(wording: &Wording, summary: &Summary) -> String {
     let bytes = quantity::size(summary.bytes);
     let mut planned = format!("{}, {bytes}", count(wording, summary.files));
@@ -96,7 +96,7 @@ fn exceptions(summary: &Summary) -> String {
     }
 }
 
-/// What `-v` says of an item, and a dry run prints; a failure has its own line.
+/// Returns the line of an item for `-v` and for a dry run. A failure has its own line.
 pub(crate) fn item(item: &Item) -> Option<String> {
     let op = item.op.name();
     let what = match (&item.destination, item.op) {
@@ -116,12 +116,12 @@ pub(crate) fn item(item: &Item) -> Option<String> {
     }
 }
 
-/// The name of what was compared; nothing where there was nothing to compare.
+/// Returns the name of the compared checksum, or `None` if there was nothing to compare.
 pub(crate) fn shown(verified: Verified) -> Option<String> {
     (verified != Verified::NotApplicable).then(|| verified.to_string())
 }
 
-/// By what names that were found equal were compared; nothing for other jobs.
+/// Returns the names of the checksums that were found equal; nothing for other jobs.
 fn compared(summary: &Summary, checksums: &BTreeSet<String>) -> String {
     let names = checksums.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
     match (summary.unverified, names.as_str()) {

@@ -8,50 +8,50 @@ use laneway_quantity as quantity;
 
 /// Width of the size column, as in `gcloud storage ls -l`.
 const SIZE_WIDTH: usize = 10;
-/// Length of a time to the second in UTC.
+/// Length of a time in UTC, to the second.
 const TIME_WIDTH: usize = 20;
 
-/// An object in a long listing: size, time of the last change in UTC, URL.
+/// Returns the line of an object in a long listing: size, time of the last change in UTC, URL.
 pub(crate) fn object(size: u64, updated: Option<SystemTime>, url: &str, readable: bool) -> String {
     let size = if readable { quantity::readable_size(size) } else { size.to_string() };
     let time = updated.and_then(timestamp).unwrap_or_default();
     format!("{size:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}")
 }
 
-/// What stands behind the URL of a delete marker.
+/// The suffix after the URL of a delete marker.
 pub(crate) const DELETE_MARKER: &str = "  (delete marker)";
 
-/// A delete marker in a long listing: it has no size.
+/// Returns the line of a delete marker in a long listing. It has no size.
 pub(crate) fn delete_marker(updated: Option<SystemTime>, url: &str) -> String {
     let time = updated.and_then(timestamp).unwrap_or_default();
     format!("{:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}{DELETE_MARKER}", "-")
 }
 
-/// A prefix in a long listing: its URL below the others'.
+/// Returns the line of a prefix in a long listing, with its URL below the others'.
 pub(crate) fn prefix(url: &str) -> String {
     format!("{:1$}{url}", "", SIZE_WIDTH + 2 + TIME_WIDTH + 2)
 }
 
-/// A line of `du`: bytes and what they are of, as `gsutil du` and `gcloud storage du` show it.
+/// Returns a line of `du`: bytes and their URL, in the form of `gsutil du` and `gcloud storage du`.
 pub(crate) fn usage(bytes: u64, what: &str, readable: bool) -> String {
     let size = if readable { quantity::readable_size(bytes) } else { bytes.to_string() };
     format!("{size:<11}  {what}")
 }
 
-/// The last line of a long listing.
+/// Returns the last line of a long listing.
 pub(crate) fn total(objects: u64, bytes: u64) -> String {
     let objects = quantity::count(objects, "object", "objects");
     format!("TOTAL: {objects}, {bytes} bytes ({})", quantity::readable_size(bytes))
 }
 
-/// A time to the second in UTC, as RFC 3339 writes it.
+/// Returns a time in UTC to the second, in the form of RFC 3339.
 pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     let whole = Timestamp::from_second(Timestamp::try_from(time).ok()?.as_second()).ok()?;
     Some(whole.to_string())
 }
 
-/// A name as a terminal may show it: control characters, which would command the terminal, are escaped. Into a pipe
-/// names go as they are.
+/// Returns a name that is safe on a terminal: control characters, which would command the terminal, are
+/// escaped. Names in a pipe are unchanged.
 pub(crate) fn printable(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {

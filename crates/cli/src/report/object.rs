@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::report::listing::{printable, timestamp};
 
-/// An object in a listing or its `stat`, as the record of kind `object`. Checksums are in base64, as stores write them.
+/// An object in a listing or `stat`, as the record of kind `object`. Checksums are in base64, as stores write
+/// them.
 #[derive(Serialize, Debug)]
 pub(crate) struct ObjectRecord<'a> {
     kind: &'static str,
@@ -76,14 +77,14 @@ pub(crate) struct ObjectRecord<'a> {
     metadata: Option<&'a BTreeMap<String, String>>,
 }
 
-/// A prefix or a bucket in a listing, as the record of that kind.
+/// A prefix or a bucket in a listing, as the record of kind `prefix` or `bucket`.
 #[derive(Serialize, Debug)]
 pub(crate) struct PlaceRecord<'a> {
     kind: &'static str,
     url: &'a str,
 }
 
-/// How much space what lies below a URL takes, as the record of kind `usage`; without one, all of what was counted.
+/// The size of everything below a URL, as the record of kind `usage`. Without a URL, it is the total.
 #[derive(Serialize, Debug)]
 pub(crate) struct UsageRecord<'a> {
     kind: &'static str,
@@ -143,7 +144,7 @@ impl<'a> ObjectRecord<'a> {
         }
     }
 
-    /// The record as lines for people: its URL, then one line for each thing that is known.
+    /// Returns the record as lines for people: its URL, then one line for each known fact.
     pub(crate) fn details(&self) -> String {
         let mut text = format!("{}:\n", printable(self.url));
         let mut row = |name: &str, value: Option<String>| {

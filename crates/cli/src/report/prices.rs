@@ -1,8 +1,9 @@
 //! Costs of requests by the stores' price lists.
 //!
-//! One region's list price for the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a
-//! region (<https://cloud.google.com/storage/pricing>). Egress, storage, retrieval and discounts are not in it, and a
-//! store that only speaks the protocol has prices of its own.
+//! The prices are those of one region and the standard class: S3 in us-east-1
+//! (<https://aws.amazon.com/s3/pricing/>), GCS in a region (<https://cloud.google.com/storage/pricing>). They
+//! leave out egress, storage, retrieval and discounts. A store that only speaks the protocol has its own
+//! prices.
 
 use laneway::dialect::{RequestPrices, capabilities_of};
 use laneway::{Provider, Requests};
@@ -13,10 +14,10 @@ pub(crate) fn as_of() -> &'static str {
     lists.map(|can| can.prices.as_of).min().unwrap_or_default()
 }
 
-/// What the figures leave out, for people.
+/// A note for people on what the figures leave out.
 pub(crate) const LEFT_OUT: &str = "one region, egress and storage not included";
 
-/// US dollars for requests.
+/// Returns the price of requests in US dollars.
 pub(crate) fn cost(provider: Provider, requests: &Requests) -> f64 {
     let prices = capabilities_of(provider).map_or(RequestPrices::FREE, |can| can.prices);
     let of = |requests: u64, price: f64| requests as f64 / 1000.0 * price;
@@ -25,7 +26,7 @@ pub(crate) fn cost(provider: Provider, requests: &Requests) -> f64 {
         + of(requests.deletes, prices.deletes)
 }
 
-/// An amount with as many digits as a single request needs: `$0.0000004`, `$0.005`, `$1.25`.
+/// Returns an amount with as many digits as a single request needs: `$0.0000004`, `$0.005`, `$1.25`.
 pub(crate) fn dollars(amount: f64) -> String {
     let digits = format!("{amount:.7}");
     let trimmed = digits.trim_end_matches('0');

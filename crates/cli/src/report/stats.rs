@@ -1,4 +1,4 @@
-//! What `--stats` prints: what a command took of the network, of the machine, and of the user's money.
+//! The output of `--stats`: the network, CPU time and money that a command used.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use super::prices;
 
-/// What was counted, at the end of a command.
+/// The counts at the end of a command.
 #[derive(Debug)]
 pub(crate) struct Stats {
     counters: Counters,
     times: Times,
-    /// Of each provider that was asked anything.
+    /// The requests to each provider that received any.
     requests: Vec<(Provider, Requests)>,
-    /// What listings of each provider took that was listed.
+    /// The cost of listings of each provider that was listed.
     listings: Vec<(Provider, Listings)>,
-    /// Bytes a second that arrived at their destination.
+    /// Bytes a second that reached their destination.
     goodput: Option<u64>,
     /// User and system time of all threads.
     cpu: Duration,
 }
 
 impl Stats {
-    /// What `client` has done up to now. What a job moved is in its `summary`; without one the bytes that were received
-    /// in `elapsed` are what the command was about.
+    /// Returns the statistics of `client` up to now. `summary` has the bytes that a job moved. Without it,
+    /// the bytes received in `elapsed` count.
     pub(crate) fn of(client: &Client, summary: Option<&Summary>, elapsed: Duration) -> Self {
         let counters = client.counters();
         let (bytes, seconds) = match summary {
@@ -51,7 +51,7 @@ impl Stats {
         }
     }
 
-    /// As a table for people.
+    /// Returns a table for people.
     pub(crate) fn table(&self) -> String {
         let Self { counters, times, .. } = self;
         let plain = |n: u64| n.to_string();
@@ -110,7 +110,7 @@ impl Stats {
     }
 }
 
-/// The same for programs: `stats` of a summary. Times are in seconds, rates in bytes a second.
+/// The statistics for programs: `stats` of a summary. Times are in seconds, rates in bytes a second.
 #[derive(Serialize, Debug)]
 pub(crate) struct StatsRecord {
     connections: u64,
@@ -137,7 +137,7 @@ pub(crate) struct StatsRecord {
     prices_as_of: &'static str,
 }
 
-/// What listings of a provider took.
+/// The cost of a provider's listings.
 #[derive(Serialize, Debug)]
 struct ListingsRecord {
     store: &'static str,
@@ -146,7 +146,7 @@ struct ListingsRecord {
     keys: u64,
 }
 
-/// What a provider bills.
+/// The requests that a provider bills.
 #[derive(Serialize, Debug)]
 struct BilledRecord {
     store: &'static str,
@@ -156,7 +156,7 @@ struct BilledRecord {
     cost_usd: f64,
 }
 
-/// The counters of a command that has no summary, as the record of kind `stats`.
+/// The statistics of a command without a summary, as the record of kind `stats`.
 #[derive(Serialize, Debug)]
 pub(crate) struct StatsLine {
     kind: &'static str,

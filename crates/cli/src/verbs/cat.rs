@@ -1,4 +1,4 @@
-//! `laneway cat`: objects, or ranges of each, on standard output.
+//! `laneway cat`: prints objects, or ranges of each, to standard output.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,7 +38,8 @@ impl Cat {
             return Err(BadUsage::new(why).on(&places).into());
         }
         standard_streams::output()?;
-        // Not `Stdout` itself, which looks for line ends in every chunk and copies what follows the last of them.
+        // Not `Stdout` itself, which looks for line ends in every chunk and copies the bytes after the last
+        // one.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
         let mut tally = Tally::default();

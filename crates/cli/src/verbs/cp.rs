@@ -1,4 +1,4 @@
-//! `laneway cp`: files and objects, in every direction.
+//! `laneway cp`: copies files and objects in every direction.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -62,7 +62,7 @@ pub(crate) struct Cp {
     expect_size: Option<u64>,
 }
 
-/// What is copied where.
+/// Sources and destination of a copy.
 #[derive(Args, Debug)]
 pub(crate) struct Items {
     /// Files, folders, objects, prefixes or patterns; - is stdin
@@ -73,7 +73,7 @@ pub(crate) struct Items {
     pub(crate) destination: OsString,
 }
 
-/// How things are copied: the options that `cp` and `mv` share.
+/// The options that `cp` and `mv` share.
 #[derive(Args, Debug)]
 pub(crate) struct Copying {
     /// Skip destinations that exist
@@ -111,7 +111,7 @@ pub(crate) struct Copying {
     new: NewObjects,
 }
 
-/// What new objects are to be.
+/// Properties of new objects.
 #[derive(Args, Debug)]
 pub(crate) struct NewObjects {
     /// Set the Content-Type, instead of guessing it from the extension
@@ -198,7 +198,7 @@ fn lock_until(text: &str) -> Result<SystemTime, String> {
 }
 
 impl NewObjects {
-    /// The library's options.
+    /// Returns the library's options.
     pub(crate) fn put(self) -> PutOptions {
         let mut put = self.protection.put();
         put.content_type = self.content_type;
@@ -230,7 +230,8 @@ const WORDING: Wording = Wording {
     resume: "Run the same command with -n to continue",
 };
 
-/// Where a multipart upload takes no condition, -n makes another kind of upload, which would begin large files anew.
+/// For a store whose multipart uploads take no condition, `-n` makes another kind of upload, which begins
+/// large files anew.
 const WORDING_OF_SESSIONS: Wording = Wording { resume: "Run the same command to continue", ..WORDING };
 
 fn takes_no_condition(provider: Provider) -> bool {
@@ -259,7 +260,7 @@ impl Cp {
 }
 
 impl Copying {
-    /// The library's request for these options.
+    /// Returns the library's request for these options.
     pub(crate) fn request(
         self,
         context: &Context,

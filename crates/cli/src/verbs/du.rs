@@ -1,4 +1,4 @@
-//! `laneway du`: how much space objects take.
+//! `laneway du`: shows the size of objects and folders.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,7 +24,7 @@ use crate::report::object::{ObjectRecord, UsageRecord};
 ///
 /// -h without a URL prints help; with a URL it means --readable-sizes, so `du -sh` works as usual.
 #[derive(Args, Debug)]
-// `short_h` below is help or --readable-sizes, by whether a URL is given.
+// `short_h` below means help without a URL, and --readable-sizes with one.
 #[command(disable_help_flag = true)]
 pub(crate) struct Du {
     /// Bucket, prefix, object or pattern
@@ -62,7 +62,7 @@ pub(crate) struct Du {
     help: Option<bool>,
 }
 
-/// How many objects there are, and of how many bytes together.
+/// The number of objects and of their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Sum {
     objects: u64,
@@ -76,24 +76,26 @@ impl Sum {
     }
 }
 
-/// The folders that a listing in order is in, innermost last, with what of each has come.
+/// The folders around the current position of an ordered listing, innermost last, with their sums so far.
 #[derive(Debug)]
 struct Folders {
-    /// Of each key so many bytes belong to no folder that is counted.
+    /// This many bytes of each key belong to no counted folder.
     base: usize,
     open: Vec<(String, Sum)>,
     last: String,
 }
 
 impl Folders {
-    /// Those below what was named: the folder of that name is counted, and what it lies in is not.
+    /// Returns the folders below a named place. The folder of that name is counted, and folders above it
+    /// aren't.
     fn of(key: &str) -> Self {
         let literal = key.split(['*', '?', '[']).next().unwrap_or_default();
         let named = if literal.len() == key.len() { literal.trim_end_matches('/') } else { literal };
         Self { base: named.rfind('/').map_or(0, |slash| slash + 1), open: Vec::new(), last: String::new() }
     }
 
-    /// Takes the next object; the folders that have ended before it, innermost first. `None` where it isn't the next one in order.
+    /// Adds the next object. Returns the folders that have ended before it, innermost first, or `None` if it
+    /// is out of order.
     fn add(&mut self, key: &str, bytes: u64) -> Option<Vec<(String, Sum)>> {
         if key < self.last.as_str() {
             return None;
@@ -114,7 +116,7 @@ impl Folders {
         Some(ended)
     }
 
-    /// Ends the innermost folder, whose sum counts for the one that it is in.
+    /// Ends the innermost folder, and adds its sum to the folder around it.
     fn close(&mut self) -> Option<(String, Sum)> {
         let (folder, sum) = self.open.pop()?;
         if let Some((_, outer)) = self.open.last_mut() {
@@ -200,7 +202,7 @@ impl Du {
     }
 }
 
-/// An inventory is one bucket's, and what of it is counted lies below prefixes.
+/// Checks that an inventory is of the places' bucket, and that the places are prefixes.
 fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<()> {
     let bucket = |at: &Location| match at {
         Location::Object { provider, bucket, .. } => Some((*provider, bucket.clone())),
@@ -216,7 +218,7 @@ fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<(
     Ok(())
 }
 
-/// All of the bucket that a place is in, in no order.
+/// Lists all of a place's bucket, in no order.
 fn bucket_of(at: &Location) -> ListRequest {
     let at = match at {
         Location::Object { provider, bucket, .. } => Location::object(*provider, bucket.clone(), ""),
@@ -225,7 +227,7 @@ fn bucket_of(at: &Location) -> ListRequest {
     ListRequest::new(at).recursive(true).in_order(false)
 }
 
-/// The name of a key below a folder that was named; `None` where it lies elsewhere.
+/// Returns the name of a key below a named folder, or `None` if it lies elsewhere.
 fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
     let rest = key.strip_prefix(folder)?;
     match folder.is_empty() || folder.ends_with('/') {
@@ -234,7 +236,7 @@ fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Prints sums and objects in the form that was asked for.
+/// Prints sums and objects in the requested form.
 struct Printer<'a> {
     du: &'a Du,
     context: &'a Context,
@@ -242,7 +244,8 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// What each of several places holds by one reading of their bucket: all of it, and what the filter takes.
+    /// Reads a bucket once, and returns for each of several places the sum of everything, and the sum that
+    /// the filter takes.
     fn sums(
         &self,
         places: &[Location],
@@ -269,7 +272,7 @@ impl Printer<'_> {
         Ok(Ok(sums))
     }
 
-    /// Prints what a place holds; its sum.
+    /// Prints the content of a place, and returns its sum.
     fn place(
         &self,
         at: &Location,
@@ -314,7 +317,7 @@ impl Printer<'_> {
         Ok(Ok(sum))
     }
 
-    /// Returns whether a folder is of few enough levels below what was named.
+    /// Returns whether a folder is few enough levels below the named place.
     fn is_shown(&self, named: &str, folder: &str) -> bool {
         let levels = |key: &str| key.trim_end_matches('/').split('/').filter(|name| !name.is_empty()).count();
         self.du.max_depth.is_none_or(|max| levels(folder) <= levels(named) + max)
@@ -327,7 +330,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A sum of a place, or of all of them.
+    /// Prints the sum of a place, or of all of them.
     fn sum(&self, url: Option<&str>, sum: Sum) -> io::Result<()> {
         match self.context.options.json {
             true => self.context.output.json(&UsageRecord::new(url, sum.objects, sum.bytes)),

@@ -1,4 +1,4 @@
-//! `laneway hash`: what stores will say of files.
+//! `laneway hash`: prints the checksums that stores will report about files.
 
 use std::ffi::OsString;
 use std::fs::File;

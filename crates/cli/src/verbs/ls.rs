@@ -25,7 +25,7 @@ use crate::report::object::{ObjectRecord, PlaceRecord, UsageRecord};
 ///
 /// -h prints help; with -l it means --readable-sizes, so `ls -lh` works as usual.
 #[derive(Args, Debug)]
-// `short_h` below is help or --readable-sizes, by whether -l is given too.
+// `short_h` below means --readable-sizes with -l, and help otherwise.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
     /// Bucket, prefix, object or pattern; gs:// and s3:// list buckets
@@ -118,7 +118,7 @@ impl Ls {
                         tally.done();
                         break;
                     }
-                    // An empty bucket and an account without buckets are no mistake of the caller's.
+                    // An empty bucket, or an account without buckets, isn't the user's mistake.
                     None if !found && !bucket.is_empty() && !key.is_empty() => {
                         tally.failed(false);
                         let (url, class) = (at.to_string(), ErrorKind::NotFound.name());
@@ -144,7 +144,7 @@ impl Ls {
         Ok(tally.exit())
     }
 
-    /// Lists the buckets of each store that is set up.
+    /// Lists the buckets of each store that is configured.
     fn list_buckets(&self, context: &Context) -> anyhow::Result<Exit> {
         let client = context.client()?;
         let mut printer =
@@ -202,7 +202,7 @@ fn is_of_setup(error: &laneway::Error) -> bool {
     lacks_project || credentials.is_some_and(|credentials| credentials.unusable_source().is_none())
 }
 
-/// Prints entries in the form that was asked for.
+/// Prints entries in the requested form.
 struct Printer<'a> {
     ls: &'a Ls,
     context: &'a Context,

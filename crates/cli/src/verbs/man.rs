@@ -1,4 +1,4 @@
-//! `laneway man`: the manual, a page for the program and one for each verb.
+//! `laneway man`: prints the manual, a page for the program and one for each verb.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ impl Man {
     }
 }
 
-/// The definition that pages are made of: all of it built, without the verb `help`, which has no page of its own.
+/// Returns the definition for the pages. It is complete, except for the verb `help`, which has no page of its
+/// own.
 fn definition() -> Command {
     let mut command = arguments::whole().disable_help_subcommand(true);
     command.build();

@@ -1,4 +1,4 @@
-//! `laneway mb`: new buckets.
+//! `laneway mb`: makes buckets.
 
 use std::ffi::OsString;
 

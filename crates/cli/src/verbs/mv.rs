@@ -1,4 +1,4 @@
-//! `laneway mv`: a copy whose sources are removed as each of them has arrived.
+//! `laneway mv`: copies, and removes each source once its copy has arrived.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! `laneway rb`: buckets and, if that is wanted, what lies in them.
+//! `laneway rb`: removes buckets and, if requested, their content.
 
 use std::ffi::OsString;
 
@@ -44,7 +44,7 @@ impl Rb {
         let client = context.client()?;
         let mut tally = Tally::default();
         for at in &places {
-            // A part of a bucket is refused before anything in it is removed.
+            // Refuse a part of a bucket before anything in it is removed.
             let emptied = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
                     empty(context, &client, at, false)?;
@@ -55,7 +55,7 @@ impl Rb {
                 return Ok(Exit::Interrupted);
             }
             let removed = emptied.and_then(|bucket| match bucket.remove().call() {
-                // What is left are versions that nobody sees in a listing of objects.
+                // The rest are versions that no listing of objects shows.
                 Err(error) if self.force && error.status() == Some(CONFLICT) => {
                     empty(context, &client, at, true)?;
                     bucket.remove().call()
@@ -78,10 +78,10 @@ impl Rb {
     }
 }
 
-/// Removes everything that lies in a bucket, or all versions of it.
+/// Removes everything in a bucket, or all versions of it.
 ///
 /// # Errors
-/// The first object's that couldn't be removed.
+/// The error of the first object that couldn't be removed.
 fn empty(
     context: &Context,
     client: &Client,

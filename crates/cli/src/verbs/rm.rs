@@ -1,4 +1,4 @@
-//! `laneway rm`: objects, and everything below a prefix.
+//! `laneway rm`: removes objects, and everything below a prefix.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -73,10 +73,11 @@ pub(crate) struct Rm {
     pub(super) manifest: Manifest,
 }
 
-/// Objects that are removed without a question: one page of a listing, which shows at a glance that nothing large is meant.
+/// The most objects that are removed without a question: one page of a listing.
 const UNASKED_MAX: u64 = 1000;
 
-/// Objects that are counted for the question, at most. S3 lists 1000 of them in 0.1 to 0.2 s, so that it comes within some ten seconds.
+/// The most objects that are counted for the question. S3 lists 1000 in 0.1 to 0.2 s, so the question comes
+/// within some ten seconds.
 const COUNTED_MAX: u64 = 100_000;
 
 const WORDING: Wording = Wording {
@@ -105,7 +106,7 @@ impl Rm {
     }
 
     fn takes_many(&self, targets: &[Location]) -> bool {
-        // What was named one by one is meant.
+        // Objects that the user named one by one are intended.
         !self.names.is_some()
             && (self.recursive || self.all_versions || targets.iter().any(Location::is_pattern))
     }
@@ -164,7 +165,7 @@ fn count(client: &Client, request: &RemoveRequest) -> Count {
     while let Some(event) = job.next_blocking() {
         match event {
             Event::Item(item) => match item.outcome {
-                // There is nothing of it to be removed.
+                // There is nothing to remove.
                 Outcome::Failed(error) if error.is_not_found() => {}
                 Outcome::Failed(error) => failure = failure.or_else(|| Some(error.to_string())),
                 _ => {

@@ -1,4 +1,4 @@
-//! `laneway run`: many commands, a line each, over one engine.
+//! `laneway run`: carries out many commands, one per line, on one engine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,11 +21,12 @@ use crate::exit::{BadUsage, Exit, Tally};
 use crate::interrupt::Interrupt;
 use crate::together::Together;
 
-/// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
+/// Number of commands that run in parallel. Most concern one object and wait for its round trip. The engine
+/// limits what is under way.
 const AT_ONCE: usize = 256;
 
-/// A thread waits for its job after it has parsed its line. An unoptimised build needs more than 1 MiB for the parser of all options. Pages of
-/// the stack that stay unused take no memory.
+/// The stack of a thread, which parses its line and then waits for its job. In an unoptimised build, the
+/// parser of all options needs more than 1 MiB. Unused pages of the stack take no memory.
 const STACK: usize = 4 << 20;
 
 /// Run many commands from a file, one per line, in parallel
@@ -49,20 +50,20 @@ pub(crate) struct Run {
     file: OsString,
 }
 
-/// How many commands went well and how many didn't, as the record of kind `commands`.
+/// The number of commands that succeeded and that failed, as the record of kind `commands`.
 #[derive(Serialize, Debug)]
 struct Record {
     kind: &'static str,
     done: u64,
     failed: u64,
-    /// Those that a manifest says are done.
+    /// Commands that are done according to a manifest.
     skipped: u64,
 }
 
-/// How often it is looked whether the end was asked for while no line comes.
+/// The interval for checking Ctrl-C while no line comes.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is said of commands that can't be one of many.
+/// Returns the error for a command that `run` can't carry out.
 fn alone(words: &[OsString]) -> BadUsage {
     let verb = words.get(1).map(|verb| verb.to_string_lossy()).unwrap_or_default();
     BadUsage::new(format!("`{verb}` can't be used inside `run`"))
@@ -129,12 +130,12 @@ impl Run {
     }
 }
 
-/// How a verb is carried out.
+/// The function that carries out a verb.
 pub(crate) type CarryOut = fn(Verb, &Context) -> anyhow::Result<Exit>;
 
 struct Commands {
     context: Context,
-    /// What lines are told to stand in.
+    /// The name of the file of commands, for messages.
     file: String,
     carry_out: CarryOut,
     manifest: Option<RunManifest>,
@@ -150,10 +151,10 @@ struct Counts {
 }
 
 impl Commands {
-    /// Hands each line to a thread that is free, or to another one.
+    /// Hands each line to a free thread, or starts another one.
     ///
     /// # Errors
-    /// When the lines can't be read, or no thread can be started.
+    /// If the lines can't be read, or no thread can be started.
     fn carry_out_all(&self, lines: Box<dyn BufRead + Send>) -> io::Result<()> {
         let lines = read(lines)?;
         let (out, coming) = mpsc::sync_channel::<Line>(0);
@@ -176,7 +177,7 @@ impl Commands {
                                 .spawn_scoped(scope, || self.work(&coming))?;
                             threads += 1;
                         }
-                        // Somebody takes it, since no thread ends before the lines do.
+                        // Some thread takes it, because none ends before the lines do.
                         drop(out.send(line));
                     }
                 }
@@ -205,7 +206,7 @@ impl Commands {
                     counts.tally.done();
                     counts.done += 1;
                 }
-                // It is told once that the rest was given up.
+                // One message says that the rest was abandoned.
                 Ended::Now(Exit::Interrupted) => {}
                 Ended::Now(failed) => {
                     counts.tally.failed(failed == Exit::Usage);
@@ -215,7 +216,7 @@ impl Commands {
         }
     }
 
-    /// Carries out one line, and writes down how it has ended.
+    /// Carries out one line, and records its outcome.
     fn line(&self, number: usize, line: &[u8]) -> Ended {
         let command = self.manifest.as_ref().map(|manifest| manifest.command(number as u64, line));
         let was_done = command.as_ref().is_some_and(RunCommand::was_done);
@@ -229,10 +230,10 @@ impl Commands {
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
             return Ended::Before;
         }
-        // What it does is written to that one.
+        // Its outcomes go to its own manifest.
         let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
         let mut ended = verb.and_then(|verb| (self.carry_out)(verb, &context));
-        // What was interrupted has not ended.
+        // An interrupted command has not ended.
         if let Some(command) = command.filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
             let is_done = matches!(ended, Ok(Exit::Done));
             if was_done && is_done && !has_its_own && !command.has_done_something() {
@@ -245,26 +246,26 @@ impl Commands {
         Ended::Now(ended.unwrap_or_else(|error| {
             let usage = error.is::<BadUsage>();
             let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
-            // Nobody is left to be told where this can't be printed.
+            // If this can't be printed, nothing is left to do.
             let _ = context.report_failure(None, &format!("{error:#}"), class.name());
             if usage { Exit::Usage } else { Exit::Failed }
         }))
     }
 }
 
-/// What has become of a line.
+/// The outcome of a line.
 enum Ended {
-    /// A manifest says that it was done, and nothing is left of it to do.
+    /// A manifest says that it was done completely.
     Before,
     Now(Exit),
 }
 
-/// Whether a command that was done is begun again, and looks by the manifest for what is left of it to do.
+/// Returns whether a command that was done runs again, and finds the remaining items by the manifest.
 fn looks_by_itself(verb: &Verb) -> bool {
     matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
 }
 
-/// Whether a command keeps a manifest that is not the run's.
+/// Returns whether a command has its own manifest.
 fn has_its_own_manifest(verb: &Verb) -> bool {
     match verb {
         Verb::Cp(cp) => cp.copying.manifest.manifest.is_some(),
@@ -275,10 +276,10 @@ fn has_its_own_manifest(verb: &Verb) -> bool {
     }
 }
 
-/// Reads lines on a thread of its own, which may wait for ever.
+/// Reads lines on a thread of its own, which may wait forever.
 ///
 /// # Errors
-/// When there is no thread for it.
+/// If no thread can be started.
 fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<Line>>> {
     let (out, coming) = mpsc::sync_channel(0);
     thread::Builder::new().name("lines".into()).spawn(move || {
@@ -298,15 +299,15 @@ fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<Li
     Ok(coming)
 }
 
-/// Whether a word means what the program reads and writes itself.
+/// Returns whether a word names one of the program's standard streams.
 fn is_standard(word: &[u8]) -> bool {
     word == b"-" || word.starts_with(b"/dev/std") || word.starts_with(b"/dev/fd/")
 }
 
-/// The command that stands in a line.
+/// Parses the command of a line.
 ///
 /// # Errors
-/// What makes no sense of it.
+/// The mistake in the line.
 fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
     if words.iter().any(|word| is_standard(word)) {

@@ -163,7 +163,7 @@ pub(crate) struct Serve {
     secret_key: Option<String>,
 }
 
-/// Where a served store can be reached, and how its certificate is trusted.
+/// The address of the server, and the CA of its certificate.
 #[derive(Debug)]
 struct Reach {
     url: String,
@@ -172,7 +172,7 @@ struct Reach {
     secret_key: String,
 }
 
-/// What was asked of a server, for `--stats`.
+/// Returns the requests that the server received, for `--stats`.
 fn asked(server: &Server) -> String {
     let counters = server.counters();
     let verbs: Vec<_> =
@@ -193,13 +193,13 @@ impl Serve {
         let config = self.config();
         let (access_key, secret_key) = (config.s3.access_key.clone(), config.s3.secret_key.clone());
         let (stop, stopped) = mpsc::channel::<()>();
-        // Before the address is printed: whoever reads it may already want to end the server.
+        // Do this before the address is printed: its reader may want to end the server at once.
         let _interrupt = Interrupt::listen(move || drop(stop))?;
         let server = Server::start(config)?;
         for bucket in &self.buckets {
             server.create_bucket(bucket)?;
         }
-        // The folder goes when the server ends.
+        // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
         let reach = Reach { url: server.url(), ca, access_key, secret_key };
         context.output.line(&reach.first_line())?;
@@ -207,7 +207,7 @@ impl Serve {
         if !context.options.quiet {
             say(&reach.advice(self.listen.ip().is_loopback()));
         }
-        // The sender goes away at the first signal.
+        // The sender is dropped at the first signal.
         let _ = stopped.recv();
         if context.options.stats {
             say(&asked(&server));
@@ -261,7 +261,7 @@ impl Serve {
 }
 
 impl Reach {
-    /// The line that programs wait for and parse.
+    /// Returns the line that programs wait for and parse.
     fn first_line(&self) -> String {
         match &self.ca {
             Some(ca) => format!("laneway serve: listening on {} (CA: {})", self.url, ca.display()),
@@ -269,7 +269,7 @@ impl Reach {
         }
     }
 
-    /// How to use it, as lines to paste into a shell.
+    /// Returns instructions as lines to paste into a shell.
     fn advice(&self, loopback: bool) -> String {
         let ca = self.ca.as_deref().map(|ca| format!(" --ca-cert {}", quoted(ca))).unwrap_or_default();
         let mut text = String::from(
@@ -287,7 +287,7 @@ impl Reach {
     }
 }
 
-/// A path as a shell takes it.
+/// Returns a path quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);

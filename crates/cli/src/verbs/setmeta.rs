@@ -1,4 +1,4 @@
-//! `laneway setmeta`: what objects are described by.
+//! `laneway setmeta`: changes the metadata of objects.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -42,7 +42,7 @@ pub(crate) struct Setmeta {
     filters: Filters,
 }
 
-/// What changes. Named as by `gcloud storage objects update`.
+/// Options for the change, named as in `gcloud storage objects update`.
 #[derive(Args, Debug)]
 struct Changes {
     /// Set the Content-Type header

@@ -1,4 +1,4 @@
-//! `laneway sign`: URLs for those who have no credentials.
+//! `laneway sign`: creates URLs for users without credentials.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -48,10 +48,10 @@ struct Record<'a> {
     method: &'static str,
     url: &'a str,
     expires_at: String,
-    /// Why it may end before the time that was asked for.
+    /// The reason why it may end before the requested time.
     #[serde(skip_serializing_if = "Option::is_none")]
     ends_early: Option<&'a str>,
-    /// What has to be sent with it.
+    /// Headers that the request must send.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<&'a str, &'a str>,
 }
@@ -88,7 +88,7 @@ impl Sign {
             Location::Object { provider, bucket, key } => {
                 (format!("{}://{bucket}", provider.scheme()), key.as_str())
             }
-            // It says what is wrong with it.
+            // `Client::bucket` refuses it, and its error names the problem.
             other => (other.to_string(), ""),
         };
         let signing = client.bucket(&bucket)?.sign(key).method(self.method).expires(self.expires);

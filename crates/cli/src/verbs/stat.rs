@@ -1,4 +1,4 @@
-//! `laneway stat`: what a store knows of an object.
+//! `laneway stat`: shows a store's metadata of objects.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! `laneway sync`: one place made equal to another.
+//! `laneway sync`: makes one place equal to another.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -46,7 +46,7 @@ pub(crate) struct Sync {
     /// Example: laneway sync -n --delete site gs://my-bucket/site
     #[arg(long, short = 'n', alias = "dryrun")]
     dry_run: bool,
-    // It goes through all of SRC in any case.
+    // A sync always covers all of SRC.
     #[arg(long, short, short_alias = 'R', hide = true)]
     recursive: bool,
     /// Compare contents by checksum, not times

@@ -1,4 +1,4 @@
-//! `laneway verify`: two places compared.
+//! `laneway verify`: compares two places.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Verify {
     /// Folder or prefix to compare with SRC
     #[arg(value_name = "DST")]
     destination: OsString,
-    // Checksums are compared in any case.
+    // Checksums are always compared.
     #[arg(long, short, hide = true, conflicts_with = "no_read")]
     checksum: bool,
     /// Compare local files by name and size only

@@ -64,7 +64,7 @@ fn a_store_that_is_to_serve_with_few_descriptors_says_what_is_lacking() {
 }
 
 #[test]
-fn where_there_is_little_memory_it_ends_with_an_error_or_aborts_and_damages_nothing() {
+fn with_little_memory_it_fails_or_aborts_without_damage() {
     let scenes = [work::large_download(Wire::TlsH2, "gs", &[]), work::large_upload(Wire::Plain, "s3")];
     for scene in &scenes {
         for mib in [1024, 256, 160, 112, 96, 82, 80, 72] {

@@ -85,7 +85,7 @@ fn succeeds(scene: &Scene, file: &str, calls: &SystemCalls, step: &Step, blow: B
 }
 
 #[test]
-fn a_download_whose_files_fail_names_file_and_cause_and_leaves_the_old_one() {
+fn a_failed_file_of_a_download_is_named_and_the_old_one_stays() {
     failing_at_every_call(&work::large_download(Wire::Plain, "s3", &["--durable"]), "out/large");
 }
 
@@ -95,7 +95,7 @@ fn a_tree_whose_files_fail_names_file_and_cause_and_leaves_none() {
 }
 
 #[test]
-fn an_upload_whose_file_fails_names_it_and_one_whose_journal_fails_goes_on() {
+fn an_upload_names_a_failed_file_and_works_without_a_journal() {
     failing_at_every_call(&work::large_upload(Wire::Plain, "s3"), "large");
     failing_at_every_call(&work::session(), "large");
 }

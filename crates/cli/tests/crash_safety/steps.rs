@@ -83,7 +83,7 @@ fn a_large_file_of_a_sync_killed_around_its_rename_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_upload_killed_at_any_step_with_its_journal_is_exactly_right_in_the_end() {
+fn an_upload_killed_at_any_step_ends_exactly_right() {
     killed_at_every_step(
         &work::large_upload(Wire::Plain, "s3"),
         &["create", "lock", "truncate", "write", "unlink"],

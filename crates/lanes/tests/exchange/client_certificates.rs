@@ -146,7 +146,7 @@ const TRANSPORTS: [(&str, &SupportedProtocolVersion); 4] =
     [("h2", &TLS13), ("h2", &TLS12), ("http/1.1", &TLS13), ("http/1.1", &TLS12)];
 
 #[tokio::test]
-async fn a_certificate_is_shown_to_a_server_that_asks_for_one_and_connections_are_not_mixed_up() {
+async fn shows_its_certificate_on_request_and_keeps_connections_apart() {
     for (protocol, version) in TRANSPORTS {
         let server = Server::start(protocol, version).await;
         let (one, first) = server.client(&server.ca, "one");

@@ -92,7 +92,7 @@ async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
 }
 
 #[tokio::test]
-async fn a_connection_in_use_that_ends_under_a_request_costs_an_attempt_and_a_pause() {
+async fn a_used_connection_that_ends_in_a_request_costs_an_attempt_and_a_pause() {
     let script = Script::serve(|number, mut stream| {
         while let Some(target) = read_target(&mut stream) {
             // The first connection's second request, which follows at once, gets nothing.
@@ -114,7 +114,7 @@ async fn a_connection_in_use_that_ends_under_a_request_costs_an_attempt_and_a_pa
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_no_idle_connections_gets_a_new_one_for_each_request() {
+async fn a_server_without_keep_alive_gets_a_new_connection_per_request() {
     let script = Script::serve(|_, mut stream| {
         while read_target(&mut stream).is_some() {
             answer(&mut stream, "keep-alive: timeout=0\r\n");

@@ -108,7 +108,7 @@ async fn proxy(mut stream: Box<dyn Both>, heads: Arc<Mutex<Vec<String>>>, to: u1
 }
 
 #[tokio::test]
-async fn what_goes_over_tls_goes_through_a_tunnel_also_of_a_proxy_that_speaks_tls_itself() {
+async fn tls_requests_take_a_tunnel_also_through_a_tls_proxy() {
     for is_secret in [false, true] {
         let scene = Scene::new();
         let port = scene.serve(Some(scene.acceptor("store.test")), store).await;

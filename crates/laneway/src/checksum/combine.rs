@@ -1,4 +1,4 @@
-//! Combining the CRCs of ranges, most of which have one length.
+//! Combines the CRCs of ranges, most of which have one length.
 
 use std::sync::OnceLock;
 
@@ -6,10 +6,10 @@ use crc_fast::{CrcAlgorithm, checksum_combine};
 
 use crate::plan::slices::CLAIM_LEN;
 
-/// The CRC of bytes with the CRC `first`, followed by `len` bytes with the CRC `second`.
+/// Returns the CRC of bytes with the CRC `first`, followed by `len` bytes with the CRC `second`.
 ///
-/// Combining takes 16 us (57 us for 64 bits), about what hashing 1 MiB takes. It is linear in `first`, so that
-/// for ranges of the usual length what each bit of it becomes is worked out once.
+/// Combining takes 16 us (57 us for 64 bits), about as long as hashing 1 MiB. The result is linear in
+/// `first`. So for ranges of the usual length, the effect of each bit is computed only once.
 pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64) -> u64 {
     static CRC32C: OnceLock<Shift> = OnceLock::new();
     static CRC32: OnceLock<Shift> = OnceLock::new();
@@ -27,7 +27,7 @@ pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64
     }
 }
 
-/// What each bit of a CRC becomes when so many bytes follow.
+/// The effect of this many following bytes on each bit of a CRC.
 #[derive(Debug)]
 struct Shift(Vec<u64>);
 

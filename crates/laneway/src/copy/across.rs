@@ -1,4 +1,4 @@
-//! Copies between different stores: read from the one and sent to the other, both at once, in bounded memory.
+//! Copies between different stores. Reading and sending go on at once, in bounded memory.
 
 use std::borrow::Cow;
 use std::os::unix::fs::FileExt;
@@ -21,10 +21,10 @@ use crate::running::{Moved, Running};
 use crate::second_try::log_second_try;
 use crate::upload::{Input, Parts, ReadyPart, Sent, put_verified};
 
-/// Sends one object on its way.
+/// Starts the copy of one object.
 ///
 /// # Errors
-/// When the job was cancelled.
+/// If the job was cancelled.
 pub(super) async fn send(
     units: &Units,
     job: &Arc<Running>,
@@ -39,7 +39,7 @@ pub(super) async fn send(
     }
 }
 
-/// Copies one object, for which memory is reserved where it is known to be small.
+/// Copies one object. Memory is reserved for it if it is known to be small.
 pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     let begun = ends.begin(&job, &item);
     let result = match item.from.meta.as_deref() {
@@ -49,10 +49,10 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     ends.finish(&job, &item, begun, result).await;
 }
 
-/// The copy, and the state of the source that it is of.
+/// The copy, and the version of its source.
 pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
-/// Copies an object with two requests. `known` is what a listing or a description said of it.
+/// Copies an object with two requests. `known` is the metadata from a listing or a HEAD.
 async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
@@ -70,7 +70,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     };
     let sums = run.crc32c.map(Checksums::crc32c).unwrap_or_default();
     let known = known.filter(|known| known.version == got.meta.version);
-    // S3 tells all of it with the bytes, GCS in a listing.
+    // S3 sends all metadata with the bytes, GCS only in a listing.
     let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())
     {
         Some(meta) => Cow::Borrowed(meta),
@@ -85,7 +85,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 
-/// An object of which nothing, or its size, is known.
+/// Copies an object of unknown size, or one of which only the size is known.
 pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
@@ -100,7 +100,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
         return job.unless_cancelled(small).await?;
     }
     if meta.version.is_none() {
-        let message = "without a version its slices can't be pinned to one state";
+        let message = "the store reports no version, so slices could come from different versions of it";
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
@@ -117,7 +117,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
     Ok((sent, meta.version))
 }
 
-/// An object that is read and written slice by slice.
+/// Copies an object slice by slice.
 async fn streamed(
     job: &Running,
     ends: &Ends,
@@ -153,9 +153,9 @@ struct StoreInput<'a> {
     pinned: Pinned,
     wanted: Wanted,
     part: u64,
-    /// Where the next part begins.
+    /// The offset of the next part.
     next: AtomicU64,
-    /// What is read counts for nothing: the job's progress is what was sent.
+    /// Reading doesn't count: the job's progress is what was sent.
     progress: Arc<crate::Progress>,
 }
 
@@ -168,7 +168,7 @@ impl StoreInput<'_> {
         Ok(writer.finish())
     }
 
-    /// A part that is larger than memory allows goes through a nameless temporary file.
+    /// Puts a part that is too large for the memory budget into a nameless temporary file.
     async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<ReadyPart, Error> {
         let files = &self.job.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);
@@ -218,7 +218,7 @@ impl Input for StoreInput<'_> {
     }
 }
 
-/// What both ends need: CRC32C is sent along, and the source's own checksum is compared.
+/// Returns the checksums for both ends. CRC32C is sent along, and the source's own checksum is compared.
 fn both(stored: &Checksums) -> Wanted {
     Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
 }
@@ -227,7 +227,7 @@ fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
     run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
 }
 
-/// A copy is as well verified as the worse of its ends.
+/// Returns the weaker of the two verifications.
 fn weaker(read: Verified, written: Verified) -> Verified {
     if read == Verified::Unverified { read } else { written }
 }

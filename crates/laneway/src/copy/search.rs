@@ -1,4 +1,4 @@
-//! Finding what is to be copied from store to store.
+//! Finds the objects to copy from store to store.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::running::Running;
 use crate::search::{Asked, Prefix, Search, asked};
 use crate::{Error, Op};
 
-/// Finds what is to be copied from store to store.
+/// Finds the objects to copy from store to store.
 pub(crate) struct Copies<'a> {
     search: &'a mut Search,
     to: Prefix<'a>,
@@ -25,15 +25,15 @@ impl<'a> Copies<'a> {
         Self { search, to }
     }
 
-    /// What its copies are a part of.
+    /// Returns the search that these copies belong to.
     pub(crate) fn search(&self) -> &Search {
         self.search
     }
 
-    /// Looks through one source, of which an answer may have come already where it is one object.
+    /// Looks through one source. If it is a single object, an answer about it may be here already.
     ///
     /// # Errors
-    /// What its listing says. Errors of single objects are reported as theirs.
+    /// The error of its listing. Errors of single objects are reported as theirs.
     pub(super) async fn source(
         &mut self,
         provider: Provider,
@@ -53,14 +53,14 @@ impl<'a> Copies<'a> {
         let mut ahead = Some(ahead).filter(Option::is_some);
         while let Some(mut page) = objects.next().await? {
             page.retain(|from| from.is_taken_by(&self.search.request.filter));
-            // Its state is what the next run goes by.
+            // The next run needs its state.
             let answers = match ahead.take() {
                 Some(answer) => vec![answer],
                 None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
             };
             let mut group = Group::new();
             for (mut from, answer) in page.into_iter().zip(answers) {
-                // What can't be looked at is copied, and says why it can't.
+                // If the metadata can't be read, the copy is tried, and reports the cause.
                 if let Some(Ok(meta)) = answer {
                     from.meta = Some(Box::new(meta));
                 }
@@ -83,7 +83,7 @@ impl<'a> Copies<'a> {
         Ok(())
     }
 
-    /// Refuses a copy where that is what has to be done.
+    /// Returns the item, unless its copy must be refused.
     pub(crate) async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
         let source = url(ends.from.provider(), &item.from.id);
         let destination = url(self.to.provider, &item.to);
@@ -104,11 +104,11 @@ impl<'a> Copies<'a> {
         None
     }
 
-    /// Sends a group on its way, or only reports it: what isn't there yet, each as its size and ends have it. What a listing shows in an archive is
-    /// left out.
+    /// Starts the copies of a group, or only reports them. Leaves out objects that exist already, and those
+    /// that a listing shows in an archive. The size and the two stores decide the kind of copy.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(crate) async fn send(
         &mut self,
         ends: &Ends,
@@ -141,7 +141,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Copies one object that was found, for which memory is reserved where it is small.
+/// Copies one object that was found. Memory is reserved for it if it is small.
 pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
     if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
         job.skip_archived(ends.begin(&job, &item), item.size()).await;
@@ -154,7 +154,8 @@ pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
     }
 }
 
-/// Reports what would be copied. What was named is asked for, because it may not be there.
+/// Reports what would be copied. Requests the metadata of objects that the user named, because they may not
+/// exist.
 async fn plan(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
     for item in items {
         let begun = ends.begin(&job, &item);

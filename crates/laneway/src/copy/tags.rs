@@ -1,4 +1,4 @@
-//! The tags of a copy that the store doesn't make in one go, which it would else forget.
+//! Tags of copies that take several requests. The store would forget them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::event::Warning;
 use crate::location::url;
 use crate::running::Running;
 
-/// The tags that a copy is to have: its source's, unless it is given others.
+/// Returns the tags for a copy: its source's, unless the user sets others.
 ///
 /// # Errors
 /// As [`of`].
@@ -28,10 +28,10 @@ pub(super) async fn kept(
     }
 }
 
-/// An object's tags.
+/// Returns an object's tags.
 ///
 /// # Errors
-/// What the store says where the object is known to have tags, or fails otherwise than by knowing none.
+/// The store's error, if the object is known to have tags, or if the error doesn't mean that there are none.
 pub(crate) async fn of(
     job: &Running,
     store: &Store,
@@ -46,7 +46,7 @@ pub(crate) async fn of(
             let message = "its tags may not be read: if it has any, its copy has none".to_owned();
             job.warn(Warning { target, message }).await;
         }
-        // Stores that know no tags.
+        // These stores have no tags.
         Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Copies inside one store, carried out by the store itself: no byte passes through this machine.
+//! Copies inside one store. The store does them by itself, and no byte passes through this machine.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::running::{Made, Moved, Running};
 use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 use crate::{Error, moved};
 
-/// Whether an object is known to need more than one request.
+/// Returns whether an object is known to need more than one request.
 pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
     item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
 }
@@ -37,8 +37,8 @@ pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) 
     while copies.next().await.is_some() {}
 }
 
-/// Moves a group of objects of one bucket inside a store: what was copied is removed in one request, each object in the state
-/// that was copied.
+/// Moves a group of objects of one bucket inside a store. One request removes the copied sources, each only
+/// in the version that was copied.
 async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let copy_one = |item: Item| async move {
         let mut begun = ends.begin(job, &item);
@@ -53,7 +53,7 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
     while let Some((item, begun, result)) = copies.next().await {
         match result {
-            // A version is looked at before it goes.
+            // A source that is a named version must be looked up before its removal.
             Ok((Sent { moved, .. }, version))
                 if moved.verified != Verified::Unverified && item.from.id.version.is_none() =>
             {
@@ -72,8 +72,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     }
 }
 
-/// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
-/// an upload with checksums.
+/// Copies a large object part by part. If the store can't, the bytes pass through this machine: MinIO takes
+/// no copied parts into an upload with checksums.
 async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
@@ -108,7 +108,8 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-/// The same for a call, which has no grace once it is cancelled: a request that leaves nothing to clean up is dropped at once.
+/// Does the same for a program's call. A cancelled call gets no time to finish. A request that leaves nothing
+/// to clean up is dropped at once.
 pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
@@ -116,12 +117,12 @@ pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Co
     }
 }
 
-/// Copies one object with one request; `None` for one that is too large for that.
+/// Copies one object with one request. Returns `None` if it is too large for that.
 async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, Option<Version>)>, Error> {
     let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
-    // A move removes only what it has copied, and has to know which state that is.
+    // A move removes only the version that it copied, so it must know that version.
     if known.is_none() && ends.request.remove_source {
         known = Some(ends.from.head(from, None).await?);
     }
@@ -132,7 +133,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
-        // A large object that was named, so that nothing was known of it.
+        // The user named a large object, and its size was unknown.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.capabilities().copy_bytes_max.is_some() => {
             let meta = ends.from.head(from, None).await?;
             if !is_large(&meta) {
@@ -143,9 +144,9 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
         copied => copied?,
     };
     let verified = match compare(ends, known.as_ref(), &copied) {
-        // What was replaced since it was listed was copied as it is now.
+        // The object was replaced since it was listed, so the copy is of the new version.
         Err(error) if condition.is_none() => {
-            // Where that isn't known a copy stands there all the same that isn't what was listed.
+            // If the new version is unknown, the copy isn't what was listed, so this is an error.
             let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
             if known.as_ref().is_some_and(|listed| listed.version == now.version) {
                 return Err(error);
@@ -162,7 +163,8 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
-/// Compares the checksums of both ends where the store tells them. Where it doesn't, the copy is the store's own.
+/// Compares the checksums of both ends, if the store reports them. If it doesn't, we rely on the store's
+/// copy.
 fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {
@@ -188,10 +190,11 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
     Ok((Sent { moved, meta: copied }, meta.version))
 }
 
-/// Copies an object, in the state that `meta` is of, into the parts of an upload, and completes it under a condition; aborts it where that fails.
+/// Copies an object in the version of `meta` into the parts of an upload, and completes it under a condition.
+/// Aborts the upload if that fails.
 ///
 /// # Errors
-/// What the stores say.
+/// The stores' errors.
 pub(crate) async fn fill(
     job: &Running,
     to: &Store,

@@ -17,7 +17,7 @@ use laneway_store::{
 
 /// Most entries of a listing's page.
 const PAGE_MAX: u32 = 1000;
-/// Bytes that a sink is handed at a time.
+/// Bytes that a sink receives at a time.
 const CHUNK: usize = 256 << 10;
 
 /// A store in the memory of the process, for tests of programs that use Laneway and as an example of a [`Dialect`].
@@ -47,7 +47,7 @@ pub struct InMemory {
 #[derive(Debug, Default)]
 struct State {
     buckets: BTreeMap<String, Contents>,
-    /// Counts writes, which name the states of objects, and uploads.
+    /// Counts writes and uploads. The count names the versions of objects.
     writes: u64,
 }
 
@@ -110,7 +110,7 @@ impl InMemory {
         state.buckets.get_mut(&id.bucket).ok_or_else(missing)
     }
 
-    /// Returns the object, if it is in the state that is named.
+    /// Returns the object, if its version is the one that was named.
     fn found(
         &self,
         state: &mut State,
@@ -122,7 +122,7 @@ impl InMemory {
         let object =
             self.contents(state, operation, id)?.objects.get(&id.key).cloned().ok_or_else(missing)?;
         let generation = object.meta.version.as_ref().map(ToString::to_string);
-        // The bucket keeps no versions besides the one that is there.
+        // The bucket keeps no version besides the current one.
         if id.version.as_deref().is_some_and(|named| generation != Some(format!("generation {named}"))) {
             return Err(missing());
         }
@@ -132,7 +132,7 @@ impl InMemory {
         Ok(object)
     }
 
-    /// Refuses what the store couldn't keep.
+    /// Refuses properties that the store can't keep.
     fn check_kept(&self, operation: Operation, id: &ObjectId, options: &PutOptions) -> Result<(), Error> {
         let is_kept = options.tags.is_empty()
             && options.retention.is_none()
@@ -212,7 +212,7 @@ impl InMemory {
         }
     }
 
-    /// Returns an upload that is under way.
+    /// Returns an unfinished upload.
     fn upload<'a>(
         &self,
         state: &'a mut State,
@@ -268,7 +268,7 @@ impl Dialect for InMemory {
         if range.is_empty() && get.range.is_some() {
             return Err(error(ErrorKind::InvalidRange, "the range begins at or beyond the object's end"));
         }
-        // The object is in memory, so that its offsets are sizes of memory.
+        // The object is in memory, so its offsets fit into `usize`.
         let asked = bytes.slice(range.start as usize..range.end as usize);
         let (mut body, mut sunk, mut stopped) = (Bytes::new(), 0, false);
         if let Some(maker) = get.sink {

@@ -1,27 +1,28 @@
-//! The checksums of one stream of bytes, MiB by MiB, each claimed in the file's journal as soon as it is written.
+//! The checksums of one stream of bytes, MiB by MiB. Each is claimed in the file's journal as soon as its
+//! bytes are written.
 
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::folder::Staged;
 use crate::plan::slices::CLAIM_LEN;
 
-/// A stream under way.
+/// A running stream.
 #[derive(Debug)]
 pub(crate) struct Claims {
     wanted: Wanted,
-    /// All claimed ranges together.
+    /// The checksums of all claimed ranges together.
     ended: Run,
-    /// Where the next claim begins.
+    /// The start of the next claim.
     start: u64,
     under_way: Hashing,
 }
 
 impl Claims {
-    /// A stream whose first byte is the object's byte `start`.
+    /// Returns a stream whose first byte is the object's byte `start`.
     pub(crate) fn new(start: u64, wanted: Wanted) -> Self {
         Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
     }
 
-    /// The next bytes. They have been written where there is a file.
+    /// Adds the next bytes. If there is a file, they have been written to it.
     pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);
@@ -38,7 +39,7 @@ impl Claims {
         }
     }
 
-    /// The stream's end: the checksums of all of it.
+    /// Ends the stream, and returns the checksums of all of it.
     pub(crate) fn finish(&mut self, staged: Option<&Staged>) -> Run {
         self.claim(staged);
         std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))

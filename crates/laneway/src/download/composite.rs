@@ -1,5 +1,5 @@
-//! Comparing by S3's composite CRC32C, the checksum of the parts' checksums of whoever uploaded the object. Where its
-//! parts end has to be asked.
+//! Compares by S3's composite CRC32C, the checksum of the checksums of the uploaded parts. The store must be
+//! asked for the parts' lengths.
 
 use std::sync::Arc;
 
@@ -15,11 +15,12 @@ use crate::plan::boundaries::{Stretch, cover, even, of_lens};
 use crate::plan::requests_at_once;
 use crate::running::Running;
 
-/// Compares a file, all of which has come, with the composite checksum that the store gave. Usually the first part's
-/// length tells all of them, in one request; only where that does not come out right each part is asked for.
+/// Compares a complete file with the composite checksum that the store gave. Usually the first part's length
+/// determines all others, which takes one request. Only if that doesn't match, each part is requested.
 ///
 /// # Errors
-/// The checksum differs. A store that doesn't tell the parts' lengths is no error: the object is unverified then.
+/// If the checksum differs. A store that doesn't report the parts' lengths isn't an error: the object is
+/// unverified then.
 pub(super) async fn verify(
     job: &Running,
     store: &Store,
@@ -57,8 +58,8 @@ pub(super) async fn verify(
     Ok(Verified::Composite)
 }
 
-/// The composite of these parts of a file: from what its journal claims, and from the file itself where a part ends
-/// within a claim.
+/// Returns the composite checksum of these parts of a file. It uses the journal's claims, and the file itself
+/// for parts that end within a claim.
 async fn value(job: &Running, staged: &Arc<Staged>, parts: Vec<std::ops::Range<u64>>) -> Result<u32, Error> {
     let (staged, cancel) = (Arc::clone(staged), job.cancel.clone());
     let compute = move || {

@@ -1,5 +1,6 @@
-//! An object to a place that takes bytes only in order: a pipe, a terminal, a device. Slices are fetched ahead into
-//! memory from the budget; they reserve in order, so that the one whose turn it is always has its share.
+//! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Slices are fetched
+//! ahead into memory of the budget. They reserve memory in order, so the slice whose turn it is always has
+//! its share.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -28,14 +29,14 @@ use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
-/// What is fetched ahead at a time, and the most that the first request brings.
+/// The size of the slices that are fetched ahead, and the most that the first request brings.
 const SLICE: u64 = SLICE_MIN;
 
-/// What is reserved for a first request of which nothing is known: a thousand of them fit into 64 MiB. With a slice for each, 500
-/// small objects would be read eight at a time.
+/// Memory for a first request of unknown size. A thousand of them fit into 64 MiB. With a slice reserved for
+/// each, 500 small objects would be read eight at a time.
 const OPENING: u64 = 64 << 10;
 
-/// The next bytes, and the part of the memory budget that they stand on.
+/// The next bytes, with their reservation in the memory budget.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
@@ -43,41 +44,41 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Bytes that stand on memory of their reader's.
+    /// Returns a chunk of bytes in memory that the reader owns.
     pub(crate) fn of(bytes: Bytes) -> Self {
         Self { bytes, _held: Vec::new() }
     }
 }
 
-/// Where chunks go. Its receiver gone, nobody reads any more.
+/// The channel for chunks. When its receiver is gone, nobody reads any more.
 pub(crate) type Chunks = mpsc::Sender<Chunk>;
 
-/// A channel on which a chunk waits while the one before is written.
+/// Returns a channel in which one chunk waits while the previous one is written.
 pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
     mpsc::channel(1)
 }
 
-/// What is asked for.
+/// A request for bytes in order.
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
-    /// Which bytes; `None` for all.
+    /// The bytes; `None` for all.
     pub(crate) range: Option<ByteRange>,
-    /// The state that the object must be in.
+    /// The version that the object must have.
     pub(crate) version: Option<Version>,
-    /// What the reader has already.
+    /// The version or time that the reader already has.
     pub(crate) unless: Option<Unless>,
-    /// Who is to hear what comes, before the first byte does.
+    /// Receives the object's description before the first byte.
     pub(crate) described: Option<oneshot::Sender<Described>>,
 }
 
-/// What comes.
+/// The description of the bytes that come.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) meta: ObjectMeta,
     pub(crate) range: Range<u64>,
 }
 
-/// Fetches one object to what takes bytes only in order.
+/// Downloads one object to a destination that takes bytes only in order.
 pub(super) async fn fetch_one(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
@@ -98,8 +99,8 @@ pub(super) async fn fetch_one(
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
     };
-    // The writer's error is the cause where there is one: it makes the fetch end as cancelled. A job that was
-    // cancelled does not wait for whoever reads the pipe.
+    // If the writer failed, its error is the cause: it made the fetch end as cancelled. A cancelled job
+    // doesn't wait for the reader of the pipe.
     let result = match job.cancel.is_set() {
         true => fetched,
         false => match written.1.await {
@@ -130,7 +131,7 @@ pub(crate) fn write_all(
 /// Fetches an object, or a range of it, in order.
 ///
 /// # Errors
-/// What the store says; `ErrorKind::Cancelled` when the receiver is gone.
+/// The store's error; `ErrorKind::Cancelled` when the receiver is gone.
 pub(crate) async fn fetch(
     job: &Running,
     store: &Store,
@@ -144,13 +145,13 @@ pub(crate) async fn fetch(
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
-/// The bytes that are wished for of an object of a size; `None` where it has none of them.
+/// Returns the requested bytes of an object of this size, or `None` if it has none of them.
 fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
     wish.map_or(Some(0..size), |wish| wish.within(size))
 }
 
-/// What the first request asks for, a slice at most where the beginning is known, and how many bytes it brings at most, where that is
-/// a slice at most.
+/// Returns the range of the first request, and the most bytes that its answer can bring, if that is at most a
+/// slice. If the start is known, the range is at most a slice.
 fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
     let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
     match wish.map(ByteRange::asked) {
@@ -159,13 +160,14 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
             let len = (range.end - range.start).min(SLICE);
             (slice(range.start, len), Some(len))
         }
-        // The answer says how long the object is.
+        // The answer reports the object's size.
         Some(GetRange::From(start)) => (slice(start, SLICE), None),
         Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
     }
 }
 
-/// A part of the memory budget; none of what waits for a program, which may wait for something else of the same engine meanwhile.
+/// A part of the memory budget. Bytes that wait for a program hold none of it: the program may be waiting for
+/// another call of the same engine.
 type Held = Vec<Reservation>;
 
 struct InOrder<'a> {
@@ -175,7 +177,7 @@ struct InOrder<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<Described>>,
-    /// Whether a program reads, at its leisure.
+    /// True if a program reads, at its own speed.
     is_for_program: bool,
     out: Chunks,
 }
@@ -183,9 +185,10 @@ struct InOrder<'a> {
 type Slice = Result<(Bytes, Run, Held), Error>;
 
 impl InOrder<'_> {
-    /// The first request brings the object's size and state, and a slice at most: the rest comes in slices of that state. Where the
-    /// whole object is wanted, that request has no range, so that the store's answer has the checksum; an object that this answer holds whole is
-    /// compared before it is handed on, and fetched once more where it is wrong. `room` is reserved for the answer where its length isn't known.
+    /// Sends the first request, which brings the object's size and version, and at most a slice. The rest
+    /// comes in slices of that version. For a whole object the request has no range, so that the answer has
+    /// the checksum. An object that fits into this answer is compared before it is handed on, and fetched
+    /// once more if it is wrong. `room` is reserved for an answer of unknown length.
     async fn open(
         &mut self,
         wish: Option<ByteRange>,
@@ -246,7 +249,7 @@ impl InOrder<'_> {
         self.verified(&meta, begun.then(rest))
     }
 
-    /// Brings a slice at most.
+    /// Fetches at most a slice.
     async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
         let got = self.store.get(get).await?;
         let len = got.body.len() as u64;
@@ -255,7 +258,7 @@ impl InOrder<'_> {
         Ok((Box::new(got.meta), got.body))
     }
 
-    /// Brings bytes of which there may be many, and stops after a slice.
+    /// Fetches an answer of unknown length, and stops after a slice.
     async fn stream(&mut self, get: Get<'_>, wish: Option<ByteRange>, room: u64) -> Result<Begun, Error> {
         let progress = &self.job.progress;
         let head = Head {
@@ -280,7 +283,7 @@ impl InOrder<'_> {
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
             (Err(e), Some(meta)) if e.is_interrupted() => {
-                // The slices go on with it.
+                // The slices continue from here.
                 note(e.attempts() + 1);
                 meta
             }
@@ -289,7 +292,7 @@ impl InOrder<'_> {
         Ok(Begun::Brought(meta, bytes.into(), more))
     }
 
-    /// Fetches slices ahead and sends them on in order.
+    /// Fetches slices ahead, and sends them on in order.
     async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
         let memory = self.job.engine.lanes.memory();
         let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
@@ -300,7 +303,7 @@ impl InOrder<'_> {
         let mut waiting = VecDeque::<(Bytes, Held)>::new();
         let mut next = range.start;
         let mut run = Run::of(b"", wanted);
-        // What nobody has begun to read is fetched a slice ahead only.
+        // Before a program's first read, only one slice is fetched ahead.
         let mut taken = 0;
         loop {
             let end = range.end.min(next + SLICE);
@@ -330,7 +333,7 @@ impl InOrder<'_> {
                     run = run.then(next_run);
                     waiting.push_back((bytes, held));
                 }
-                // The others go on meanwhile: they hold memory that others need.
+                // The others continue meanwhile, because they hold memory that other calls need.
                 room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
                     (Ok(room), Some((bytes, held))) => {
                         room.send(Chunk { bytes, _held: held });
@@ -344,7 +347,7 @@ impl InOrder<'_> {
 
     fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
         if let Some(described) = self.described.take() {
-            // Nobody waits for it any more.
+            // The receiver may be gone.
             drop(described.send(Described { meta: meta.clone(), range }));
         }
     }
@@ -367,29 +370,29 @@ impl InOrder<'_> {
     }
 }
 
-/// What a first request of unknown length has come to.
+/// The result of a first request of unknown length.
 enum Begun {
-    /// It brought a slice at most, on this memory besides what was reserved.
+    /// It brought at most a slice. The reservation is in addition to the memory reserved before.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
-    /// It was stopped before its first byte: so much memory is needed, and it wasn't free.
+    /// It stopped before its first byte, because it needs this much memory, which wasn't free.
     Lacks(u64),
 }
 
-/// The beginning of an object, or of the range that is wished for, in memory.
+/// The beginning of an object, or of the requested range, in memory.
 #[derive(Debug)]
 struct Head {
     wish: Option<ByteRange>,
     room: Room,
-    /// How much memory it needs, where that couldn't be had.
+    /// The memory that it needs, if that wasn't free.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
-    /// Where it ends, a slice after its beginning at most.
+    /// The end of the bytes, at most a slice after their start.
     end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,
 }
 
-/// The memory that a first request stands on.
+/// The memory reserved for a first request.
 #[derive(Debug)]
 struct Room {
     reserved: u64,
@@ -398,8 +401,8 @@ struct Room {
 }
 
 impl Room {
-    /// Whether there is memory for so many bytes. Small ones go without where none is free, because asking for them again would cost
-    /// more than they do: how many of them are under way the dispatcher bounds.
+    /// Returns whether there is memory for this many bytes. A small answer goes on even if none is free,
+    /// because requesting it again would cost more. The dispatcher limits how many of them are under way.
     fn has(&mut self, bytes: u64) -> bool {
         let missing = bytes.saturating_sub(self.reserved);
         if missing > 0 && self.more.is_none() {
@@ -451,7 +454,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_request_asks_for_a_slice_at_most_where_its_beginning_is_known() {
+    fn the_first_request_is_at_most_a_slice_if_its_start_is_known() {
         let range = |text: &str| Some(text.parse::<ByteRange>().unwrap());
         let bounded = |range: Range<u64>| Some(GetRange::Bounded(range));
         assert_eq!(first(None), (None, None));

@@ -1,4 +1,4 @@
-//! One object into a file: what has to be asked first, and who brings it then.
+//! Downloads one object into a file, and decides which request comes first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,12 @@ use crate::running::Running;
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
-/// Fetches an object into a file at `place`: all of it into memory if it has at most `collect_max` bytes (which the
-/// caller has reserved), else slice by slice, going on where an earlier run was interrupted.
+/// Downloads an object into a file at `place`. If it has at most `collect_max` bytes (which the caller has
+/// reserved), all of it goes to memory first. Otherwise it comes slice by slice, and continues an interrupted
+/// earlier run.
 ///
 /// # Errors
-/// What the store or the file system says; the destination is as it was then.
+/// The store's or the file system's error. The destination is unchanged then.
 pub(crate) async fn fetch(
     job: &Running,
     request: &CopyRequest,
@@ -38,7 +39,7 @@ pub(crate) async fn fetch(
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
-            // Of an object whose size was not known before, the second try finds it once more.
+            // If the size was unknown before, the second try counts it once more.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
             note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
@@ -59,19 +60,19 @@ async fn fetch_once(
 ) -> Result<Fetched, Error> {
     let destination = Destination { place, source: url(store.provider(), id) };
     let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
-    // With the state and a checksum known nothing has to be asked first.
+    // If version and checksum are known, no request has to come first.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    // Where a listing has shown the object to be large, other objects are likely to be under way. A request for its first range, which waits
-    // for none of them, brings the same description as an unranged one, whose connection would have to be closed where the
-    // slices begin.
+    // If a listing has shown a large object, others are probably under way. A HEAD brings the same
+    // description as a GET without a range, and waits for none of them. The GET's connection would have to be
+    // closed where the slices begin.
     let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
     if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
-        // An unranged first request would begin to bring again what is there.
+        // A GET without a range would bring again what an earlier run already has.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
         let meta = job.unless_cancelled(store.head(id, version)).await??;
         if known.is_none() {
@@ -113,7 +114,7 @@ async fn fetch_once(
 }
 
 impl Rest<'_> {
-    /// The opening stream ended before anybody heard of a large object.
+    /// Handles an opening stream that ended before it announced a large object.
     async fn finish_opening(
         mut self,
         ended: Result<Got, laneway_store::Error>,
@@ -152,7 +153,7 @@ impl Rest<'_> {
         }
     }
 
-    /// Fetches what is missing of a small object whose stream broke.
+    /// Fetches the missing bytes of a small object whose stream broke.
     async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let have = bytes.len() as u64;
         if have < meta.size {
@@ -172,18 +173,20 @@ impl Rest<'_> {
         Ok(bytes)
     }
 
-    /// Fetches an object of which the opening stream has brought only the metadata.
+    /// Fetches an object of which the opening stream brought only the metadata.
     async fn fetch_described(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
-        // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
+        // Without a version, the object must come in one answer. Knowing its size makes that answer bulk from
+        // the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
         Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
     }
 }
 
-/// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
+/// Ends an opening stream when its download ends in any way, so that a sink still running on its lane writes
+/// nothing.
 struct EndOnDrop<'a> {
     job: &'a Running,
     request: &'a CopyRequest,

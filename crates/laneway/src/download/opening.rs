@@ -1,5 +1,6 @@
-//! The first request of a download: an unranged GET that brings size, state, checksums and the first bytes in one
-//! round trip. A small object is done with it; of a large one it goes on until it meets the slices that others take.
+//! The first request of a download: a GET without a range. It brings size, version, checksums and the first
+//! bytes in one round trip. A small object is complete with it. For a large one it continues until it meets
+//! the slices that others fetch.
 
 use std::sync::Arc;
 
@@ -14,20 +15,21 @@ use crate::checksum::{Run, Wanted};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
-/// Where the bytes of an opening stream go.
+/// The destination of an opening stream's bytes.
 #[derive(Debug)]
 pub(crate) struct Opener {
     destination: Destination,
     collect_max: u64,
     memory: MemoryBudget,
-    /// Announces a size only where it wasn't known before.
+    /// Announces the size only if it was unknown before.
     is_size_known: bool,
     progress: Arc<Progress>,
     meta: Option<Box<ObjectMeta>>,
     claims: Claims,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
-    /// What was reserved in addition, once it was seen that the object is a little larger, and for what size.
+    /// The extra reservation for an object that turned out a little larger than expected, and the size it is
+    /// for.
     more: Option<(u64, Reservation)>,
 }
 
@@ -38,14 +40,14 @@ enum Body {
     File(Option<Large>),
 }
 
-/// What an opening stream brought by itself.
+/// The result of an opening stream alone.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// All of a small object.
     Collected(Box<ObjectMeta>, Vec<u8>),
-    /// The beginning of a large one, or all of it.
+    /// The beginning of a large object, or all of it.
     Head(Large, Run),
-    /// Nothing but what a large one is: its lane was not made for bulk.
+    /// Only the metadata of a large object: its lane isn't meant for bulk.
     Described(Box<ObjectMeta>),
 }
 
@@ -53,8 +55,8 @@ pub(crate) enum Opened {
 pub(crate) type Opening = RangeWriter<Opener>;
 
 impl RangeWriter<Opener> {
-    /// An opening stream that collects at most `collect_max` bytes in memory. The receiver hears of an object that
-    /// is larger.
+    /// Returns an opening stream that collects at most `collect_max` bytes in memory. The receiver gets an
+    /// object that is larger.
     pub(super) fn open(
         destination: Destination,
         collect_max: u64,
@@ -78,7 +80,7 @@ impl RangeWriter<Opener> {
         (Self::of_any(opener, progress), announced)
     }
 
-    /// Ends the stream: what it brought, if it brought anything.
+    /// Ends the stream, and returns its result if it has any.
     pub(super) fn opened(&self) -> Option<Opened> {
         self.end(|opener| match std::mem::replace(&mut opener.body, Body::Unopened) {
             Body::Collected(bytes) => opener.meta.take().map(|meta| Opened::Collected(meta, bytes)),
@@ -99,7 +101,7 @@ impl Output for Opener {
             self.progress.sized(meta.size);
         }
         self.meta = Some(Box::new(meta.clone()));
-        // One that is a little larger than what was reserved for it still needs no freight lane, where memory is free.
+        // An object a little larger than its reservation needs no freight lane, if memory is free.
         let max = self.collect_max;
         if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && self.more.is_none() {
             let more = self.memory.try_reserve((meta.size - max) as usize);
@@ -133,13 +135,13 @@ impl Output for Opener {
                 return Ok(own as u64);
             }
             Body::File(Some(large)) => large,
-            // Made here and not at `begin`, because only from here on this may block.
+            // Create it here and not in `begin`, because this may block and `begin` may not.
             Body::File(unmade) => {
                 let Some(meta) = self.meta.clone() else { return Ok(0) };
                 let made = Large::opened(meta, &self.destination)?;
                 self.claims = Claims::new(0, made.wanted);
                 if let Some(large) = self.large.take() {
-                    // Nobody waits where the job was cancelled.
+                    // If the job was cancelled, the receiver is gone.
                     let _ = large.send(made.clone());
                 }
                 unmade.insert(made)

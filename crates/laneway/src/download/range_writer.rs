@@ -1,5 +1,5 @@
-//! Writes the bytes of an object, or of a range of it, in order and each once, whichever of two answers brings them first: a
-//! request and its hedge share one writer, and so do the attempts that follow each other.
+//! Writes the bytes of an object, or of a range of it, in order and each once. A request and its hedge share
+//! one writer, and whichever brings a byte first supplies it. Attempts that follow each other share it too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::slice::Slice;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 use crate::{Error, Progress};
 
-/// The state of an object that all slices of it must be of.
+/// The version and size that all slices of an object must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pinned {
     pub(crate) size: u64,
@@ -22,8 +22,8 @@ impl Pinned {
         Self { size: meta.size, version: meta.version.clone() }
     }
 
-    /// Whether an answer is of the same state. Where it tells no version, although requests for a state name it, the size has to do:
-    /// some stores leave the tag out of answers to ranges.
+    /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to ranges.
+    /// Then the size must do: the request names the version.
     pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
         let is_other = match (&self.version, &meta.version) {
             (Some(ours), Some(theirs)) => ours != theirs,
@@ -36,63 +36,64 @@ impl Pinned {
     }
 }
 
-/// What takes the bytes.
+/// The destination of the bytes.
 pub(crate) trait Output: Send + 'static {
-    /// The first answer of an attempt begins to bring an object in the state `meta`, from its first byte on. Not called where
-    /// the state was known beforehand.
+    /// The first answer of an attempt begins to bring an object described by `meta`, from its first byte on.
+    /// Not called if the version was known beforehand.
     fn begin(&mut self, _meta: &ObjectMeta) {}
 
-    /// Where an answer that begins at `at` is to be read.
+    /// Returns how to read an answer that begins at `at`.
     fn route(&self, at: u64) -> Route;
 
-    /// Where the bytes end that are still to come, as things stand.
+    /// Returns the current end of the bytes to write.
     fn end(&self) -> u64;
 
-    /// Takes the bytes from `at` on: how many of them it has taken. Fewer mean that [`end`](Self::end) is there.
+    /// Takes the bytes from `at` on, and returns how many it has taken. If it takes fewer, [`end`](Self::end)
+    /// is reached.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error>;
 }
 
-/// A range under way. It outlives the attempts that bring it.
+/// A range that is being fetched. It outlives the attempts that bring it.
 #[derive(Debug)]
 pub(crate) struct RangeWriter<O = Slice> {
     state: Mutex<State<O>>,
-    /// Whether the object's state was known beforehand. Else each attempt begins at the first byte.
+    /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
     is_pinned: bool,
     progress: Arc<Progress>,
 }
 
 #[derive(Debug)]
 struct State<O> {
-    /// Which attempt may write. The sink of an earlier one may still be running on its lane.
+    /// The attempt that may write. The sink of an earlier one may still run on its lane.
     attempt: u32,
-    /// The attempt that `of` and `at` are of.
+    /// The attempt that `of` and `at` belong to.
     begun: u32,
-    /// The state that all answers of the attempt have to be of.
+    /// The version that all answers of the attempt must have.
     of: Option<Pinned>,
     /// The first byte of an answer to the opening request, once one has begun.
     start: u64,
-    /// The next byte to be written.
+    /// The next byte to write.
     at: u64,
     output: O,
 }
 
 impl<O: Output> RangeWriter<O> {
-    /// A writer of the bytes from `start` on, of an object in a state that is known.
+    /// Returns a writer of the bytes from `start` on, of an object with a known version.
     pub(crate) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
         let state = State { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }
 
-    /// A writer of an object, or of the range of it that is asked for, in whatever state the first answer finds it.
+    /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
     pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
         let state = State { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
-    /// The sink of another attempt. Those of earlier ones write nothing from now on.
+    /// Returns the sink of another attempt. Sinks of earlier attempts write nothing from now on.
     pub(super) fn sink(self: &Arc<Self>) -> Sink<O> {
         let mut state = self.lock();
         state.attempt += 1;
@@ -103,8 +104,8 @@ impl<O: Output> RangeWriter<O> {
         Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    /// Another sink of the same attempt, from where it stands, or of all that was asked for as long as nothing has come. Two answers bring
-    /// bytes of one state only where that has a version.
+    /// Returns another sink for the same attempt. It starts at the current position, or at the beginning
+    /// while nothing has come. Two answers are certain to have the same bytes only if they have a version.
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
@@ -119,26 +120,26 @@ impl<O: Output> RangeWriter<O> {
         }
     }
 
-    /// Ends the writing: what still runs belongs to no attempt any more.
+    /// Ends the writing. Sinks that still run belong to no attempt any more.
     pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
         let mut state = self.lock();
         state.attempt += 1;
         with(&mut state.output)
     }
 
-    /// Changes where the writing ends, which is after what has been written.
+    /// Changes the end of the writing, which stays behind the written bytes.
     pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
         let State { at, output, .. } = &mut *state;
         with(*at, output)
     }
 
-    /// The state that was known beforehand, or that the first answer has shown.
+    /// Returns the version that was known beforehand, or that the first answer has shown.
     pub(super) fn of(&self) -> Option<Pinned> {
         self.lock().of.clone()
     }
 
-    /// The next byte to be written, and where the writing ends.
+    /// Returns the next byte to write, and the end.
     pub(super) fn position(&self) -> (u64, u64) {
         let state = self.lock();
         (state.at, state.output.end())
@@ -149,11 +150,11 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-/// What takes one answer's bytes.
+/// The sink of one answer.
 pub(super) struct Sink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
-    /// The next byte of its answer, where that is known.
+    /// The next byte of its answer, if that is known.
     at: Option<u64>,
     answer_end: u64,
 }
@@ -167,7 +168,8 @@ impl<O: Output> GetSink for Sink<O> {
         match &state.of {
             Some(of) if state.begun == state.attempt => {
                 of.check(meta)?;
-                // A hedge that was sent before anything had come is no part of an object without versions.
+                // A hedge was sent before the first byte had come. Without versions, its answer can't be
+                // matched.
                 if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
                     return Err(changed(meta).into());
                 }
@@ -175,7 +177,7 @@ impl<O: Output> GetSink for Sink<O> {
             _ => {
                 state.begun = self.attempt;
                 state.of = Some(Pinned::of(meta));
-                // What an attempt before has brought is brought again.
+                // The bytes of an earlier attempt come again.
                 self.writer.progress.taken_back(state.at - state.start);
                 (state.start, state.at) = (range.start, range.start);
                 state.output.begin(meta);
@@ -202,7 +204,7 @@ impl<O: Output> GetSink for Sink<O> {
         let written = output.write(*at, new)?;
         *at += written;
         self.writer.progress.moved(written);
-        // Not at the answer's own end, which leaves its connection to others.
+        // At the answer's own end, don't stop: that would close its connection, which others can use.
         let is_cut = *at == output.end() && *own != self.answer_end;
         Ok(if is_cut { Route::Stop } else { Route::Stay })
     }
@@ -212,8 +214,8 @@ fn changed(meta: &ObjectMeta) -> Error {
     Error::integrity(meta.id.to_string(), "the object changed while it was read")
 }
 
-/// What of an answer's next bytes has not come by another one yet. `at` is where they begin, and moves behind them;
-/// everything before `come` has come.
+/// Returns the bytes of an answer that no other answer has brought yet. They begin at `at`, which moves
+/// behind them. All bytes before `come` are there.
 fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
     let known = come.saturating_sub(*at).min(bytes.len() as u64);
     *at += bytes.len() as u64;

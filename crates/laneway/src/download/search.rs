@@ -1,4 +1,4 @@
-//! Finding what is to be downloaded, and what it becomes here.
+//! Finds the objects to download, and their destinations.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,29 +24,29 @@ use crate::running::{Made, Moved, Running};
 use crate::search::{Asked, Search, asked};
 use crate::{CopyRequest, Error, Location, Op, moved};
 
-/// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
+/// The memory reserved for an object of unknown size. Up to this size, it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
 
-/// What objects are downloaded to.
+/// The destination of downloads.
 enum To {
     /// Below a folder.
     Folder(Arc<Folder>),
-    /// A file that the user named, or, of a tree, the folder that it becomes.
+    /// A path that the user named: a file, or the folder that a tree becomes.
     Named { path: PathBuf, tree: Arc<Folder> },
     /// Standard output.
     Output,
 }
 
-/// Finds what is to be downloaded.
+/// Finds the objects to download.
 pub(crate) struct Downloads<'a> {
     pub(crate) search: &'a mut Search,
     to: To,
-    /// Where the destination takes names that differ only in case for one: those that it has been given.
+    /// The names used so far, if the destination treats names that differ only in case as one.
     folded: Option<Names>,
 }
 
 impl<'a> Downloads<'a> {
-    /// Downloads below `folder`, which stands for the destination where that is on this machine.
+    /// Downloads below `folder`, which replaces the destination if that is local.
     pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
         let request = &search.request;
         let to = match (&request.destination, folder) {
@@ -62,11 +62,11 @@ impl<'a> Downloads<'a> {
         Self { search, to, folded: folds.then(|| Names::new(true)) }
     }
 
-    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known, or of which an answer may have come
-    /// already.
+    /// Looks through one source. If it is a single object, it starts its download. Its size may be known, or
+    /// an answer about it may be here already.
     ///
     /// # Errors
-    /// What its listing says. Errors of single objects are reported as theirs.
+    /// The error of its listing. Errors of single objects are reported as theirs.
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
@@ -116,7 +116,7 @@ impl<'a> Downloads<'a> {
         is_asked(&self.search.job, &self.search.request, store, id)
     }
 
-    /// Sends an object on its way. An error means that the job was cancelled.
+    /// Starts the download of an object. An error means that the job was cancelled.
     pub(crate) async fn object(
         &mut self,
         store: &Store,
@@ -130,14 +130,15 @@ impl<'a> Downloads<'a> {
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
             To::Named { tree, .. } if in_tree => Arc::clone(tree),
-            // Nothing lies below the prefix: the object of its name is meant, which enters a folder that exists.
+            // Nothing lies below the prefix, so the source is the object of that name. It enters a folder
+            // that exists.
             To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
                 Arc::clone(tree)
             }
             To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
         };
         let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
-        // A key that ends in a slash and holds nothing stands for a folder.
+        // An empty object whose key ends in a slash stands for a folder.
         let is_marker = size == Some(0) && (below.ends_with('/') || below.is_empty());
         if is_marker {
             below.truncate(below.trim_end_matches('/').len());
@@ -198,7 +199,7 @@ impl<'a> Downloads<'a> {
         }
     }
 
-    /// One object to a destination that was named: a file, or what takes bytes only in order.
+    /// Downloads one object to a named destination: a file, or one that takes bytes only in order.
     async fn single(
         &mut self,
         store: &Store,
@@ -209,7 +210,7 @@ impl<'a> Downloads<'a> {
         let source = url(store.provider(), &id);
         let size = meta.as_ref().map(|meta| meta.size);
         let output: (String, Box<dyn Write + Send>) = match &self.to {
-            // To open a pipe is to wait for its reader.
+            // Opening a pipe waits for its reader.
             To::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
                 (path.display().to_string(), Box::new(std::io::sink()))
             }
@@ -261,7 +262,7 @@ impl<'a> Downloads<'a> {
         self.search.units.large(counted(in_order::fetch_one(job, request, store, id, output))).await
     }
 
-    /// A folder that a store holds as an empty object.
+    /// Creates a folder for an empty object that stands for it.
     async fn marker(
         &mut self,
         store: &Store,
@@ -299,7 +300,7 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    /// Sends those on their way that wait to be begun together. An error means that the job was cancelled.
+    /// Starts the items that wait to begin together. An error means that the job was cancelled.
     pub(crate) async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
@@ -307,8 +308,8 @@ impl<'a> Downloads<'a> {
     }
 }
 
-/// Whether an object that was named is asked for before it is fetched: for what its file is to get besides its bytes (GCS tells that with no object's
-/// bytes), or because a manifest knows of it.
+/// Returns whether a named object's metadata is requested before its bytes. That is needed for its file
+/// attributes, which GCS sends with no object's bytes, or because a manifest knows the object.
 pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata
@@ -316,7 +317,7 @@ pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: 
     is_described || job.is_known(&url(store.provider(), id))
 }
 
-/// Downloads one object that was found, for which memory is reserved where it is small.
+/// Downloads one object that was found. Memory is reserved for it if it is small.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     if item.meta.as_ref().is_some_and(|meta| meta.archived) {
@@ -346,8 +347,8 @@ async fn plan(job: Arc<Running>, store: Store, item: Item) {
     }
 }
 
-/// Standard output as a file of its own: [`std::io::Stdout`] looks for line ends in every chunk, and takes a descriptor
-/// that can't be written for one that takes everything.
+/// Returns standard output as a file of its own. [`std::io::Stdout`] looks for line ends in every chunk, and
+/// treats a descriptor that can't be written as one that accepts everything.
 fn standard_output() -> Result<File, Error> {
     let owned = std::io::stdout().as_fd().try_clone_to_owned();
     Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))

@@ -1,4 +1,4 @@
-//! A slice of an object, brought whole over connections that break.
+//! A slice of an object, fetched completely even if connections break.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::split;
 use crate::{Error, Progress};
 
-/// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
+/// Number of times that a slice is requested again after complete answers that brought no new byte.
 const FRUITLESS_MAX: u32 = 3;
 
-/// Where the bytes of a slice go.
+/// The destination of a slice's bytes.
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
     /// To their place in a file.
     File(Arc<Staged>),
-    /// To memory, which the caller has reserved.
+    /// To memory that the caller has reserved.
     Memory(Vec<u8>),
 }
 
@@ -63,7 +63,7 @@ impl Output for Slice {
 }
 
 impl RangeWriter<Slice> {
-    /// A writer of a slice.
+    /// Returns the writer of a slice.
     pub(crate) fn new(
         range: Range<u64>,
         of: Pinned,
@@ -75,7 +75,7 @@ impl RangeWriter<Slice> {
         Self::pinned(range.start, of, slice, progress)
     }
 
-    /// Leaves the end of what is still to come to another, at most `most` bytes of it.
+    /// Hands the end of the missing bytes to another stream, at most `most` bytes.
     pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
         self.cut(|at, slice| {
             let mut left = at..slice.end;
@@ -85,7 +85,7 @@ impl RangeWriter<Slice> {
         })
     }
 
-    /// What was written: the checksums, and the bytes if they went to memory.
+    /// Returns the checksums of the written bytes, and the bytes if they went to memory.
     pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
             SliceTarget::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
@@ -95,10 +95,10 @@ impl RangeWriter<Slice> {
 }
 
 impl<O: Output> RangeWriter<O> {
-    /// Brings the whole slice, going on where it stands when a connection breaks.
+    /// Fetches the whole slice, and continues where it stands when a connection breaks.
     ///
     /// # Errors
-    /// What the store or the destination says.
+    /// The store's or the destination's error.
     pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<(), Error> {
         let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
         let of = self.of();

@@ -1,4 +1,5 @@
-//! A large object into a file: slices in parallel, an opening stream among them where the store had to be asked first.
+//! Downloads a large object into a file, in parallel slices. If the size was unknown, an opening stream is
+//! one of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,44 +27,44 @@ use crate::platform::boot;
 use crate::running::{Made, Moved, Running};
 use crate::{CopyRequest, Error};
 
-/// An object whose checksum is only an MD5 is fetched by one stream up to this size, since MD5s can't be combined.
+/// Up to this size, an object with only an MD5 is fetched in one stream, because MD5s can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
-/// Where a large object goes.
+/// The destination of a large object.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     pub(crate) place: Place,
-    /// The URL that the object comes from.
+    /// The URL of its source.
     pub(crate) source: String,
 }
 
-/// A large object of which the first bytes have come: what others need to help.
+/// A large object whose first bytes have come, with everything that helping streams need.
 #[derive(Clone, Debug)]
 pub(crate) struct Large {
     pub(crate) meta: Arc<ObjectMeta>,
     pub(crate) staged: Arc<Staged>,
     pub(crate) slices: Arc<Mutex<Slices>>,
-    /// What an earlier run has brought, by its first byte.
+    /// The runs that an earlier run of the job brought, by their first byte.
     pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
-    /// Whether several streams may bring it.
+    /// True if several streams may fetch it.
     pub(crate) is_shared: bool,
 }
 
 impl Large {
-    /// Prepares the file and the slices of an object whose first request is an unranged one that has begun to bring it.
+    /// Prepares the file and the slices of an object that a GET without a range has begun to bring.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
         Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
     }
 
-    /// Prepares the file and the slices of an object of which everything is known that has to be. Blocks while a file
-    /// from before the machine's last boot is read back, unless `is_cancelled`.
+    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks while
+    /// it reads back a file from before the machine's last boot, unless `is_cancelled`.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn planned(
         meta: Box<ObjectMeta>,
         destination: &Destination,
@@ -88,7 +89,7 @@ impl Large {
         let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
         let wanted = Wanted::to_compare_with(stored, in_order);
-        // Slices of an object whose state can't be pinned could be of two objects.
+        // Without a version, slices could come from two versions.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {
             (Some(version), Some(crc)) if is_shared => {
@@ -112,26 +113,26 @@ impl Large {
         })
     }
 
-    /// The slices, locked.
+    /// Returns the slices, locked.
     pub(crate) fn slices(&self) -> MutexGuard<'_, Slices> {
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The download of what an opening stream doesn't bring.
+/// The download of the bytes that an opening stream doesn't bring.
 pub(super) struct Rest<'a> {
     pub(super) job: &'a Running,
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
-    /// What has come, by its first byte.
+    /// The runs that have come, by their first byte.
     pub(super) runs: BTreeMap<u64, Run>,
 }
 
 pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
 
 impl Rest<'_> {
-    /// Fetches an object of which everything is known that has to be.
+    /// Fetches an object whose version, size and checksum are known.
     pub(super) async fn fetch_planned(
         self,
         meta: Box<ObjectMeta>,
@@ -183,7 +184,8 @@ impl Rest<'_> {
         let mut spare = store.spare(&id.bucket).await;
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
-            // One stream goes on as long as there is work, and others where lanes have nothing better to do.
+            // One stream continues as long as there is work. Others start when lanes have nothing better to
+            // do.
             loop {
                 let lane = if large.is_shared { spare.claim() } else { None };
                 if lane.is_none() && (is_opening || !slices.is_empty()) {
@@ -221,7 +223,7 @@ impl Rest<'_> {
         let meta = Arc::clone(&large.meta);
         let verified = verify_file(job, store, &large, &self.runs).await?;
         drop(stream);
-        // No sink that may still be running writes any more: the attempts they belong to have ended.
+        // The attempts have ended, so no sink that still runs can write.
         let staged = Arc::clone(&large.staged);
         let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
         job.engine.files.run(move || staged.commit(placing)).await??;
@@ -245,7 +247,7 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Going on in the middle is safe only in the same state of the object.
+    /// Returns the version to continue with. Continuing in the middle is safe only in the same version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
         if meta.version.is_none() {
             let message = "the connection broke, and without a version the store can't be asked for the rest";
@@ -255,21 +257,21 @@ impl Rest<'_> {
     }
 }
 
-/// A range under way.
+/// A range that is being fetched.
 struct Stream {
     writer: Arc<RangeWriter>,
     start: u64,
     began: Instant,
 }
 
-/// The choice of ranges that other streams take over.
+/// Chooses the ranges that other streams take over.
 struct Split {
     round_trip: Duration,
-    /// The bytes of all of them so far.
+    /// The bytes of all these ranges so far.
     so_far: u64,
-    /// When the opener's first bytes were there.
+    /// The time when the opener's first bytes had come.
     opened: Instant,
-    /// The most streams at once so far. As many may run again without another connection.
+    /// The most streams at once so far. That many may run again without another connection.
     streams_max: usize,
 }
 
@@ -278,8 +280,9 @@ impl Split {
         Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
 
-    /// Takes over the end of the longest stream, for one of `more` that are to help: as much as others have taken so far, so that what turns
-    /// out to bring nothing has taken little, and no more than its share.
+    /// Takes over the end of the longest stream, for one of `more` helping streams. It takes as much as
+    /// others have taken so far, but no more than its share. So a stream that turns out not to help has taken
+    /// little.
     fn end_of(
         &mut self,
         large: &Large,
@@ -299,7 +302,8 @@ impl Split {
                 longest = Some((end - at, at - stream.start, stream));
             }
         }
-        // A stream that has only begun has shown no pace. The pace of the whole counts there, since its end may be near.
+        // A stream that has only begun has no measured rate. Use the rate of the whole object, because its
+        // end may be near.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
         let is_new = since(self.opened) < self.round_trip;
@@ -330,8 +334,8 @@ impl Split {
     }
 }
 
-/// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about
-/// its bytes or this machine that went wrong.
+/// Keeps the bytes for a later run, if it can continue with them. That needs an unchanged object, and a
+/// failure that concerns neither the bytes nor this machine.
 pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
@@ -343,8 +347,8 @@ pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error:
     }
 }
 
-/// Removes a temporary file when its download ends without having put it in its place or kept it. A cancelled job may
-/// drop a download without another word.
+/// Removes a temporary file when its download ends without committing or keeping it. A cancelled job may
+/// simply drop a download.
 pub(super) struct Unfinished<'a> {
     pub(super) job: &'a Running,
     pub(super) request: &'a CopyRequest,

@@ -1,4 +1,5 @@
-//! Small objects into files: one request each, all of a group at once, written in groups by the file threads.
+//! Downloads small objects into files. Each takes one request, a group goes at once, and file threads write
+//! groups.
 
 use std::sync::Arc;
 
@@ -13,9 +14,9 @@ use crate::running::{Begun, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
-/// Fetches a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes each, for which
-/// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
-/// that answer's own checksum.
+/// Downloads a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes
+/// each, for which memory is reserved. They aren't tied to the version that the listing saw: each comes in
+/// one answer, with that answer's own checksum.
 pub(crate) async fn fetch_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
@@ -30,7 +31,7 @@ pub(crate) async fn fetch_group(
         })
         .collect();
     let mut writes = FuturesUnordered::new();
-    // Of a move each ends with a request of its own, none of which waits for another.
+    // Each removal of a move takes its own request, and none waits for another.
     let mut endings = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -48,7 +49,7 @@ pub(crate) async fn fetch_group(
             }
             Some(()) = endings.next(), if !endings.is_empty() => {}
             Some(first) = gets.next(), if !gets.is_empty() => {
-                // What else is there already goes to a file thread with it.
+                // Take everything else that has arrived along to the file thread.
                 let mut ready = vec![first];
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
@@ -60,11 +61,11 @@ pub(crate) async fn fetch_group(
     }
 }
 
-/// An object that was asked for.
+/// An object that was requested.
 struct Asked {
     item: Item,
     begun: Begun,
-    /// How often, whatever its attempts.
+    /// The number of tries, each with any number of attempts.
     tries: u32,
 }
 
@@ -110,13 +111,13 @@ async fn write(
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });
     let written = written.await;
-    // The file thread has let go of them, however it ended.
+    // The file thread has released them, however it ended.
     let asked = Arc::into_inner(asked).unwrap_or_default();
     let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
     asked.into_iter().zip(results).map(|(asked, result)| Written { asked, result }).collect()
 }
 
-/// The failure of a whole group, told of each of its objects.
+/// Returns the failure of a whole group as the error of each of its objects.
 fn for_each<T>(provider: Provider, asked: &[Asked], error: &Error) -> Vec<Result<T, Error>> {
     asked.iter().map(|asked| Err(error.again(url(provider, &asked.item.id)))).collect()
 }

@@ -1,4 +1,4 @@
-//! Comparing what has come with what the store says, before it is put in its place.
+//! Compares the received bytes with the store's checksums, before a file is put in place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::folder::{Place, Placing};
 use crate::location::url;
 use crate::running::{Made, Moved, Running};
 
-/// Compares a file, all of which has come in these `runs`, by their checksums, and where those can't be combined to what the
-/// store gives, by the checksums of the parts that it was uploaded in or by what is read back from the file.
+/// Compares a complete file by the checksums of its `runs`. If these can't be combined into the store's
+/// checksum, it uses the checksums of the uploaded parts, or reads the file back.
 ///
 /// # Errors
-/// Integrity, where something is missing or differs.
+/// Integrity, if bytes are missing or differ.
 pub(super) async fn verify_file(
     job: &Running,
     store: &Store,
@@ -37,7 +37,7 @@ pub(super) async fn verify_file(
     }
 }
 
-/// Compares by the MD5 of a file whose stream broke, so that none came out of it.
+/// Compares by MD5 a file whose stream broke, so that no MD5 of the whole exists. Reads the file back.
 async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
     let (staged, meta, wanted) = (Arc::clone(&large.staged), Arc::clone(&large.meta), large.wanted);
     let cancel = job.cancel.clone();
@@ -48,7 +48,7 @@ async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verif
     job.engine.files.run(compare).await?
 }
 
-/// Compares what has come with what the store says of the whole.
+/// Compares the received bytes with the store's checksum of the whole.
 fn verify(
     source: &str,
     meta: &ObjectMeta,

@@ -1,22 +1,22 @@
-//! The kinds of failures, by which callers tell them apart.
+//! The kinds of failures, by which callers distinguish them.
 
-/// What went wrong, as far as a caller decides by it. Each kind has a number and a name, neither of which ever changes or
-/// comes to mean something else; new kinds may come, with new numbers.
+/// The kind of a failure, as far as a caller decides by it. The number and the name of a kind never change
+/// their meaning. Later versions may add kinds with new numbers.
 ///
-/// The list stands in `SEMANTICS.md` too, with what each kind means.
+/// `SEMANTICS.md` lists the kinds too, with their meanings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum ErrorKind {
-    /// The object, bucket or path isn't there.
+    /// The object, bucket or path doesn't exist.
     NotFound = 1,
-    /// The object exists, and was to be written only where there is none.
+    /// The object exists, and the write was allowed only if it doesn't.
     AlreadyExists = 2,
-    /// The object isn't in the state that was asked for.
+    /// The object isn't in the state that the request named.
     Precondition = 3,
-    /// The object has not changed since the state or time that was named: there is nothing to fetch.
+    /// The object has not changed since the named state or time, so there is nothing to fetch.
     NotModified = 4,
-    /// The store doesn't allow it.
+    /// The store forbids it.
     Permission = 5,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated = 6,
@@ -24,38 +24,38 @@ pub enum ErrorKind {
     Throttled = 7,
     /// The store failed until the attempts ran out, or its answer makes no sense.
     Server = 8,
-    /// No answer, or not a whole one.
+    /// No answer came, or an incomplete one.
     Transport = 9,
     /// The deadline of the call passed.
     Timeout = 10,
-    /// Bytes or checksums differ from what they must be.
+    /// Bytes or checksums differ from the expected ones.
     Integrity = 11,
-    /// The range lies outside the object, or holds no byte.
+    /// The range lies outside the object, or is empty.
     InvalidRange = 12,
-    /// The store refuses the request, whatever its state.
+    /// The store refuses the request, whatever the object's state.
     Invalid = 13,
-    /// The request makes no sense as a whole, and nothing was sent: the caller's mistake.
+    /// The request as a whole makes no sense, by the caller's mistake. Nothing was sent.
     Usage = 14,
-    /// A name or a combination that would be unsafe or ambiguous.
+    /// Laneway refuses a name or a combination that would be unsafe or ambiguous.
     Refused = 15,
     /// The store can't do this.
     Unsupported = 16,
-    /// The object has to be restored from an archive before it can be read.
+    /// The object must be restored from an archive before it can be read.
     Archived = 17,
     /// The source changed, vanished or can't be read.
     Source = 18,
-    /// The destination doesn't take what comes.
+    /// The destination doesn't take the bytes.
     Destination = 19,
     /// A file operation failed.
     Local = 20,
     /// The call or job was cancelled before it was done.
     Cancelled = 21,
-    /// The engine itself failed: a fault of this library.
+    /// The engine itself failed: a bug in this library.
     Internal = 22,
 }
 
 impl ErrorKind {
-    /// All of them, by their numbers.
+    /// All kinds, by number.
     pub const ALL: &[Self] = &[
         Self::NotFound,
         Self::AlreadyExists,
@@ -81,17 +81,18 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// Its number, for what can't name it: bindings, logs, exit codes. 0 is no kind's.
+    /// Returns its number, for code that can't use the name: bindings, logs, exit codes. No kind has number
+    /// 0.
     pub fn code(self) -> u32 {
         self as u32
     }
 
-    /// Its name in records and logs, in lower case.
+    /// Returns its name in records and logs, in lower case.
     pub fn name(self) -> &'static str {
         self.described().0
     }
 
-    /// What it says, in a few words.
+    /// Returns its meaning in a few words.
     pub fn meaning(self) -> &'static str {
         self.described().1
     }
@@ -147,7 +148,7 @@ impl ErrorKind {
 }
 
 impl std::fmt::Display for ErrorKind {
-    /// [`meaning`](Self::meaning).
+    /// Writes its [`meaning`](Self::meaning).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.meaning())
     }

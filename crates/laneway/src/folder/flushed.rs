@@ -1,17 +1,17 @@
-//! Which names of directories are on the disk.
+//! The directory names that have been flushed to disk.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
-/// How many are remembered. Those of more directories are flushed again with each file.
+/// The most names that are remembered. Those of more directories are flushed again with each file.
 const NAMES_MAX: usize = 1 << 16;
 
-/// What a job has flushed, and what it has to.
+/// The names that a job has flushed, and those that it still must flush.
 #[derive(Default, Debug)]
 pub(super) struct Flushed {
     /// Directories whose names were flushed, by their path below the folder.
     below: HashSet<String>,
-    /// Directories on the way to the folder in each of which another was made, and that were not flushed since.
+    /// Directories on the way to the folder in which another was created, and that were not flushed since.
     pub(super) made_in: BTreeSet<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! The journal of a download as anybody may have left it, for fuzzers.
+//! Journals of downloads with arbitrary content, for fuzzers.
 
 use arbitrary::Unstructured;
 use laneway_store::Version;
@@ -12,8 +12,8 @@ fn subject(size: u64) -> Subject {
     Subject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
 }
 
-/// Any bytes, by themselves and behind the right header; and claims of any ranges, rightly written. What is believed of them and what is
-/// fetched are together the object, each byte once.
+/// Reads arbitrary bytes, alone and behind a valid header, and valid records of arbitrary claims. The
+/// accepted claims and the ranges still to fetch together cover each byte of the object once.
 pub fn download_journal(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
     let Ok(size) = drawn.arbitrary::<u64>() else { return };

@@ -1,8 +1,8 @@
-//! The journal of a large download: which ranges of the temporary file hold what, so that the next run goes on there.
+//! The journal of a large download: the ranges of the temporary file that are written, with their checksums.
+//! The next run continues from it.
 //!
-//! A header that says of what object and state the ranges are, then records of 32 bytes, each of which stands alone: a
-//! record that was torn, or never written between two that were, is left out and the others hold. All numbers are
-//! little endian.
+//! A header names the object and its version. Then come records of 32 bytes, each with its own check. A
+//! record that was torn or never written is ignored, and the others hold. All numbers are little endian.
 
 use std::fs::File;
 use std::io;
@@ -16,17 +16,18 @@ use crate::checksum::{Crc, Run};
 use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
-/// Raised when what follows it changes its meaning: a journal of another format is another object's.
+/// The version of the format. A change of meaning raises it. A journal of another format counts as another
+/// object's.
 const FORMAT: u8 = 1;
 /// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). It divides a page, so that a record is
 /// never cut in two by the end of one.
 const RECORD: usize = 32;
-/// Where in a record its check stands.
+/// The offset of the check in a record.
 const CHECK_AT: usize = RECORD - 4;
 /// Records beyond one for each MiB: claims that were cut short where slices met or connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
 
-/// What the file is to hold: an object in one state, and by which checksum its ranges are known.
+/// The object and version that the file is for, and the checksum of its ranges.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Subject {
     pub(crate) url: String,
@@ -35,36 +36,37 @@ pub(crate) struct Subject {
     pub(crate) crc: Crc,
 }
 
-/// That a range of the file was written, and what its checksum is.
+/// A range of the file that was written, and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Claim {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// By the subject's checksum.
+    /// The checksum of the subject's kind.
     pub(crate) sum: u64,
-    /// In which boot of the machine it was written; see [`crate::platform`].
+    /// The boot of the machine in which it was written; see [`crate::platform`].
     pub(crate) boot: u64,
 }
 
 impl Claim {
-    /// The bytes that it is about.
+    /// Returns the byte range of the claim.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start.saturating_add(u64::from(self.len))
     }
 
-    /// As a run of so many bytes.
+    /// Returns the claim as a run.
     pub(crate) fn run(&self, crc: Crc) -> Run {
         Run::known(u64::from(self.len), crc, self.sum)
     }
 }
 
 impl Subject {
-    /// What a journal of it begins with. A journal is this object's if it begins with the same bytes.
+    /// Returns the header of its journal. A journal belongs to this object if it begins with exactly these
+    /// bytes.
     pub(crate) fn header(&self) -> Vec<u8> {
         let (kind, version) = match &self.version {
             Version::Generation(generation) => (1, generation.to_string()),
             Version::ETag(etag) => (2, etag.clone()),
-            // What is shown of a version says which kind it is of.
+            // The text of a version shows its kind.
             other => (0, other.to_string()),
         };
         let crc = match self.crc {
@@ -83,13 +85,14 @@ impl Subject {
         header
     }
 
-    /// More bytes than a journal of it ever has.
+    /// Returns a size that a journal of it never reaches.
     pub(crate) fn journal_max(&self) -> u64 {
         self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
     }
 }
 
-/// Ties records to their header, so that those of an older journal in the same file say nothing.
+/// Returns a number that ties records to their header, so records of an older journal in the same file are
+/// ignored.
 pub(super) fn seal(header: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
 }
@@ -119,16 +122,16 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
     (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
 }
 
-/// The URL that a journal is about, by its first bytes.
+/// Returns the URL in a journal's header.
 pub(super) fn url(header: &[u8]) -> Option<&str> {
     let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
-    // Format and kinds, and the size.
+    // Skip format, kinds and size.
     let rest = rest.get(4 + 8..)?;
     let len = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
     std::str::from_utf8(rest.get(4..4 + len)?).ok()
 }
 
-/// The claims that a journal's bytes hold; `None` where they are no journal of an object with this header.
+/// Returns the claims in a journal's bytes, or `None` if they aren't a journal with this header.
 pub(crate) fn read(bytes: &[u8], header: &[u8]) -> Option<Vec<Claim>> {
     Some(claims(bytes.strip_prefix(header)?, seal(header)).collect())
 }
@@ -146,21 +149,21 @@ pub(crate) struct Journal {
     seal: u32,
     crc: Crc,
     boot: u64,
-    /// Where the next record goes.
+    /// The offset of the next record.
     end: AtomicU64,
     /// Bytes that are claimed.
     claimed: AtomicU64,
 }
 
 impl Journal {
-    /// Goes on with the journal in `file`, whose claims of `claimed` bytes hold, or begins a new one.
+    /// Continues the journal in `file`, whose valid claims cover `claimed` bytes, or begins a new one.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn new(file: File, subject: &Subject, boot: u64, claimed: Option<u64>) -> io::Result<Self> {
         let header = subject.header();
         let end = match claimed {
-            // A torn record at the end is written over.
+            // The next record overwrites a torn one at the end.
             Some(_) => {
                 let len = file.metadata()?.len();
                 len - len % RECORD as u64
@@ -176,28 +179,29 @@ impl Journal {
         Ok(Self { file, header, seal, crc: subject.crc, boot, end, claimed })
     }
 
-    /// Claims a run from `start` on, all of which has been written to the file. Any number of threads may.
+    /// Claims a run from `start` on that has been written to the file. Any number of threads may call this.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
         self.claimed.fetch_add(run.len, Ordering::Relaxed);
         self.record(start, run);
     }
 
-    /// Writes down a claim that is reckoned in already.
+    /// Writes a claim that is counted already.
     pub(crate) fn record(&self, start: u64, run: &Run) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
-        // Without this record a later run fetches the range again, which is no reason to give this one up.
+        // Without this record, a later run fetches the range again. That is no reason to abandon this
+        // download.
         if let Err(e) = self.file.write_all_at(&record, at) {
             tracing::debug!(error = %e, "a record of the journal could not be written");
         }
     }
 
-    /// What was claimed in this boot of the machine, in no order. Nothing where one boot can't be distinguished from another: then a claim
-    /// that did not hold can't be either.
+    /// Returns the claims of this boot of the machine, in no order. Returns nothing if boots can't be
+    /// distinguished, because claims from before a crash couldn't be told from valid ones.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn claims(&self) -> io::Result<Vec<Claim>> {
         let mut bytes = vec![0; (self.end.load(Ordering::Relaxed) - self.header) as usize];
         self.file.read_exact_at(&mut bytes, self.header)?;
@@ -205,7 +209,7 @@ impl Journal {
         Ok(claims(&bytes, self.seal).filter(is_sure).collect())
     }
 
-    /// How many bytes are claimed.
+    /// Returns how many bytes are claimed.
     pub(crate) fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Removing the temporary files that earlier runs of a tree have left.
+//! Removes the temporary files that earlier runs of a tree left.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -17,8 +17,9 @@ use super::{DIRECTORY, Folder, journal};
 const HEADER_MAX: usize = 4096;
 
 impl Folder {
-    /// Removes temporary files of objects that `is_ours` takes by their URLs, and those with which no run can go on, unless a process holds
-    /// them. It looks into the directories that places were asked for in, and into those of the same names below `name`. Blocks.
+    /// Removes temporary files that can't be resumed, and those of objects whose URLs `is_ours` accepts,
+    /// unless a process holds them. It looks in the noted directories of places, and in those of the same
+    /// names below `name`. Blocks.
     pub(crate) fn remove_leftovers(&self, name: &str, is_ours: impl Fn(&str) -> bool) {
         let Some(used) = &self.used else { return };
         for below in &std::mem::take(&mut *used.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -32,7 +33,7 @@ impl Folder {
     }
 }
 
-/// A directory that is there, without a link below the root being followed.
+/// Opens an existing directory without following links below the root.
 fn opened(root: &Path, below: &str) -> Option<OwnedFd> {
     let root = rustix::fs::open(root, DIRECTORY, Mode::empty()).ok()?;
     below.split('/').filter(|name| !name.is_empty()).try_fold(root, |parent, name| {
@@ -40,7 +41,8 @@ fn opened(root: &Path, below: &str) -> Option<OwnedFd> {
     })
 }
 
-/// The temporary files of a directory whose names a later run finds again. Those of other names may be in use without a lock.
+/// Returns the temporary files in a directory whose names are fixed. Those with random names may be in use
+/// without a lock.
 fn parts(directory: &OwnedFd) -> Vec<OsString> {
     let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
     let names = entries.flatten().map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
@@ -65,7 +67,7 @@ fn remove_leftover(directory: &OwnedFd, part: &OsStr, is_ours: impl Fn(&str) -> 
             journal::url(&header[..read]).is_some_and(is_ours)
         }
         Ok(None) => false,
-        // Without a journal no run goes on with it.
+        // Without a journal, no run can resume it.
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     };
     if is_left {

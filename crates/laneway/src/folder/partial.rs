@@ -1,5 +1,5 @@
-//! Temporary files that outlive a run: found again by the name of what they are to become and where it comes from,
-//! held by one process at a time.
+//! Temporary files that outlive a run. Their names derive from the destination's name and the source's URL.
+//! One process at a time holds such a file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,11 +19,11 @@ use super::staged::temporary_name;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::resume::settled;
 
-/// How often a file is opened again that was put in its place or removed just before it was locked.
+/// Number of times to reopen a file that was committed or removed just before it was locked.
 const RACES_MAX: u32 = 16;
 /// The mode of files that become the user's.
 const SHARED: Mode = Mode::from_raw_mode(0o666);
-/// How much of a file is read back at a time.
+/// Bytes read back at a time.
 const READ: usize = 256 << 10;
 
 /// The names of the temporary file and its journal.
@@ -33,11 +33,11 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names for the file `name` that comes from `url`: always the same ones.
+    /// Returns the names for the file `name` from `url`. They are always the same.
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
         let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         hash.update(url.as_bytes());
-        // In no URL of an object and in no name, so that no two pairs are the same bytes.
+        // NUL occurs in no URL and no name, so no two pairs give the same bytes.
         hash.update(b"\0");
         hash.update(name.as_bytes());
         let hash = format!("{:016x}", hash.finalize());
@@ -45,17 +45,17 @@ impl Names {
     }
 }
 
-/// A temporary file that this process holds, its journal, and what of it is there already.
+/// A temporary file that this process holds, its journal, and the ranges that are there already.
 pub(super) struct Partial {
     pub(super) file: File,
     pub(super) journal: Journal,
     pub(super) done: Vec<(u64, Run)>,
 }
 
-/// How a partial file is taken up.
+/// The way in which a partial file is opened.
 pub(crate) struct TakeUp<'a> {
     pub(crate) subject: &'a Subject,
-    /// Whether what is there is left unused.
+    /// True if existing content is ignored.
     pub(crate) fresh: bool,
     /// The number of this boot; see [`crate::platform`].
     pub(crate) boot: u64,
@@ -63,17 +63,18 @@ pub(crate) struct TakeUp<'a> {
     pub(crate) is_cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Opens the partial file of a destination, or begins a new one where there is none or it is of something else.
+/// Opens the partial file of a destination. Begins a new one if there is none, or if it belongs to something
+/// else.
 ///
-/// `None` when another process holds it, when it is somebody else's, or the file system knows no locks: then a file
-/// under a name of its own has to do, which can't be resumed.
+/// Returns `None` if another process holds it, if it belongs to somebody else, or if the file system has no
+/// locks. Then the caller uses a file with a name of its own, which can't be resumed.
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
-    // Only who holds the file touches its journal.
+    // Only the process that holds the file touches its journal.
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
         Ok(Some(journal)) => journal,
         none => {
-            // What is there and somebody else's stays.
+            // An existing file of somebody else stays.
             if none.is_err() {
                 remove_new(directory, &names.journal);
             }
@@ -84,18 +85,18 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     match go_on(&file, journal, how) {
         Ok((journal, done)) => Ok(Some(Partial { file, journal, done })),
         Err(e) => {
-            // Another file is begun then, and this one would stay behind it.
+            // The caller begins another file then, and this one would be left behind.
             remove(directory, names);
             Err(e)
         }
     }
 }
 
-/// Goes on with a partial file that this process holds, or begins it anew.
+/// Continues a partial file that this process holds, or begins it anew.
 fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, Vec<(u64, Run)>)> {
     let TakeUp { subject, fresh, boot, .. } = *how;
     let claims = match !fresh && file.metadata()?.len() == subject.size {
-        // One that can't be read says nothing.
+        // An unreadable journal counts as empty.
         true => read_journal(&journal, subject).ok().flatten(),
         false => None,
     };
@@ -105,11 +106,11 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // What another boot has claimed and this one has again needs no reading.
+    // Skip ranges that an earlier boot claimed if this boot has claimed them again.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
-        // What was not read back is still to be kept.
+        // Keep claims that were not read back.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
         false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
     };
@@ -122,23 +123,23 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
     Ok((journal, joined(&certain, subject)))
 }
 
-/// Makes a file of the right size, and a journal that claims nothing of it.
+/// Gives the file the right size, and begins an empty journal.
 fn begin(file: &File, journal: File, subject: &Subject, boot: u64) -> io::Result<Journal> {
-    // First the claims are gone, then what they were about.
+    // Remove the claims first, then the bytes that they were about.
     let journal = Journal::new(journal, subject, boot, None)?;
     file.set_len(0)?;
     file.set_len(subject.size)?;
     Ok(journal)
 }
 
-/// Whether a claim has bytes in common with one of those, which are in order and don't overlap.
+/// Returns whether a claim overlaps one of `sorted`, which are in order and don't overlap each other.
 fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     let range = claim.range();
     let next = sorted.partition_point(|other| other.range().end <= range.start);
     sorted.get(next).is_some_and(|other| other.start < range.end)
 }
 
-/// The claims whose bytes are what they say. What can't be read is not.
+/// Returns the claims whose checksums match the file's bytes. Unreadable ranges don't match.
 fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     let crc = how.subject.crc;
     let mut good = Vec::new();
@@ -152,7 +153,7 @@ fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     good
 }
 
-/// The checksums of a range of a file; `None` if `is_cancelled` meanwhile.
+/// Returns the checksums of a range of a file, or `None` if `is_cancelled` meanwhile.
 pub(super) fn read_back(
     file: &File,
     range: Range<u64>,
@@ -173,7 +174,7 @@ pub(super) fn read_back(
     Ok(Some(hashing.finish()))
 }
 
-/// Claims as runs, those that touch as one.
+/// Joins adjacent claims, and returns them as runs.
 fn joined(claims: &[Claim], subject: &Subject) -> Vec<(u64, Run)> {
     let mut runs: Vec<(u64, Run)> = Vec::new();
     for claim in claims {
@@ -199,7 +200,7 @@ fn read_journal(journal: &File, subject: &Subject) -> io::Result<Option<Vec<Clai
     }
 }
 
-/// Whether there is a partial file of this name with a journal.
+/// Returns whether there is a partial file of this name with a journal.
 pub(super) fn exists(directory: &OwnedFd, names: &Names) -> bool {
     let is_there = |name: &OsStr| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     is_there(&names.part) && is_there(&names.journal)
@@ -214,13 +215,14 @@ pub(super) fn discard(directory: &OwnedFd, names: &Names) {
 
 /// Removes both files, which this process holds.
 pub(super) fn remove(directory: &OwnedFd, names: &Names) {
-    // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the other
-    // alone begins anew.
+    // They may be gone already, and nobody needs the error. Remove the journal first: a process that then
+    // finds the file alone begins anew.
     let _ = unlinkat(directory, &*names.journal, AtFlags::empty());
     let _ = unlinkat(directory, &*names.part, AtFlags::empty());
 }
 
-/// Opens a file and locks it; `None` where that is for another to do. A new one has the mode, without the umask's bits.
+/// Opens a file and locks it. Returns `None` if another process must handle it. A new file has the mode,
+/// minus the umask.
 pub(crate) fn hold(
     directory: &OwnedFd,
     name: &OsStr,
@@ -232,7 +234,7 @@ pub(crate) fn hold(
         Ok(held) => Ok(held),
         Err(e) => {
             remove_new(directory, name);
-            // Where there are no locks nobody goes on with it.
+            // Without locks, no run resumes it.
             if Errno::from_io_error(&e).is_some_and(is_lacking) { Ok(None) } else { Err(e) }
         }
     }
@@ -246,7 +248,7 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
-        // Until the lock was had, another process may have put the file in its place, or removed it.
+        // Before the lock was taken, another process may have committed or removed the file.
         let held = fstat(&file)?;
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(Some(file)),
@@ -257,7 +259,7 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
     Ok(None)
 }
 
-/// Removes a file that was made only to find that it can't be used. One that holds something was there before.
+/// Removes a file that was created but can't be used. A file with content was there before, and stays.
 fn remove_new(directory: &OwnedFd, name: &OsStr) {
     if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_empty_file(&stat)) {
         let _ = unlinkat(directory, name, AtFlags::empty());
@@ -268,8 +270,9 @@ fn is_empty_file(stat: &rustix::fs::Stat) -> bool {
     stat.st_size == 0 && super::kind(stat) == FileType::RegularFile
 }
 
-/// Makes a new file and locks it, in the place of one that a run which is gone has left there. `None` where another process writes to
-/// that, it is somebody else's, or there are no locks, which is remembered. It has the mode of the user's files.
+/// Creates a new file and locks it. It replaces one that an ended run left there. Returns `None` if another
+/// process writes to that, if it is somebody else's, or if there are no locks, which is remembered. The file
+/// has the mode of user files.
 pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<Option<File>> {
     if no_locks.load(Ordering::Relaxed) {
         return Ok(None);
@@ -279,7 +282,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
         let file = match openat(directory, name, flags, SHARED) {
             Ok(fd) => File::from(fd),
             Err(Errno::EXIST) => match hold(directory, name, OFlags::empty(), SHARED) {
-                // Not gone on with: it may have been given another mode and other times by then. It is removed while it is locked.
+                // The old file isn't reused, because its mode and times may have changed. It is removed while
+                // it is locked.
                 Ok(Some(_left)) => match unlinkat(directory, name, AtFlags::empty()) {
                     Ok(()) | Err(Errno::NOENT) => continue,
                     Err(_) => return Ok(None),
@@ -290,7 +294,7 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
             Err(e) => return Err(e.into()),
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Until the lock was had, another run may have taken it for one that was left, and removed it.
+            // Before the lock was taken, another run may have removed it as a leftover.
             Ok(()) if fstat(&file).is_ok_and(|stat| stat.st_nlink > 0) => return Ok(Some(file)),
             Ok(()) | Err(Errno::WOULDBLOCK) => {}
             Err(_) => {
@@ -303,8 +307,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
     Ok(None)
 }
 
-/// Opens a file that is nobody else's. The name can be known beforehand, so that in a folder that others may write to
-/// anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
+/// Opens a file that belongs to nobody else. Its name is predictable. So in a folder that others can write
+/// to, anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
 pub(super) fn open_own(
     directory: &OwnedFd,
     name: &OsStr,
@@ -322,9 +326,9 @@ pub(super) fn open_own(
     Ok((metadata.is_file() && metadata.nlink() <= 1 && is_own).then_some(file))
 }
 
-/// Lets another process have the file.
+/// Releases the file for another process.
 pub(super) fn release(file: impl AsFd) {
-    // Closing it does the same a little later.
+    // Closing the file would do the same a little later.
     let _ = flock(file, FlockOperation::Unlock);
 }
 

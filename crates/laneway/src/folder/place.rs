@@ -1,4 +1,4 @@
-//! Where one file is to be, and whether it can be there.
+//! The destination of one file, and checks of it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,10 +17,10 @@ use crate::Error;
 use crate::checksum::Run;
 use crate::platform::flush_directory;
 
-/// Symbolic links that are followed to a destination, as the kernel does.
+/// Symbolic links that are followed to a destination, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
-/// Where one file is to be.
+/// The destination of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(super) folder: Arc<Folder>,
@@ -28,19 +28,19 @@ pub(crate) struct Place {
     pub(super) name: OsString,
 }
 
-/// What a single named destination is.
+/// A single destination that the user named.
 pub(crate) enum Destination {
-    /// A regular file, or nothing yet: replaced as a whole.
+    /// A regular file, or nothing yet. It is replaced as a whole.
     Place(Place),
-    /// A pipe, a terminal, a device: written in order, never replaced.
+    /// A pipe, terminal or device. It is written in order, and never replaced.
     Stream(File),
 }
 
 impl Destination {
-    /// What `path` is, which the user named as the destination of one object. Links are followed.
+    /// Returns the kind of the path that the user named as the destination of one object. Follows links.
     ///
     /// # Errors
-    /// For a directory, or what can't be looked at.
+    /// If it is a directory, or can't be looked at.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
         let failed = |e| Error::local(path, "can't be looked at", e);
         let metadata = match std::fs::metadata(path) {
@@ -68,9 +68,9 @@ impl Destination {
 }
 
 impl Place {
-    /// The path, for people.
+    /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
-        // Joined like this "." stays out of what users see.
+        // Joining like this keeps "." out of messages.
         let mut path =
             if self.folder.path == Path::new(".") { PathBuf::new() } else { self.folder.path.clone() };
         if !self.directory.is_empty() {
@@ -80,20 +80,20 @@ impl Place {
         path
     }
 
-    /// Whether something is there already.
+    /// Returns whether something is there already.
     pub(crate) fn exists(&self) -> bool {
         self.path().symlink_metadata().is_ok()
     }
 
-    /// Whether a file of this size is there.
+    /// Returns whether a file of this size is there.
     pub(crate) fn holds(&self, size: Option<u64>) -> bool {
         self.path().metadata().is_ok_and(|there| there.is_file() && Some(there.len()) == size)
     }
 
-    /// What would keep a file from being put here, as far as it shows without anything being touched.
+    /// Checks whether a file could be put here, without touching anything.
     ///
     /// # Errors
-    /// Those that [`stage`](Self::stage) would give.
+    /// Those of [`stage`](Self::stage).
     pub(crate) fn look(&self) -> Result<(), Error> {
         let path = self.path();
         let refused = |why: &str| Err(Error::refused(path.display().to_string(), why));
@@ -115,14 +115,14 @@ impl Place {
     /// Begins a new file beside the place, of `size` bytes.
     ///
     /// # Errors
-    /// When a directory, a link or a device is in the way, or the file system refuses.
+    /// If a directory, a link or a device is in the way, or the file system refuses.
     pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
         Staged::create(self, self.clear()?, size)
     }
 
-    /// Goes on with the file that an earlier run has begun beside the place, or begins one with which a later run can
-    /// go on. What is there already comes with it, by its first byte. Blocks, while a file from before the machine's
-    /// last boot is read back.
+    /// Continues the file that an earlier run began beside the place, or begins one that a later run can
+    /// continue. Also returns the ranges that are there already, by first byte. Blocks while it reads back a
+    /// file from before the machine's last boot.
     ///
     /// # Errors
     /// Those of [`stage`](Self::stage).
@@ -142,9 +142,9 @@ impl Place {
         }
     }
 
-    /// Whether an earlier run that was to bring `url` here has left something to go on with. Blocks.
+    /// Returns whether an earlier run left a partial download of `url` for this place. Blocks.
     pub(crate) fn is_begun(&self, url: &str) -> bool {
-        // Without the directory there is nothing, and nothing is created by asking.
+        // Without the directory there is nothing, and asking must not create it.
         self.path().parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
             && self
                 .folder
@@ -152,20 +152,20 @@ impl Place {
                 .is_ok_and(|directory| partial::exists(&directory, &partial::Names::of(&self.name, url)))
     }
 
-    /// Removes what an earlier run that was to bring `url` here has left. Blocks.
+    /// Removes what an earlier run that downloaded `url` here left. Blocks.
     pub(crate) fn forget(&self, url: &str) {
         if let Ok(directory) = self.folder.directory(&self.directory) {
             partial::discard(&directory, &partial::Names::of(&self.name, url));
         }
     }
 
-    /// Has the names in the place's directory on the disk, and those of the directories above it.
+    /// Flushes the names in the place's directory to disk, and those of the directories above it.
     pub(super) fn flush(&self, directory: &OwnedFd) -> io::Result<()> {
         flush_directory(directory)?;
         self.folder.flush_above(&self.directory)
     }
 
-    /// The directory, provided that a file can be put at the place.
+    /// Returns the directory, if a file can be put at the place.
     fn clear(&self) -> Result<Arc<OwnedFd>, Error> {
         let directory = self.folder.directory(&self.directory)?;
         let refused = |why| Err(Error::refused(self.path().display().to_string(), why));
@@ -182,7 +182,7 @@ impl Place {
     }
 }
 
-/// Follows links to where the file is or would be; a dangling link leads to the file it names.
+/// Follows links to the file that is or would be there. A dangling link leads to the file that it names.
 fn follow(path: &Path) -> Result<PathBuf, Error> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -195,9 +195,9 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
 }
 
-/// The file in the place of a folder that would be needed for something to lie below `path`, if there is one.
+/// Returns the file, if there is one, that stands where a folder above or at `path` would have to be.
 pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
-    // Without a slash at its end, behind which nothing but a folder is seen.
+    // A trailing slash is dropped, because with it only folders are found.
     let path: PathBuf = path.components().collect();
     let there = path.ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
     there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())

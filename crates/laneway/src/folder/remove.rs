@@ -1,4 +1,4 @@
-//! Removing files of a folder, and telling what names it takes for one.
+//! Removes files of a folder, and detects whether its file system ignores case.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -12,16 +12,16 @@ use super::{DIRECTORY, Folder};
 use crate::Error;
 
 impl Folder {
-    /// Whether it takes names that differ only in case for one. Blocks.
+    /// Returns whether it treats names that differ only in case as one. Blocks.
     pub(crate) fn folds_case(&self) -> bool {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and the directories that become empty by it. No link on the way is followed; one in the
-    /// file's place is removed itself. What is gone already is fine. Blocks.
+    /// Removes the file `name` below the folder, and directories that become empty. It follows no link on the
+    /// way, and a link in the file's place is removed itself. A missing file is fine. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
         let failed = |e| Error::local(self.path.join(name), "can't be removed", e);
         let mut components: Vec<&str> = name.split('/').collect();
@@ -50,7 +50,8 @@ impl Folder {
     }
 }
 
-/// Whether the file system takes names that differ only in case for one, as far as what exists at `path` or above it shows.
+/// Returns whether the file system treats names that differ only in case as one. It tests paths that exist at
+/// `path` or above.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =
         || std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).find_map(|p| is_folded(&p));
@@ -58,11 +59,11 @@ pub(crate) fn folds_case(path: &Path) -> bool {
     inside().or_else(above).unwrap_or(false)
 }
 
-/// Whether something below a folder is called `name`, as its directories list it: where cases are folded it is found under other names too.
-/// What a directory has gone with isn't. Blocks.
+/// Returns whether a folder's directories list exactly `name`. A file system that ignores case also finds it
+/// under other names. A file that vanishes meanwhile doesn't count. Blocks.
 ///
 /// # Errors
-/// For a directory that can't be read.
+/// If a directory can't be read.
 pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     let mut at = root.to_owned();
     for component in name.split('/') {
@@ -83,7 +84,8 @@ pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Whether a path is found under its name in the other case too; `None` where it doesn't exist, or has no other case.
+/// Returns whether a path is also found with the case of its name swapped. Returns `None` if it doesn't exist
+/// or has no case.
 fn is_folded(path: &Path) -> Option<bool> {
     let name = path.file_name()?.to_str()?;
     let swapped = other_case(name)?;

@@ -26,23 +26,23 @@ use crate::platform::rename_where_absent;
 use crate::preserve::Attributes;
 use crate::relative::NAME_MAX;
 
-/// How often another temporary name is tried when one exists.
+/// Number of other temporary names to try when one exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
-/// Why no file can be put where a directory is.
+/// The reason why a file can't replace a directory.
 pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name is needed";
 
-/// Why what came into being meanwhile stays.
+/// The reason why a destination that appeared meanwhile stays.
 const EXISTS_BY_NOW: &str = "was created meanwhile, and is left unchanged";
 
-/// How a file is put in its place.
+/// The way in which a file is put in place.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Placing {
-    /// It is on the disk before that is reported.
+    /// Flush it to disk before reporting it.
     pub(crate) durable: bool,
-    /// Only where nothing is.
+    /// Only if nothing is there.
     pub(crate) only_absent: bool,
-    /// What it gets besides its bytes.
+    /// Its attributes besides its bytes.
     pub(crate) attributes: Attributes,
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct Staged {
     temporary: OsString,
     place: Place,
     path: PathBuf,
-    /// What a later run goes on by, where the file is one that can be resumed, and the name of that.
+    /// The journal for a later run and its name, if the file can be resumed.
     journal: Option<(Journal, OsString)>,
-    /// Whether the file may still be written to. It may not once it is renamed, removed or left to a later run, also
-    /// when a sink of a download that was given up still runs. Held while a thread writes: a file system lets one at a
-    /// time write into a file, and on Linux the others spin meanwhile, which of a download over two lanes was a tenth of
-    /// the CPU time.
+    /// True while the file may be written. It ends once the file is renamed, removed or left to a later run,
+    /// even if a sink of an abandoned download still runs. The lock is held while a thread writes. File
+    /// systems let one thread at a time write into a file, and on Linux the others spin. In a download over
+    /// two lanes, that was a tenth of the CPU time.
     is_open: Mutex<bool>,
 }
 
@@ -82,7 +82,7 @@ impl Staged {
         Ok(staged)
     }
 
-    /// A file that goes on where an earlier run left it.
+    /// Continues a file where an earlier run left it.
     pub(super) fn resumed(
         place: &Place,
         directory: Arc<OwnedFd>,
@@ -94,8 +94,8 @@ impl Staged {
         Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
     }
 
-    /// Gives the file its size at once. Blocks are not reserved: `fallocate` costs 0.1 s a GiB on memory-backed file
-    /// systems, and others fill a sparse file as fast.
+    /// Sets the file's size at once. It reserves no blocks: `fallocate` costs 0.1 s a GiB on memory-backed
+    /// file systems, and other file systems fill a sparse file just as fast.
     fn set_len(&self, size: u64) -> Result<(), Error> {
         if size == 0 {
             return Ok(());
@@ -103,12 +103,12 @@ impl Staged {
         self.file.set_len(size).map_err(|e| Error::local(&self.path, "can't be given its size", e))
     }
 
-    /// Writes at an offset; any number of threads may.
+    /// Writes at an offset. Any number of threads may call this.
     ///
     /// # Errors
-    /// What the file system says, a full disk for one; `ErrorKind::Cancelled` once the file is settled.
+    /// The file system's error, such as a full disk; `ErrorKind::Cancelled` once the file is settled.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        // Held while the bytes are written: who settles the file waits for that.
+        // Hold the lock while writing, so that settling the file waits for the write.
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_open {
             return Err(Error::cancelled(self.path.display().to_string()));
@@ -116,12 +116,12 @@ impl Staged {
         self.file.write_all_at(bytes, offset).map_err(|e| Error::local(&self.path, "can't be written", e))
     }
 
-    /// Whether a later run can go on with the file.
+    /// Returns whether a later run can continue the file.
     pub(crate) fn is_journaled(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Claims a run from `start` on, all of which was written, for a later run.
+    /// Claims a run from `start` on that was written, for a later run.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
@@ -129,17 +129,17 @@ impl Staged {
         }
     }
 
-    /// What the journal claims, in order; nothing without a journal.
+    /// Returns the journal's claims, in order. Returns nothing without a journal.
     pub(crate) fn claims(&self) -> Vec<Claim> {
         let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
         let len = self.file.metadata().map_or(0, |metadata| metadata.len());
         settled(claims.unwrap_or_default(), len, Claim::range)
     }
 
-    /// The checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    /// Returns the checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
     ///
     /// # Errors
-    /// What the file system says; `ErrorKind::Cancelled`.
+    /// The file system's error; `ErrorKind::Cancelled`.
     pub(crate) fn read_back(
         &self,
         range: Range<u64>,
@@ -153,10 +153,10 @@ impl Staged {
         }
     }
 
-    /// Puts the file in its place, replacing what is there unless that is not wanted.
+    /// Puts the file in its place. It replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors
-    /// What the file system says; the destination is as it was then.
+    /// The file system's error. The destination is unchanged then.
     pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
         self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
         if placing.durable {
@@ -164,8 +164,8 @@ impl Staged {
         }
         self.check_name()?;
         if let Some((_, journal)) = &self.journal {
-            // Behind the rename it would stay for good if the program were killed in between: who finds the file complete looks
-            // for no journal.
+            // Remove the journal before the rename. If the program were killed in between, it would stay for
+            // good: a run that finds the file complete looks for no journal.
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let name = &*self.place.name;
@@ -175,7 +175,7 @@ impl Staged {
         };
         renamed.map_err(|e| match e {
             Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
-            // It was made since the file was begun: another object lies below this one's name.
+            // The directory was created since the file was begun: another object lies below this one's name.
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
             e => Error::local(&self.path, "can't be put in its place", e),
         })?;
@@ -188,8 +188,8 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives the file its owner, mode and times, as far as they are known. Only who is privileged may give files away: for others
-    /// they stay theirs.
+    /// Sets the file's owner, mode and times, as far as they are known. Only privileged users may change the
+    /// owner, so for others the files stay their own.
     fn set(&self, attributes: Attributes) -> io::Result<()> {
         let Attributes { mtime, mode, uid, gid } = attributes;
         if (uid, gid) != (None, None) {
@@ -212,7 +212,8 @@ impl Staged {
         }
     }
 
-    /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.
+    /// Checks that the temporary name still is this file's. A fixed name can also be another object's, whose
+    /// file may have been put there meanwhile.
     fn check_name(&self) -> Result<(), Error> {
         if self.journal.is_none() {
             return Ok(());
@@ -225,19 +226,19 @@ impl Staged {
             Err(Errno::NOENT) => "removed",
             Err(e) => return Err(failed(e)),
         };
-        // What lies there is not this file, and not to be removed with it.
+        // The file there isn't this one, so it must not be removed.
         self.settle();
         let why = format!("its temporary file {} was {what}", self.temporary.display());
         Err(Error::refused(self.path.display().to_string(), why))
     }
 
-    /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
-    /// `None` if there is nothing to go on with: then it is removed.
+    /// Leaves the file to a later run, and returns how many bytes that run need not fetch. Returns `None` if
+    /// there is nothing to keep. Then the file is removed.
     pub(crate) fn keep(&self) -> Option<u64> {
         if !self.settle() {
             return None;
         }
-        // Counted only now that nobody claims more.
+        // Count now, when nobody can claim more.
         let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
         if claimed == 0 {
             self.remove();
@@ -247,7 +248,7 @@ impl Staged {
         Some(claimed)
     }
 
-    /// Removes the file unless it was put in its place or kept. For when others still hold it.
+    /// Removes the file unless it was committed or kept. Used when others still hold it.
     pub(crate) fn abandon(&self) {
         if self.settle() {
             self.remove();
@@ -255,15 +256,15 @@ impl Staged {
     }
 
     fn remove(&self) {
-        // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the file
-        // alone begins anew.
+        // They may be gone already, and nobody needs the error. Remove the journal first: a process that then
+        // finds the file alone begins anew.
         if let Some((_, journal)) = &self.journal {
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
     }
 
-    /// Lets nobody write any more; whether anybody still could.
+    /// Ends all writes, and returns whether they were still possible.
     fn settle(&self) -> bool {
         std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
@@ -275,8 +276,8 @@ impl Drop for Staged {
     }
 }
 
-/// A new file, and its name. The first name is always the same, so that what a run that was killed has left under it goes; others
-/// are drawn.
+/// Creates a new file, and returns it with its name. The first name is always the same, so leftovers of a
+/// killed run under it are replaced. Other names are random.
 fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
     let own = Names::of(name, "").part;
     if let Some(file) = partial::make(directory, &own, no_locks)? {
@@ -287,7 +288,7 @@ fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result
     loop {
         let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
         let temporary = temporary_name(name, &random, "part");
-        // The kernel takes the umask off this mode.
+        // The kernel subtracts the umask from this mode.
         match openat(directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
             Ok(fd) => return Ok((File::from(fd), temporary)),
             Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
@@ -296,7 +297,7 @@ fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result
     }
 }
 
-/// `.NAME.laneway-MARK.KIND`, with NAME shortened so that the whole fits into a directory entry.
+/// Returns `.NAME.laneway-MARK.KIND`. NAME is shortened so that the result fits into a directory entry.
 pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     let suffix = format!(".laneway-{mark}.{kind}");
     let room = NAME_MAX - 1 - suffix.len();
@@ -312,8 +313,8 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
-/// Whether a name is one that [`temporary_name`] gives: one that was drawn (8 digits), or one that a later run finds, of a file
-/// or its journal (16). Anything else is somebody's own file.
+/// Returns whether [`temporary_name`] makes such a name: a random one (8 digits), or a fixed one of a file or
+/// its journal (16). All other files belong to users.
 pub(crate) fn is_temporary_name(name: &str) -> bool {
     let Some((rest, kind)) = name.rsplit_once('.') else { return false };
     let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };

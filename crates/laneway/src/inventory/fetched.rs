@@ -1,4 +1,5 @@
-//! An object of an inventory, brought to a temporary file: whoever reads goes forth and back in it, and memory stays bounded.
+//! Fetches an object of an inventory into a temporary file. The reader can move in it freely, and memory
+//! stays bounded.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -11,20 +12,19 @@ use crate::checksum::{Hashing, Wanted};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 
-/// Slices of [`SLICE_MIN`] that are under way at once, each on memory of the engine's budget.
+/// Slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
 const SLICES_MAX: usize = 4;
 
-/// Fetches an object, all of it of one state, and compares it with the checksum that its store tells.
-///
+/// Fetches an object in one version, and compares it with its store's checksum.
 /// # Errors
-/// What the store says; a checksum that differs; a temporary file that can't be written. Writing blocks.
+/// The store's error; a checksum that differs; a temporary file that can't be written. Writing blocks.
 pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
     let at = || url(store.provider(), id);
     let unwritable = |e| Error::local(at(), "can't be kept in a temporary file", e);
     let meta = store.head(id, None).await?;
     let version = meta.version.as_ref();
     if version.is_none() && meta.size > SLICE_MIN {
-        let why = "the store tells no version, so that its parts may be of different states of it";
+        let why = "the store reports no version, so its parts could come from different versions";
         return Err(Error::integrity(at(), why));
     }
     let memory = store.lanes().memory();
@@ -46,7 +46,7 @@ pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
         file.write_all(&bytes).map_err(unwritable)?;
     }
     if hashing.len() != meta.size {
-        let why = format!("{} bytes came of {}", hashing.len(), meta.size);
+        let why = format!("{} bytes came, but the store reports {}", hashing.len(), meta.size);
         return Err(Error::integrity(at(), why));
     }
     hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;

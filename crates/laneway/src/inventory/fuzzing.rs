@@ -1,4 +1,4 @@
-//! Inventories as anybody may have written them, for fuzzers.
+//! Inventories with arbitrary content, for fuzzers.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use super::origin::{Opener, Origin};
 use super::{BATCH_MAX, Batch, Place, Taker, read};
 use crate::Error;
 
-/// What inventories are read on. Those of this machine ask it nothing.
+/// The runtime for reading inventories. Local ones don't use it.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
 
@@ -24,7 +24,8 @@ const S3_PARQUET: &str =
     r#"{"sourceBucket":"b","fileFormat":"Parquet","fileSchema":"","files":[{"key":"data.parquet"}]}"#;
 const GCS_CSV: &str = r#"{"report_shards_file_names":["data"]}"#;
 
-/// What the first byte draws: a manifest or a listing by itself, or the data file of a manifest that is right.
+/// Reads an inventory. The first byte chooses a manifest or listing alone, or a data file of a valid
+/// manifest.
 pub fn inventory(input: &[u8]) {
     let Some((drawn, data)) = input.split_first() else { return };
     let (provider, manifest, name) = match drawn % 7 {
@@ -69,7 +70,7 @@ fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
 
 fn batches(origin: Origin, provider: Provider) -> Result<Vec<Batch>, Error> {
     let _entered = RUNTIME.enter();
-    // More than any input has batches: nobody takes them meanwhile.
+    // The capacity is larger than any input's number of batches, because nobody takes them meanwhile.
     let (out, mut batches) = mpsc::channel(1 << 16);
     let opener = Opener::new(origin, out.clone());
     let place = Place { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };

@@ -14,15 +14,16 @@ use crate::Error;
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
-    /// Of how many objects it tells, as a number or, as JSON has 64 bits in Google's mapping, as its digits.
+    /// The number of objects in it. It may be a JSON number, or a string of digits, as Google maps 64-bit
+    /// integers to JSON.
     records_processed: Option<serde_json::Value>,
 }
 
-/// The columns that matter.
+/// The columns that Laneway reads.
 const COLUMNS: [&str; 9] =
     ["bucket", "name", "size", "updated", "timeDeleted", "generation", "etag", "crc32c", "md5Hash"];
 
-/// Where the columns are that matter.
+/// The positions of the columns that Laneway reads.
 struct Columns {
     bucket: usize,
     name: usize,
@@ -60,7 +61,7 @@ impl Columns {
 pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
-        .map_err(|e| refused(format!("is no manifest of an inventory report: {e}")))?;
+        .map_err(|e| refused(format!("is not a manifest of an inventory report: {e}")))?;
     let announced = manifest.records_processed.as_ref().map(|count| {
         number(count)
             .ok_or_else(|| refused(format!("has a records_processed that is no number: {count:.100}")))
@@ -83,19 +84,19 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     }
     match announced {
         Some(announced) if rows_read < announced => {
-            let why = format!("tells of {announced} objects, and its shards have {rows_read}");
+            let why = format!("reports {announced} objects, but its shards have {rows_read}");
             Err(refused(why))
         }
         _ => Ok(Flow::Continue(())),
     }
 }
 
-/// A count, written as a number or as its digits.
+/// Reads a count, written as a number or as a string of digits.
 fn number(count: &serde_json::Value) -> Option<u64> {
     count.as_u64().or_else(|| count.as_str()?.parse().ok())
 }
 
-/// The object of a row; `None` for one that is no more.
+/// Returns the object of a row, or `None` if it was deleted.
 fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
     let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).ok_or_else(|| taker.broken(line, "it has no bucket"))?;

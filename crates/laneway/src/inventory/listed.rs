@@ -1,4 +1,4 @@
-//! What `ls -r --json` prints: an object a line.
+//! The output of `ls -r --json`: one object per line.
 
 use std::io::BufRead;
 
@@ -28,7 +28,7 @@ struct Record {
     delete_marker: bool,
 }
 
-/// Whether a line is one of these.
+/// Returns whether a line is such a record.
 pub(super) fn is_record(line: &[u8]) -> bool {
     serde_json::from_slice::<Record>(line).is_ok()
 }
@@ -45,7 +45,7 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
         };
         match record.kind.as_str() {
             "object" if record.is_latest.is_some() || record.delete_marker => {
-                return Err(taker.unfit(line.number, "was made with -a, and old versions are no objects"));
+                return Err(taker.unfit(line.number, "was made with -a, which adds old versions"));
             }
             "object" => {}
             "prefix" | "bucket" => {
@@ -53,11 +53,11 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
             }
             "error" => return Err(taker.broken(line.number, "the listing has failed here")),
             "usage" | "stats" | "warning" => continue,
-            kind => return Err(taker.broken(line.number, format!("nothing is known of its kind, {kind:?}"))),
+            kind => return Err(taker.broken(line.number, format!("its kind {kind:?} is unknown"))),
         }
         let meta = match meta(record, taker, line.number)? {
             Some(meta) => meta,
-            None => return Err(taker.broken(line.number, "it lacks what every object has")),
+            None => return Err(taker.broken(line.number, "it has no size, or its URL names no object")),
         };
         if taker.take(line.number, meta).is_break() {
             return Ok(Flow::Break(()));
@@ -67,7 +67,7 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
 }
 
 fn meta(record: Record, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
-    // Without -a no URL is a version's, whatever a key ends in.
+    // Without `-a`, no URL names a version, whatever the key ends in.
     let at = record.url.parse().map(Location::as_written);
     let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (at, record.size) else {
         return Ok(None);

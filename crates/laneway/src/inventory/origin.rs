@@ -1,4 +1,4 @@
-//! Where an inventory lies, and how the files are found and opened that its manifest names.
+//! Finds and opens an inventory and the files that its manifest names.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek as _};
@@ -14,10 +14,10 @@ use super::{Out, fetched};
 use crate::location::url;
 use crate::{Error, Location};
 
-/// What of a data file is read at once to be compared.
+/// Bytes of a data file that are read at once for its checksum.
 const BUFFER_LEN: usize = 256 << 10;
 
-/// An inventory that was named: a file of this machine, or an object.
+/// The inventory that the user named: a local file, or an object.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     File(PathBuf),
@@ -25,7 +25,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// What a user named; `store` is asked for the store that it lies in.
+    /// Returns the inventory that a user named. `store` returns the store that it lies in.
     ///
     /// # Errors
     /// Those of `store`; `ErrorKind::Usage` for a stream.
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// The format of inventories that are written to the store that it lies in.
+    /// Returns the format of inventories that its store's service writes.
     pub(super) fn format(&self) -> Option<InventoryFormat> {
         match self {
             Self::File(_) => None,
@@ -48,7 +48,7 @@ impl Origin {
         }
     }
 
-    /// What it is called in messages.
+    /// Returns its name for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -59,23 +59,23 @@ impl Origin {
 
 /// A file that a manifest names.
 pub(super) struct Named<'a> {
-    /// The bucket that it lies in, where that is known.
+    /// Its bucket, if it is known.
     pub(super) bucket: Option<&'a str>,
-    /// Its key there, or its name beside the manifest.
+    /// Its key, or its name beside the manifest.
     pub(super) key: &'a str,
-    /// Of the file as it lies in the store, in hexadecimal digits.
+    /// The MD5 of the stored file, in hexadecimal.
     pub(super) md5: Option<&'a str>,
 }
 
-/// A data file that can be read and gone back in.
+/// A data file that can be read in any order.
 pub(super) struct DataFile {
-    /// What it is called in messages.
+    /// Its name for messages.
     pub(super) name: String,
     pub(super) file: File,
 }
 
 impl DataFile {
-    /// Its bytes, decompressed where its name says that they are compressed.
+    /// Returns its bytes, decompressed if its name ends in `.gz`.
     pub(super) fn decoded(self) -> Box<dyn Read> {
         match self.name.ends_with(".gz") {
             true => Box::new(MultiGzDecoder::new(BufReader::new(self.file))),
@@ -83,10 +83,10 @@ impl DataFile {
         }
     }
 
-    /// Compares it with its checksum before anything of it is gone by.
+    /// Compares the file with its checksum before it is used.
     ///
     /// # Errors
-    /// Where it is another file, or only a part of it.
+    /// If it is another file, or incomplete.
     fn check_md5(&mut self, expected: &str) -> Result<(), Error> {
         let unreadable = |e| Error::local(&self.name, "can't be read as an inventory", e);
         let mut buffer = vec![0; BUFFER_LEN];
@@ -110,25 +110,25 @@ impl DataFile {
     }
 }
 
-/// Opens what an inventory consists of, on a thread of its own: what lies in a store is brought to a temporary file first.
+/// Opens the files of an inventory, on a thread of its own. An object is first fetched into a temporary file.
 pub(super) struct Opener {
     pub(super) origin: Origin,
     runtime: Handle,
     tally: Option<Tally>,
-    /// Closed once nobody listens any more.
+    /// Closed once the receiver is gone.
     out: Out,
 }
 
 impl Opener {
-    /// Called on the runtime that the store's calls run on. What it brings counts where its caller does.
+    /// Call it on the runtime of the store's calls. Its requests count in the caller's tally.
     pub(super) fn new(origin: Origin, out: Out) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }
 
-    /// The file that the user named.
+    /// Opens the file that the user named.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     pub(super) fn named(&self) -> Result<File, Error> {
         match &self.origin {
             Origin::File(path) => {
@@ -138,10 +138,11 @@ impl Opener {
         }
     }
 
-    /// A data file: of a manifest of this machine it lies beside that, or where a copy of the whole bucket has it; of one in a store where it says.
+    /// Opens a data file. For a local manifest, it lies beside that, or at its place in a copy of the whole
+    /// bucket. For a manifest in a store, it lies where the manifest says.
     ///
     /// # Errors
-    /// Where it isn't there, can't be read or isn't what the manifest says.
+    /// If it doesn't exist, can't be read, or differs from the manifest's description.
     pub(super) fn data(&self, named: &Named<'_>) -> Result<DataFile, Error> {
         let mut data = match &self.origin {
             Origin::File(manifest) => {
@@ -173,7 +174,8 @@ impl Opener {
     }
 }
 
-/// Where a data file lies in a store: a key is one of the bucket that the manifest says, a mere name lies beside the manifest.
+/// Returns the place of a data file in a store. A key with a slash lies in the manifest's destination bucket.
+/// A plain name lies beside the manifest.
 fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
     match named.key.contains('/') {
         true => ObjectId::new(named.bucket.unwrap_or(&manifest.bucket), named.key),
@@ -184,10 +186,10 @@ fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
     }
 }
 
-/// Where a data file of a manifest of this machine lies.
+/// Returns the path of a data file of a local manifest.
 ///
 /// # Errors
-/// Where it isn't there.
+/// If it doesn't exist.
 fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
     let name = key.rsplit('/').next().unwrap_or(key);
     let folder = manifest.parent().unwrap_or(Path::new(""));

@@ -1,4 +1,4 @@
-//! Data files in Parquet: only the columns that matter are read, a page of each at a time.
+//! Reads data files in Parquet: only the needed columns, one page of each at a time.
 
 #[cfg(feature = "parquet-inventory")]
 pub(super) use reading::Rows;
@@ -13,7 +13,7 @@ mod without {
     use super::super::rows::Row;
     use crate::Error;
 
-    /// None: this build reads no Parquet.
+    /// An empty type: this build reads no Parquet.
     pub(in super::super) enum Rows {}
 
     impl Rows {
@@ -53,7 +53,7 @@ mod reading {
     pub(in super::super) struct Rows {
         names: StringRecord,
         rows: RowIter<'static>,
-        /// How many were read.
+        /// The number of rows read.
         read: u64,
     }
 
@@ -61,7 +61,7 @@ mod reading {
         /// Begins to read these columns, as far as the file has them as plain values.
         ///
         /// # Errors
-        /// For what is no Parquet.
+        /// If it isn't Parquet.
         pub(in super::super) fn open(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
             let DataFile { name, file } = data;
             let broken = |e: String| Error::refused(&name, format!("can't be read as Parquet: {e}"));
@@ -116,13 +116,14 @@ mod reading {
 
     const CONTRADICTORY: &str = "what its pages hold isn't what they say";
 
-    /// What the crate reads, which panics over some pages that are damaged.
+    /// Calls the `parquet` crate, which panics on some damaged pages.
     fn survived<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
         let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| CONTRADICTORY.to_owned())?;
         read.map_err(|e| e.to_string())
     }
 
-    /// The name of a codec that isn't read. Zstandard's library alone would be a third of a megabyte of the program.
+    /// Returns the name of a codec that isn't supported. Zstandard's library alone would add 300 KB to the
+    /// program.
     fn unread(codec: Compression) -> Option<&'static str> {
         match codec {
             Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::GZIP(_) => None,
@@ -133,7 +134,7 @@ mod reading {
         }
     }
 
-    /// What a column holds, as CSV would have it; a time in the units of the file.
+    /// Returns a column's value in its CSV form. A time is in the units of the file.
     fn text(field: &Field) -> Option<String> {
         Some(match field {
             Field::Null => String::new(),

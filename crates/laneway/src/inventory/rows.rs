@@ -1,4 +1,4 @@
-//! The rows of a data file, whichever its format.
+//! The rows of a data file in any format.
 
 use std::io::{self, Read};
 use std::time::SystemTime;
@@ -11,21 +11,21 @@ use super::parquet;
 use crate::Error;
 use crate::lines::LINE_MAX;
 
-/// A row: what its columns hold, as text.
+/// A row: the values of its columns, as text.
 #[derive(Default)]
 pub(super) struct Row {
     pub(super) texts: StringRecord,
-    /// Those that the file holds as points in time, by their columns.
+    /// Values that the file holds as points in time, with their columns.
     pub(super) times: Vec<(usize, SystemTime)>,
 }
 
 impl Row {
-    /// What a column holds; `None` for nothing.
+    /// Returns a column's value, or `None` if it is empty.
     pub(super) fn text(&self, column: Option<usize>) -> Option<&str> {
         column.and_then(|column| self.texts.get(column)).filter(|text| !text.is_empty())
     }
 
-    /// A point in time.
+    /// Returns a point in time.
     pub(super) fn time(&self, column: Option<usize>) -> Option<SystemTime> {
         match self.times.iter().find(|(known, _)| Some(*known) == column) {
             Some((_, time)) => Some(*time),
@@ -34,10 +34,11 @@ impl Row {
     }
 }
 
-/// A data file of which no row takes more than [`LINE_MAX`] bytes: a few KiB that are compressed may be gigabytes without an end of line.
+/// A data file whose rows may take at most [`LINE_MAX`] bytes each. A few compressed KiB may be gigabytes
+/// without a line end.
 pub(super) struct Bounded {
     input: Box<dyn Read>,
-    /// What the row may still have.
+    /// The bytes that the row may still take.
     left: u64,
 }
 
@@ -65,18 +66,18 @@ impl Rows {
         Self::Csv(Box::new(rows))
     }
 
-    /// Those of a Parquet file, of these columns where it has them.
+    /// Reads a Parquet file: these columns, as far as it has them.
     ///
     /// # Errors
-    /// For what is no such file; for all of them where the library is built without `parquet-inventory`.
+    /// If it isn't Parquet; always, if the library is built without `parquet-inventory`.
     pub(super) fn parquet(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
         Ok(Self::Parquet(parquet::Rows::open(data, columns)?))
     }
 
-    /// The names of the columns, as the file tells them.
+    /// Returns the names of the columns in the file.
     ///
     /// # Errors
-    /// What is wrong with a header.
+    /// The defect of the header.
     pub(super) fn names(&mut self) -> Result<StringRecord, String> {
         match self {
             Self::Csv(rows) => rows.headers().cloned().map_err(|e| e.to_string()),
@@ -84,10 +85,11 @@ impl Rows {
         }
     }
 
-    /// Reads the next row; its line or, in Parquet, its number, counted from 1. `None` at the end.
+    /// Reads the next row. Returns its line or, in Parquet, its number, counted from 1. Returns `None` at the
+    /// end.
     ///
     /// # Errors
-    /// What is wrong with which line or row.
+    /// The line or row, and its defect.
     pub(super) fn next(&mut self, row: &mut Row) -> Result<Option<u64>, (u64, String)> {
         match self {
             Self::Csv(rows) => {

@@ -1,5 +1,5 @@
-//! S3 Inventory: `manifest.json` names the data files and their columns; those are gzip files of CSV without a header, keys URL-encoded, or Parquet,
-//! whose columns have names of their own and whose keys stand as they are.
+//! S3 Inventory. `manifest.json` names the data files and their columns. CSV files are compressed with gzip,
+//! have no header, and URL-encode the keys. Parquet files have column names of their own, and plain keys.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
 use laneway_store::{InventoryFormat, ObjectId, ObjectMeta, Version};
@@ -15,7 +15,7 @@ use crate::Error;
 #[serde(rename_all = "camelCase")]
 struct Manifest {
     source_bucket: String,
-    /// Where the data files are, as `arn:aws:s3:::BUCKET`.
+    /// The bucket of the data files, as `arn:aws:s3:::BUCKET`.
     destination_bucket: Option<String>,
     file_format: String,
     file_schema: String,
@@ -25,23 +25,23 @@ struct Manifest {
 #[derive(Deserialize)]
 struct DataFile {
     key: String,
-    /// Of the file as it lies in the store, in hexadecimal digits.
+    /// The MD5 of the stored file, in hexadecimal.
     #[serde(rename = "MD5checksum")]
     md5: Option<String>,
 }
 
-/// What the data files are.
+/// The format of the data files.
 enum Format {
     Csv(Columns),
-    /// Each file tells its columns itself.
+    /// Each file names its own columns.
     Parquet,
 }
 
-/// The columns that matter, as Parquet files call them.
+/// The needed columns, by their names in Parquet files.
 const PARQUET_COLUMNS: [&str; 7] =
     ["bucket", "key", "is_latest", "is_delete_marker", "size", "last_modified_date", "e_tag"];
 
-/// Where the columns are that matter.
+/// The positions of the needed columns.
 #[derive(Clone)]
 struct Columns {
     bucket: usize,
@@ -51,12 +51,13 @@ struct Columns {
     etag: Option<usize>,
     is_latest: Option<usize>,
     is_marker: Option<usize>,
-    /// Whether keys are URL-encoded.
+    /// True if keys are URL-encoded.
     is_encoded: bool,
 }
 
 impl Columns {
-    /// Those of CSV by the names of `fileSchema`, and of Parquet by the same in the spelling of [`PARQUET_COLUMNS`].
+    /// Finds the columns by the names in `fileSchema`, or by those in a Parquet file. Case and underscores
+    /// don't matter.
     fn of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, &'static str> {
         let names: Vec<String> = names.map(plain).collect();
         let at = |name: &str| names.iter().position(|known| known == name);
@@ -76,7 +77,7 @@ impl Columns {
 pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
     let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
-        .map_err(|e| refused(format!("is no manifest of S3 Inventory: {e}")))?;
+        .map_err(|e| refused(format!("is not a manifest of S3 Inventory: {e}")))?;
     taker.check_bucket(1, &manifest.source_bucket)?;
     let format = match manifest.file_format.as_str() {
         "CSV" => {
@@ -89,7 +90,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
             )));
         }
     };
-    // A copy of it in another store lies where its manifest does.
+    // In a copy of the inventory in another store, the data files lie beside the manifest.
     let is_where_written = opener.origin.format() == Some(InventoryFormat::S3Inventory);
     let bucket = manifest.destination_bucket.as_deref().filter(|_| is_where_written).map(bucket_of);
     for DataFile { key, md5 } in &manifest.files {
@@ -111,17 +112,17 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     Ok(Flow::Continue(()))
 }
 
-/// A column's name without what its two spellings differ in.
+/// Returns a column's name in the form that both spellings share.
 fn plain(name: &str) -> String {
     name.trim().replace('_', "").to_lowercase()
 }
 
-/// The bucket of an ARN, or what is none.
+/// Returns the bucket of an ARN, or the text itself if it isn't an ARN.
 fn bucket_of(arn: &str) -> &str {
     arn.rsplit(':').next().unwrap_or(arn)
 }
 
-/// The object of a row; `None` for an old version or a delete marker.
+/// Returns the object of a row, or `None` for an old version or a delete marker.
 fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
     let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).unwrap_or_default();
@@ -149,7 +150,7 @@ fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Opti
     Ok(Some(meta))
 }
 
-/// A key as the service encodes it: like a form's field, so that a plus is a space.
+/// Decodes a key. The service encodes it like a form field, where a plus is a space.
 fn decoded_key(encoded: &str) -> Option<String> {
     let spaced = encoded.replace('+', " ");
     let key = percent_decode_str(&spaced).decode_utf8().ok()?;

@@ -1,4 +1,4 @@
-//! A listing as it arrives: asks for the pages that [`Keyspace`] plans, and hands on what they bring.
+//! A listing as it arrives: requests the pages that [`Keyspace`] plans, and hands on their entries.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,39 +13,40 @@ use crate::Error;
 use crate::location::url;
 use crate::plan::keyspace::{Ask, Disorder, End, Keyspace, Kind, Listed, Order, StretchId};
 
-/// What arrived together that waits for its reader beside what is planned to; a page at most each.
+/// Number of batches, at most a page each, that may wait for their reader, besides those that the plan lets
+/// wait.
 const WAITING_MAX: usize = 2;
-/// What ends behind a cut, so that the key at which it was cut is still before the end. What lies between is left to what comes
-/// after the cut.
+/// A suffix for the end of a range that was cut, so the key at the cut is still before the end. The keys
+/// between belong to the range behind the cut.
 const BEHIND: char = ' ';
 
-/// What arrives of a listing at a time.
+/// A batch of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// In the order of their keys, if the store has one.
     pub(crate) objects: Vec<ObjectMeta>,
     /// Common prefixes.
     pub(crate) prefixes: Vec<String>,
-    /// Whether a page ends with it.
+    /// True if a page ends with this batch.
     pub(crate) ends_page: bool,
 }
 
-/// All of a listing as it arrives. Dropped, it ends the listing.
+/// All of a listing as it arrives. Dropping it ends the listing.
 #[derive(Debug)]
 pub(crate) struct Arriving {
-    /// `None` at the end: where the channel ends without it, whoever filled it is gone.
+    /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>,
     url: String,
     is_over: bool,
 }
 
 impl Arriving {
-    /// One that another listing fills.
+    /// Returns a listing that another one fills.
     pub(super) fn filled(arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>, url: String) -> Self {
         Self { arrived, url, is_over: false }
     }
 
-    /// What has arrived next. After an error nothing follows.
+    /// Returns the next batch. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
         if self.is_over {
             return None;
@@ -64,12 +65,12 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let store = store.clone();
-    // What it asks for counts where the listing does.
+    // Its requests count in the caller's tally.
     tokio::spawn(tally::scope(tally::current(), async move { fetch(&store, &list, order, out).await }));
     Arriving { arrived, url, is_over: false }
 }
 
-/// A page that has come, whose objects went ahead of it as far as they could.
+/// A page that has come. Its objects went ahead of it as far as possible.
 type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
 async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
@@ -93,7 +94,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         }
         let is_ready = shelf.has_next(&keyspace);
         if !is_ready && (failure.is_some() || keyspace.is_over()) {
-            // Where nobody listens any more, nobody has to be told.
+            // If the reader is gone, nobody needs the error.
             drop(out.send(failure.map_or(Ok(None), Err)).await);
             return;
         }
@@ -111,7 +112,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
                 shelf.put(&mut keyspace, stretch, objects)
             }
             Some(came) = pages.next(), if failure.is_none() => {
-                // What went ahead of it comes first.
+                // The objects that went ahead of the page come first.
                 let mut took = Ok(());
                 while let Ok((stretch, objects)) = coming.try_recv() {
                     took = took.and_then(|()| shelf.put(&mut keyspace, stretch, objects));
@@ -147,15 +148,16 @@ async fn page(
     let Ask { prefix, start_after, token, max, .. } = ask;
     let list = List { prefix, start_after, end_before, token, max: max.or(list.max), ..list.clone() };
     let asked = Instant::now();
-    // Unbounded, but a page holds a thousand. Where nobody takes it, the listing is over.
+    // The channel is unbounded, but a page has at most a thousand objects. If nobody takes them, the listing
+    // is over.
     let page = store.list_arriving(&list, |objects| drop(ahead.send((ask.stretch, objects)))).await;
     (ask.stretch, page, asked.elapsed())
 }
 
-/// What has arrived and not been handed on.
+/// Batches that have arrived and were not handed on.
 struct Shelf {
     order: Order,
-    /// By stretch where the order of keys is asked for, else all in one line.
+    /// By stretch if the order of keys is wanted, otherwise all in one queue.
     lines: HashMap<Option<StretchId>, VecDeque<(StretchId, Arrived)>>,
 }
 
@@ -198,7 +200,7 @@ impl Shelf {
         self.lines.entry(line).or_default().push_back((stretch, arrived));
     }
 
-    /// The line whose turn it is.
+    /// Returns the queue whose turn it is.
     fn line(&self, keyspace: &Keyspace) -> Option<StretchId> {
         keyspace.front().filter(|_| self.order == Order::Keys)
     }
@@ -207,7 +209,7 @@ impl Shelf {
         self.lines.contains_key(&self.line(keyspace))
     }
 
-    /// What comes next, up to the end of its page.
+    /// Returns the next entries, up to the end of their page.
     fn take(&mut self, keyspace: &mut Keyspace) -> Option<Arrived> {
         let key = self.line(keyspace);
         let line = self.lines.get_mut(&key)?;

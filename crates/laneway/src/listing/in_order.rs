@@ -1,8 +1,8 @@
-//! Whether a listing keeps its order.
+//! Checks the order of a listing.
 
 use std::cmp::Ordering;
 
-/// Sees to it that names come in order: where a listing goes backwards, or repeats itself, nothing can be said of what it lacks.
+/// Checks that names come in order. If a listing goes backwards or repeats itself, its gaps prove nothing.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
     last: Option<String>,
@@ -12,7 +12,7 @@ impl InOrder {
     /// Takes the next name.
     ///
     /// # Errors
-    /// What is wrong with its place.
+    /// The defect in the order.
     pub(crate) fn admit(&mut self, name: &str) -> Result<(), String> {
         let Some(last) = &mut self.last else {
             self.last = Some(name.to_owned());

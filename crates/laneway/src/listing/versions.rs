@@ -1,4 +1,4 @@
-//! A listing of all versions: one chain of pages, because the boundaries between its pages lie within keys.
+//! Lists all versions. The pages form one chain, because their boundaries lie within keys.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::arriving::{Arrived, Arriving};
 use crate::Error;
 use crate::location::url;
 
-/// Pages that wait for their reader.
+/// Number of pages that may wait for their reader.
 const WAITING_MAX: usize = 2;
 
 /// Begins to list.
@@ -20,7 +20,7 @@ pub(super) fn chained(store: &Store, list: List) -> Arriving {
     let (store, at) = (store.clone(), url.clone());
     tokio::spawn(tally::scope(tally::current(), async move {
         let ended = fetch(&store, list, &at, &out).await;
-        // Where nobody listens any more, nobody has to be told.
+        // If the reader is gone, nobody needs the error.
         let _ = out.send(ended.map(|()| None)).await;
     }));
     Arriving::filled(arrived, url)
@@ -49,7 +49,7 @@ async fn fetch(
     }
 }
 
-/// What has been seen of a chain, by which one that would never end or lose something is found out.
+/// The state of a chain of pages. It detects a chain that never ends or loses entries.
 #[derive(Debug, Default)]
 struct Chain {
     last: String,

@@ -1,24 +1,24 @@
-//! What the commands of earlier runs have come to.
+//! The outcomes of the commands of earlier runs.
 
 use std::collections::HashMap;
 
 use super::known::{Key, Scope, key};
 use super::line::{Command, DONE, Item};
 
-/// The commands of a run, by the lines that they stand in. Of lines their hashes are held.
+/// The commands of a run by the text of their lines, of which only hashes are kept.
 #[derive(Default, Debug)]
 pub(super) struct Commands {
-    /// Which line a number stood for last: lines may come and go between two runs.
+    /// The line that each number stood for last. Lines may come and go between two runs.
     numbers: HashMap<u64, Key>,
-    /// How often each was done that is not begun again yet.
+    /// Number of times that each line was done, without those that have begun again since.
     done: HashMap<Key, u32>,
 }
 
 impl Commands {
-    /// Takes up a line of a manifest.
+    /// Adds a line of a manifest.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the line.
     pub(super) fn add(&mut self, command: &Command) -> Result<(), String> {
         let text =
             command.text().ok_or("this line of the manifest is broken (its bytes are no hexadecimal)")?;
@@ -30,16 +30,16 @@ impl Commands {
         Ok(())
     }
 
-    /// Whose an item is.
+    /// Returns the command that an item belongs to.
     ///
     /// # Errors
-    /// Where no command of that number was begun before.
+    /// If no command of that number began before.
     pub(super) fn scope_of(&self, item: &Item) -> Result<Scope, String> {
         let at = item.command.and_then(|number| self.numbers.get(&number)).copied();
         at.map(Some).ok_or_else(|| "this line of the manifest is broken (it is of no command)".to_owned())
     }
 
-    /// Whether a line was done; each time that it was counts for one such line.
+    /// Returns whether a line was done. Each time that it was done counts for one such line.
     pub(super) fn takes(&mut self, at: Key) -> bool {
         match self.done.get_mut(&at) {
             Some(count) if *count > 0 => {

@@ -1,11 +1,11 @@
-//! A manifest as anybody may have written it, for fuzzers.
+//! Manifests with arbitrary content, for fuzzers.
 
 use std::path::Path;
 
 use super::{Found, Subject, Targets};
 use crate::Location;
 
-/// Lines of a manifest, the first of which says whose it is.
+/// Reads lines of a manifest, the first of which names the job.
 pub fn manifest(input: &[u8]) {
     let source: Location = "gs://b/k".parse().expect("a URL");
     let mut targets = Targets::of(std::slice::from_ref(&source), true);

@@ -1,4 +1,4 @@
-//! What earlier runs have done, in a few dozen bytes an item.
+//! The items that earlier runs have done, in a few dozen bytes each.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
@@ -8,29 +8,30 @@ use laneway_store::Version;
 
 use super::line::{self, Item};
 
-/// By what texts are hashed: drawn for each process, so that nobody can choose names whose hashes meet. No hash is written to a file.
+/// The hash function's keys. They are random in each process, so nobody can choose names with colliding
+/// hashes. No hash is written to a file.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// Of a text 128 bits of hash, so that no two of any number of them meet.
+/// The hash of a text. With 128 bits, collisions are too rare to matter.
 pub(super) type Key = (u64, u64);
 
-/// Whose items are meant: those of a command of a run, or of the one job.
+/// The owner of items: a command of a run, or `None` for a job with its own manifest.
 pub(super) type Scope = Option<Key>;
 
-/// Items that were done, by their sources. Of texts their hashes are held.
+/// Items that were done, by their sources. Only hashes of the texts are kept.
 #[derive(Default, Debug)]
 pub(super) struct Known(HashMap<Key, Done>);
 
 #[derive(Clone, Copy, Debug)]
 struct Done {
-    /// Of destination, the source's state, and its size; `None` where the state wasn't known.
+    /// The hash of destination, source state and size; `None` if the state was unknown.
     item: Option<u64>,
-    /// Of the version that was made.
+    /// The hash of the version that was written.
     made: Option<u64>,
 }
 
 impl Known {
-    /// Takes up how an item has ended.
+    /// Adds the outcome of an item.
     pub(super) fn add(&mut self, scope: Scope, item: &Item) {
         if item.outcome != line::DONE {
             return;
@@ -43,7 +44,7 @@ impl Known {
         self.0.insert(key(&(scope, &item.source)), done);
     }
 
-    /// Whether this item was done, with its source in this state.
+    /// Returns whether this item was done, with its source in this state.
     pub(super) fn has_done(
         &self,
         scope: Scope,
@@ -54,7 +55,7 @@ impl Known {
         done == Some(hash(0, &(destination, state, size)))
     }
 
-    /// The same, where the destination still is what was made.
+    /// Returns whether this item was done, and the destination still is the version that was written.
     pub(super) fn has_made(
         &self,
         scope: Scope,
@@ -67,7 +68,7 @@ impl Known {
             && self.has_done(scope, (source, destination), (state, size))
     }
 
-    /// Whether something was done with this source.
+    /// Returns whether an item with this source was done.
     pub(super) fn has(&self, scope: Scope, source: &str) -> bool {
         self.0.contains_key(&key(&(scope, source)))
     }

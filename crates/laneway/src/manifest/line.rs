@@ -1,4 +1,4 @@
-//! The lines of a manifest: one that says whose it is, and one for each item.
+//! The lines of a manifest: the first names the job, and each other one is an item or a command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,30 +10,31 @@ use super::settings::Settings;
 use crate::checksum::written;
 use crate::{Location, Outcome};
 
-/// Raised when what a line says changes its meaning.
+/// The version of the format. A change of a line's meaning raises it.
 const FORMAT: u32 = 1;
-/// The outcome of an item, or a command, that was done.
+/// The outcome of an item or a command that was done.
 pub(super) const DONE: &str = "done";
-/// The outcome of a command that goes on.
+/// The outcome of a command that is still running.
 pub(super) const BEGUN: &str = "begun";
-/// The job of commands that keep a manifest together.
+/// The job name of commands that share a manifest.
 const RUN: &str = "run";
 
-/// Whose a manifest is.
+/// The job that a manifest belongs to.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub(crate) struct Subject {
     kind: String,
     format: u32,
     /// `copy`, `move`, `remove`, `sync`, or `run`.
     job: String,
-    /// Local ones from the root: the same words mean other files in another folder. Of a run the folder that it is in.
+    /// The sources. Local ones are absolute, because a relative path means other files in another folder. For
+    /// a run, this is the folder that it runs in.
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
-    /// Where the stores are that it is about, by the schemes of their URLs: the same URLs mean other objects elsewhere.
+    /// The endpoints of the stores, by URL scheme. The same URLs mean other objects at other endpoints.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     endpoints: BTreeMap<String, String>,
-    /// A digest of what new objects or files are to be, beyond their contents.
+    /// A digest of the properties of new objects or files, besides their content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settings: Option<String>,
 }
@@ -51,13 +52,13 @@ impl Subject {
         }
     }
 
-    /// That of a run of commands in a folder.
+    /// Describes a run of commands in a folder.
     pub(crate) fn run(folder: &Path, added: String) -> Self {
         let folder = Location::Local(folder.to_owned());
         Self { settings: Some(added), ..Self::new(RUN, &[folder], None) }
     }
 
-    /// The same where its stores are at these endpoints.
+    /// Adds the endpoints of its stores.
     pub(crate) fn at(
         self,
         providers: impl IntoIterator<Item = Provider>,
@@ -69,7 +70,8 @@ impl Subject {
         Self { endpoints, ..self }
     }
 
-    /// Whether its ends are in a provider's store, or may be: those of a run's commands and of lines of whole URLs aren't known yet.
+    /// Returns whether its ends are, or may be, in a provider's store. The ends of a run's commands, and of
+    /// lines with whole URLs, aren't known yet.
     fn is_about(&self, provider: Provider) -> bool {
         let mut ends = self.sources.iter().chain(&self.destination);
         let is_open = self.job == RUN || self.sources.is_empty();
@@ -77,12 +79,12 @@ impl Subject {
             || ends.any(|end| end.strip_prefix(provider.scheme()).is_some_and(|rest| rest.starts_with("://")))
     }
 
-    /// Whether commands keep it together.
+    /// Returns whether commands of a run share the manifest.
     pub(super) fn is_run(&self) -> bool {
         self.job == RUN
     }
 
-    /// The same of a job that makes what it makes in this way.
+    /// Adds the properties of what the job writes.
     pub(crate) fn making(self, settings: &Settings<'_>) -> Self {
         Self { settings: Some(settings.digest()), ..self }
     }
@@ -91,10 +93,10 @@ impl Subject {
         line(self)
     }
 
-    /// Checks that the first line of a manifest says this.
+    /// Checks that the first line of a manifest describes this job.
     ///
     /// # Errors
-    /// What it says instead.
+    /// The first line's differing description.
     pub(super) fn check(&self, first: &[u8]) -> Result<(), String> {
         let found: Self = match serde_json::from_slice(first) {
             Ok(found) => found,
@@ -141,26 +143,26 @@ fn from_the_root(at: &Location) -> String {
     match at {
         Location::Local(path) => {
             let text = |path: &Path| path.as_os_str().to_string_lossy().into_owned();
-            // `absolute` keeps what ends in a slash or a dot, which decides what becomes of a tree.
+            // `absolute` keeps a trailing slash or dot, which decides the destination of a tree.
             std::path::absolute(path).map_or_else(|_| text(path), |path| text(&path))
         }
         other => other.to_string(),
     }
 }
 
-/// An item's end.
+/// The outcome of an item.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
-    /// The number of the command that it is of, where it is one of a run.
+    /// The number of the item's command, if it belongs to a run.
     pub(crate) command: Option<u64>,
     pub(crate) op: &'static str,
     pub(crate) source: &'a str,
     pub(crate) destination: Option<&'a str>,
     pub(crate) size: u64,
-    /// Which state of the source it was, as whoever found it saw it, and its size there.
+    /// The state of the source when it was found, and its size then.
     pub(crate) state: Option<&'a str>,
     pub(crate) source_size: u64,
-    /// What was made, or read by a download.
+    /// The version that was written, or that a download read.
     pub(crate) version: Option<&'a Version>,
     pub(crate) checksums: &'a Checksums,
     pub(crate) attempts: u32,
@@ -244,7 +246,7 @@ impl Record<'_> {
     }
 }
 
-/// What of an item's line the next run goes by.
+/// The fields of an item's line that the next run uses.
 #[derive(Deserialize, Debug)]
 pub(super) struct Item {
     kind: String,
@@ -264,14 +266,14 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// The version that was made, as [`of_version`] writes it.
+    /// Returns the version that was written, in the form of [`of_version`].
     pub(super) fn made(&self) -> Option<String> {
         let generation = self.generation.as_ref().map(|generation| format!("generation {generation}"));
         generation.or_else(|| self.etag.as_ref().map(|etag| format!("ETag {etag}")))
     }
 }
 
-/// A version in words.
+/// Returns a version as text.
 pub(super) fn of_version(version: &Version) -> String {
     version.to_string()
 }
@@ -279,7 +281,7 @@ pub(super) fn of_version(version: &Version) -> String {
 /// Reads an item's line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The defect of the line.
 pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
     let item: Item =
         serde_json::from_slice(line).map_err(|e| format!("this line of the manifest is broken ({e})"))?;
@@ -289,14 +291,14 @@ pub(super) fn read_item(line: &[u8]) -> Result<Item, String> {
     }
 }
 
-/// A command of a run, as it begins and as it has ended.
+/// A command of a run, at its beginning or after its end.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) struct Command {
     kind: String,
-    /// Of the line that it stands in.
+    /// The number of the command's line.
     pub(super) number: u64,
     line: String,
-    /// The line's bytes in hexadecimal, where they are no text.
+    /// The line's bytes in hexadecimal, if they aren't UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,7 +307,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// One that begins.
+    /// Returns the record of a command that begins.
     pub(super) fn begun(number: u64, line: &[u8]) -> Self {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
@@ -318,7 +320,7 @@ impl Command {
         }
     }
 
-    /// One that has ended.
+    /// Returns the record of a command that has ended.
     pub(super) fn ended(number: u64, line: &[u8], is_done: bool, seconds: f64) -> Self {
         let outcome = if is_done { DONE } else { "failed" }.to_owned();
         Self { seconds: Some(rounded(seconds)), outcome, ..Self::begun(number, line) }
@@ -328,7 +330,7 @@ impl Command {
         line(self)
     }
 
-    /// The line that it stands in; `None` where it can't be read.
+    /// Returns the text of its line, or `None` if that can't be read.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         let Some(hex) = &self.bytes else { return Some(self.line.clone().into_bytes()) };
         let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
@@ -336,24 +338,24 @@ impl Command {
     }
 }
 
-/// Reads a command's line; `None` for a line of anything else.
+/// Reads a command's line. Returns `None` for any other line.
 pub(super) fn read_command(line: &[u8]) -> Option<Command> {
     serde_json::from_slice(line).ok().filter(|command: &Command| command.kind == "command")
 }
 
-/// To the microsecond: further digits would only be noise of the conversion.
+/// Rounds to the microsecond. Further digits would only be noise of the conversion.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// The key of a URL.
+/// Returns the key of a URL.
 fn key(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     Provider::of_scheme(scheme)?;
     Some(rest.split_once('/')?.1)
 }
 
-/// The best known checksum, as stores write it.
+/// Returns the strongest known checksum, in the stores' notation.
 fn checksum(sums: &Checksums) -> Option<String> {
     let named = |name: &str, sum: &[u8]| format!("{name}={}", written(sum));
     let crc32c = sums.crc32c.map(|sum| named("crc32c", &sum.to_be_bytes()));

@@ -1,4 +1,4 @@
-//! A manifest that the commands of a run keep together.
+//! A manifest that the commands of a run share.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,9 @@ use super::line::Command;
 use super::{Opened, Subject, Targets};
 use crate::{Error, Warning};
 
-/// A manifest that many jobs keep together, each of which is what a line of commands asks for. What is written is what a job of its own
-/// would write, with the command's number; beside it stands how each command has ended.
+/// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has the
+/// lines that a job's own manifest would have, with the command's number. It also has the outcome of each
+/// command.
 ///
 /// ```
 /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -41,7 +42,7 @@ use crate::{Error, Warning};
 #[derive(Clone, Debug)]
 pub struct RunManifest(Arc<Opened>);
 
-/// A command of a run that keeps a manifest: the value of a request's `manifest`.
+/// A command of a run with a manifest: the value for a request's `manifest`.
 #[derive(Clone, Debug)]
 pub struct RunCommand {
     pub(super) opened: Arc<Opened>,
@@ -60,7 +61,7 @@ impl RunManifest {
         Ok((Self(Arc::new(opened)), warning))
     }
 
-    /// The command in a line: its number, and its text, by which it is known again.
+    /// Returns the command of a line, by its number and its text. The text identifies it in later runs.
     pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
         RunCommand {
             opened: Arc::clone(&self.0),
@@ -72,29 +73,29 @@ impl RunManifest {
         }
     }
 
-    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread. What a command would write later
-    /// is an error.
+    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread. Later
+    /// writes of its commands are errors.
     ///
     /// # Errors
-    /// When something could not be written.
+    /// If something could not be written.
     ///
     /// # Panics
-    /// In a task of an asynchronous runtime of tokio, whose thread must not be blocked.
+    /// In a task of a tokio runtime, whose thread must not be blocked.
     pub fn close(self) -> Result<(), Error> {
         self.0.close_now()
     }
 }
 
 impl RunCommand {
-    /// Whether an earlier run has done it. Each time that it was done counts for one command of the same text, the first of them that
-    /// is asked.
+    /// Returns whether an earlier run has done it. If several commands have the same text, each earlier
+    /// success counts for one of them, in the order in which this is called.
     pub fn was_done(&self) -> bool {
         *self.was_done.get_or_init(|| {
             self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).takes(self.scope)
         })
     }
 
-    /// Whether any of its items was done since it was begun.
+    /// Returns whether any of its items was done since it began.
     pub fn has_done_something(&self) -> bool {
         self.has_done_something.load(Ordering::Relaxed)
     }
@@ -103,18 +104,18 @@ impl RunCommand {
         self.has_done_something.store(true, Ordering::Relaxed);
     }
 
-    /// Writes how it has ended. Blocks the thread.
+    /// Records its outcome. Blocks the thread.
     ///
     /// # Errors
-    /// When that can't be written, or the manifest is closed.
+    /// If the outcome can't be written, or the manifest is closed.
     ///
     /// # Panics
-    /// In a task of an asynchronous runtime of tokio, whose thread must not be blocked.
+    /// In a task of a tokio runtime, whose thread must not be blocked.
     pub fn ended(&self, is_done: bool, took: Duration) -> Result<(), Error> {
         self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
     }
 
-    /// Writes that it begins.
+    /// Records its beginning.
     pub(super) async fn begin(&self) -> Result<(), Error> {
         self.opened.write(Command::begun(self.number, &self.line).line()).await
     }

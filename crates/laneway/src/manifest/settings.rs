@@ -1,4 +1,4 @@
-//! What a job makes of what it moves: the same job with other settings makes other objects.
+//! The settings that change what a job writes. The same job with other settings writes other objects.
 
 use std::time::UNIX_EPOCH;
 
@@ -7,19 +7,20 @@ use md5::{Digest as _, Md5};
 
 use crate::Gzip;
 
-/// What new objects or files are to be, beyond their contents.
+/// The properties of new objects or files, besides their content.
 #[derive(Debug)]
 pub(crate) struct Settings<'a> {
     pub(crate) put: &'a PutOptions,
     pub(crate) gzip: Option<&'a Gzip>,
-    /// Whether times, modes and owners are kept.
+    /// True if times, modes and owners are kept.
     pub(crate) preserve: bool,
-    /// What the destination's store adds by itself, as a digest.
+    /// A digest of the properties that the destination's store adds by itself.
     pub(crate) added: &'a str,
 }
 
 impl Settings<'_> {
-    /// From which none of it can be had back. The condition is left out: it says when something is made, and not what.
+    /// Returns a digest that doesn't reveal the settings. It leaves out the condition, which decides when an
+    /// object is written, not what.
     pub(crate) fn digest(&self) -> String {
         let put = self.put;
         let until = put.retention.map(|retention| {

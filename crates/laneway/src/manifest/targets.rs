@@ -1,51 +1,53 @@
-//! The prefixes, folders and patterns that a move or a removal takes from: once all of it was taken nothing lies there any more.
+//! The prefixes, folders and patterns that a move or a removal empties. Afterwards nothing lies there any
+//! more.
 
 use crate::Location;
 use crate::pattern::Pattern;
 
-/// What a job takes from that may be more than one object or file.
+/// The sources of a job that may be more than one object or file.
 #[derive(Default, Debug)]
 pub(crate) struct Targets(Vec<Target>);
 
 #[derive(Debug)]
 struct Target {
-    /// As its item is called where nothing is found.
+    /// The name of its item if nothing is found there.
     name: String,
-    /// What the names of all in it begin with, before what is matched.
+    /// The common beginning of all names in it, before the part that a pattern matches.
     root: String,
     pattern: Option<Pattern>,
-    /// Whether what lies below it is meant, or all versions of it.
+    /// True if everything below it is taken, or all its versions.
     with_below: bool,
-    /// Whether an earlier run has taken something of it.
+    /// True if an earlier run has taken something from it.
     was_met: bool,
 }
 
 impl Targets {
-    /// Those among the places that a job takes from, which takes what lies below them, or all versions of them.
+    /// Selects the places that stand for several items. With `is_recursive`, the job takes everything below
+    /// them, or all their versions.
     pub(crate) fn of(places: &[Location], is_recursive: bool) -> Self {
         Self(places.iter().filter_map(|place| Target::of(place, is_recursive)).collect())
     }
 
-    /// Takes up what an earlier run has taken.
+    /// Notes a source that an earlier run has taken.
     pub(super) fn meet(&mut self, source: &str) {
         for target in self.0.iter_mut().filter(|target| !target.was_met) {
             target.was_met = target.holds(source);
         }
     }
 
-    /// Whether this is one of them.
+    /// Returns whether a place of this name is among them.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.name == name)
     }
 
-    /// Whether it is one of which an earlier run has taken something.
+    /// Returns whether a place of this name is among them, and an earlier run has taken something from it.
     pub(super) fn was_met(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.was_met && target.name == name)
     }
 }
 
 impl Target {
-    /// `None` for what is one object or file.
+    /// Returns `None` for a place that is one object or file.
     fn of(place: &Location, is_recursive: bool) -> Option<Self> {
         let name = place.to_string();
         let (root, inside) = match place {

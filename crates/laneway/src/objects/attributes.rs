@@ -1,10 +1,11 @@
-//! What a new object is to be besides its bytes: the same words for every verb that writes one.
+//! The properties of a new object besides its bytes: the same setters for every verb that writes one.
 
-/// The setters of a verb that has a field `options` of [`PutOptions`](laneway_store::PutOptions).
+/// Makes the setters of a verb that has a field `options` of type [`PutOptions`](laneway_store::PutOptions).
 macro_rules! describable {
     ($verb:ty) => {
         impl $verb {
-            /// Its `Content-Type`; without one a copy has its source's, and for anything else it is guessed from the key's extension.
+            /// Sets its `Content-Type`. The default is the source's for a copy, and a guess from the key's
+            /// extension otherwise.
             pub fn content_type(mut self, value: impl Into<String>) -> Self {
                 self.options.content_type = Some(value.into());
                 self
@@ -16,7 +17,7 @@ macro_rules! describable {
                 self
             }
 
-            /// Adds to the user's own metadata.
+            /// Adds an entry to the user metadata.
             pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
                 self.options.metadata.insert(name.into(), value.into());
                 self
@@ -25,19 +26,20 @@ macro_rules! describable {
     };
 }
 
-/// The setters of what such a verb finds before it writes.
+/// Makes the setters of conditions for such a verb.
 macro_rules! conditional {
     ($verb:ty) => {
         impl $verb {
-            /// Only where there is no such object. Where there is one, that is an error of kind
-            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or [`Precondition`](crate::ErrorKind::Precondition).
+            /// Writes only if there is no such object. If there is one, that is an error of kind
+            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or
+            /// [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_absent(mut self) -> Self {
                 self.options.condition = ::laneway_store::Condition::Absent;
                 self
             }
 
-            /// Only over this state of the object: one that was replaced meanwhile is an error of kind
-            /// [`Precondition`](crate::ErrorKind::Precondition).
+            /// Replaces only this version of the object. If it was replaced meanwhile, that is an error of
+            /// kind [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
                 self.options.condition = ::laneway_store::Condition::Matches(version.clone());
                 self

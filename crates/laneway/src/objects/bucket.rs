@@ -1,4 +1,4 @@
-//! Where a program's objects are.
+//! Buckets, and the prefixes that a program works below.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use crate::location::url;
 use crate::state::no_dialect;
 use crate::{Client, Error, Location};
 
-/// A bucket, or the part of one below a prefix, by which every key is lengthened. Clones are cheap and share everything.
+/// A bucket, or the part of one below a prefix. Every key gets the prefix in front. Clones are cheap and
+/// share everything.
 ///
-/// Keys are bytes of the store, kept exactly: nothing is normalised, and no slash is put between prefix and key, so that a
-/// prefix that means a folder ends in one.
+/// Keys are the store's, byte for byte. Nothing is normalised, and no slash is put between prefix and key. So
+/// a prefix that means a folder must end in a slash.
 #[derive(Clone)]
 pub struct Bucket(Arc<Inner>);
 
@@ -26,11 +27,11 @@ struct Inner {
 }
 
 impl Client {
-    /// The bucket of a URL such as `gs://lake` or `s3://lake/warehouse/`, with the prefix that comes along. Nothing is
-    /// asked of the store.
+    /// Returns the bucket of a URL such as `gs://lake` or `s3://lake/warehouse/`, with the URL's prefix.
+    /// Sends no request.
     ///
     /// # Errors
-    /// Where the text is no URL of a store, or names no bucket.
+    /// If the text isn't a URL of a store, or names no bucket.
     pub fn bucket(&self, at: &str) -> Result<Bucket, Error> {
         match at.parse()? {
             Location::Object { provider, bucket, key } if !bucket.is_empty() => {
@@ -52,22 +53,22 @@ impl Client {
 }
 
 impl Bucket {
-    /// Its URL, with the prefix.
+    /// Returns its URL, with the prefix.
     pub fn url(&self) -> String {
         self.url_of("")
     }
 
-    /// Its name, without scheme and prefix.
+    /// Returns its name, without scheme and prefix.
     pub fn name(&self) -> &str {
         &self.0.bucket
     }
 
-    /// What every key begins with in the store; empty for the whole bucket.
+    /// Returns the prefix of every key in the store; empty for the whole bucket.
     pub fn prefix(&self) -> &str {
         &self.0.prefix
     }
 
-    /// Whose protocol the store speaks.
+    /// Returns the provider whose protocol the store speaks.
     pub fn provider(&self) -> Provider {
         self.0.provider
     }
@@ -77,7 +78,7 @@ impl Bucket {
         &self.0.capabilities
     }
 
-    /// The part of this bucket below a longer prefix.
+    /// Returns the part of this bucket below a longer prefix.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
         let Inner { client, provider, capabilities, bucket, .. } = &*self.0;
@@ -91,13 +92,14 @@ impl Bucket {
         }))
     }
 
-    /// The client whose engine carries out its calls.
+    /// Returns the client whose engine carries out its calls.
     pub fn client(&self) -> &Client {
         &self.0.client
     }
 
-    /// The same, whose calls are counted in `tally` besides, and not in the one that they have been counted in. A tally belongs to as
-    /// many calls and jobs as it is given to: one call, all that a user's request takes, a table's scan.
+    /// Returns the same bucket, whose calls count in `tally` instead of the tally they counted in before. A
+    /// tally may serve any number of calls and jobs: one call, all calls of a user's request, or a table's
+    /// scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -113,7 +115,7 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A [watched](Tally::watched) one reports progress:
+    /// A [watched](Tally::watched) tally reports progress:
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -150,29 +152,29 @@ impl Bucket {
         self.0.client.state()?.store(self.0.provider).cloned()
     }
 
-    /// The object that a key means.
+    /// Returns the object of a key.
     ///
     /// # Errors
-    /// For an empty key.
+    /// If the key is empty.
     pub(super) fn id(&self, key: &str) -> Result<ObjectId, Error> {
         match self.0.prefix.is_empty() && key.is_empty() {
-            true => Err(Error::usage(self.url(), "an object's key is not empty")),
+            true => Err(Error::usage(self.url(), "the key of an object can't be empty")),
             false => Ok(ObjectId::new(&self.0.bucket, format!("{}{key}", self.0.prefix))),
         }
     }
 
-    /// Its name, for what is about all of it.
+    /// Returns its name, for calls that concern the whole bucket.
     ///
     /// # Errors
-    /// Where a prefix means a part of it.
+    /// If a prefix limits it to a part.
     pub(super) fn whole(&self) -> Result<&str, Error> {
         match self.0.prefix.is_empty() {
             true => Ok(&self.0.bucket),
-            false => Err(Error::usage(self.url(), "this is a part of a bucket; name the whole")),
+            false => Err(Error::usage(self.url(), "this URL has a prefix; name the whole bucket")),
         }
     }
 
-    /// Takes the bucket's prefix off the key of an object that the store has described.
+    /// Removes the bucket's prefix from the key in an object's metadata.
     pub(super) fn relative(&self, meta: &mut ObjectMeta) {
         let prefix = self.0.prefix.len();
         if meta.id.key.starts_with(&self.0.prefix) {

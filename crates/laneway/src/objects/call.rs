@@ -1,4 +1,4 @@
-//! How calls are carried out: on the engine's thread, for as long as somebody waits for them.
+//! Runs calls on the engine's thread, for as long as somebody waits for them.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::running::{Purpose, Running};
 use crate::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
-/// A call under way. It may be awaited on any runtime; dropped, it is cancelled.
+/// A running call. It may be awaited on any runtime. Dropping it cancels it.
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>);
 
@@ -37,7 +37,7 @@ impl<T> fmt::Debug for Pending<T> {
     }
 }
 
-/// Ends what takes longer than its caller allows.
+/// Ends a call that takes longer than its caller allows.
 ///
 /// # Errors
 /// Those of `call`; a timeout, which names `url`.
@@ -46,7 +46,7 @@ pub(super) fn within<T>(
     url: &str,
     call: impl Future<Output = Result<T, Error>>,
 ) -> impl Future<Output = Result<T, Error>> {
-    // Boxed at once: each future that is handed on by value is held once more.
+    // Boxed at once: passing the future on by value would need its size twice.
     let call = Box::pin(call);
     async move {
         match deadline {
@@ -77,17 +77,17 @@ pub(super) fn awaited<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
-/// What a call's transfers are counted in, and its owner, which cancels them when it is dropped.
+/// Returns the job that counts a call's transfers, and its owner, which cancels the job when it is dropped.
 ///
 /// # Errors
-/// Where the engine can't be at work.
+/// If the engine can't start.
 pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
     let (owner, ends) = Job::unheard();
     Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
 }
 
-/// Begins, on the client's own thread, what has something to clean up when it is given up: dropping what is returned cancels the
-/// job, and lets it end by itself.
+/// Starts a transfer on the client's own thread that must clean up when it is abandoned. Dropping the
+/// returned future cancels the job, and the transfer then ends by itself.
 pub(super) fn cleaning<T: Send + 'static>(
     client: &Client,
     owner: Job,
@@ -98,7 +98,7 @@ pub(super) fn cleaning<T: Send + 'static>(
     let begun = client.worker().map(|worker| {
         let engine = client.clone();
         worker.spawn(async move {
-            // Nobody waits for it any more.
+            // The caller may be gone.
             drop(end.send(transfer.await));
             drop(engine);
         });
@@ -111,20 +111,22 @@ pub(super) fn cleaning<T: Send + 'static>(
     }
 }
 
-/// What every verb's call can do besides: be awaited, be called blocking, end at a deadline. The verb has the fields `bucket`
-/// and `deadline`, and a method `run`.
+/// Makes the methods that every verb's call has: awaiting, blocking, and a deadline. The verb has the fields
+/// `bucket` and `deadline`, and a method `run`.
 macro_rules! callable {
     ($verb:ty, $output:ty) => {
         impl $verb {
-            /// Ends the call, with an error that says so, if it takes longer than this. Without one a call ends when the
-            /// store has given nothing for as long as the client's
-            /// [`retry_for`](crate::ClientBuilder::retry_for) allows; a transfer that makes progress is never ended.
+            /// Ends the call with an error of kind timeout if it takes longer than this. Without a deadline,
+            /// a call ends when the store has given nothing for as long as the client's
+            /// [`retry_for`](crate::ClientBuilder::retry_for) allows. A transfer that makes progress is never
+            /// ended.
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);
                 self
             }
 
-            /// The same, blocking the thread until it is done. Not to be called on a thread that runs async tasks.
+            /// Does the same as awaiting it, and blocks the thread until it is done. Don't call it on a
+            /// thread that runs async tasks.
             ///
             /// # Errors
             /// As awaiting it.

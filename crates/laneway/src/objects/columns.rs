@@ -1,7 +1,9 @@
-//! Which columns are read next of a Parquet file: those that were read of the row groups before, of the ones that follow.
+//! Predicts the next reads of a Parquet file: the columns that were read of the previous row groups, in the
+//! following ones.
 //!
-//! Who reads a file's row groups one after the other waits a round trip for each, however fast the path is. The file's footer tells where the
-//! same columns of the next ones lie, to the byte; how many are fetched is earned by what was right.
+//! A program that reads row groups one after the other waits a round trip for each, on any path. The file's
+//! footer gives the exact place of the same columns in the next row groups. The number of row groups fetched
+//! ahead grows with correct predictions.
 
 mod begun;
 #[cfg(feature = "fuzzing")]
@@ -13,22 +15,23 @@ use std::ops::Range;
 pub(super) use self::begun::Begun;
 use self::layout::Layout;
 
-/// Bytes that may be ahead of a reader: two row groups of some columns by 128 MiB each, as tables are usually written, and where row groups are
-/// small, as many as a connection of 1 Gbit/s brings in 130 ms.
+/// Bytes that may be ahead of a reader. In tables as usually written, they are two row groups of some
+/// columns, at 128 MiB a row group. With small row groups, they are as many as a connection of 1 Gbit/s
+/// brings in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
-/// A row group more is ahead for so many that were read one after the other, from the second one on: who stops half-way has a quarter more
-/// fetched than was asked for, and a row group.
+/// One more row group is fetched ahead for each so many that were read one after the other, from the second
+/// on. So if a program stops half-way, at most a quarter more than it read was fetched, and one row group.
 const EARNED_BY: usize = 4;
 
-/// What is known of one file, and of who reads it.
+/// The known facts about one file and its reader.
 #[derive(Debug)]
 pub(super) struct Columns {
     layout: Layout,
-    /// All columns, as they lie: where, in which row group, and which.
+    /// The place of every column, in file order: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
     run: Option<Run>,
-    /// Ranges are ahead of the row groups before this one.
+    /// Row groups before this one were read, or have ranges fetched ahead.
     ahead: usize,
 }
 
@@ -41,7 +44,7 @@ struct Run {
 }
 
 impl Columns {
-    /// For a file whose last bytes are a footer of more than two row groups.
+    /// Returns the state for a file whose last bytes are a footer with more than two row groups.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         Layout::of(last, size).filter(|layout| layout.groups.len() > 2).map(Self::new)
     }
@@ -55,17 +58,19 @@ impl Columns {
                 chunks.iter().enumerate().map(move |(column, chunk)| (chunk.clone(), group, column))
             })
             .collect();
-        // Where a file's row groups lie alike, the first of them is meant.
+        // If several row groups lie in the same place, the first one counts.
         places.sort_unstable_by_key(|(chunk, group, _)| (chunk.start, *group));
         Self { layout, places, run: None, ahead: 0 }
     }
 
-    /// Whether the last row group was read behind the one before it: what was begun since is of those that follow.
+    /// Returns whether the last row group was read right after the one before. Then the reads ahead are of
+    /// the next ones.
     fn goes_on(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.len > 1)
     }
 
-    /// What to begin to read now that these ranges are asked for: of each row group the same, as far as they aren't on their way.
+    /// Notes that these ranges are read, and returns the ranges to fetch ahead: the same columns of each next
+    /// row group, unless they are on their way already.
     pub(super) fn read(&mut self, asked: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
         let run = self.located(asked).map(|(group, columns)| match self.run.take() {
             Some(run) if run.columns == columns && run.last + 1 == group => {
@@ -85,7 +90,7 @@ impl Columns {
         let (mut begin, mut bytes) = (Vec::new(), 0_u64);
         for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
             let ranges = self.ranges(group, &run.columns);
-            // The sizes are a store's, and may be any.
+            // The sizes come from the file, and may be anything.
             bytes = ranges.iter().fold(bytes, |sum, range| sum.saturating_add(range.end - range.start));
             if bytes > WINDOW {
                 break;
@@ -99,7 +104,8 @@ impl Columns {
         begin
     }
 
-    /// The row group and its columns that are exactly these ranges, where what follows would be asked for alike.
+    /// Returns the row group and its columns that match these ranges exactly, if the next row groups would be
+    /// read in the same way.
     fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
         let mut found = None;
         let mut columns = Vec::new();
@@ -123,7 +129,7 @@ impl Columns {
         found.map(|group| (group, columns)).filter(|(group, columns)| self.ranges(*group, columns) == asked)
     }
 
-    /// Columns of a row group as they are asked for: neighbours as one range.
+    /// Returns the ranges of a row group's columns. Neighbouring columns are one range.
     fn ranges(&self, group: usize, columns: &[usize]) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for chunk in columns.iter().filter_map(|column| self.layout.groups[group].get(*column)) {

@@ -1,4 +1,4 @@
-//! Copying and renaming single objects inside a store.
+//! Copies and renames single objects inside a store.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub struct CopyObject {
     from: String,
     to: (Bucket, String),
     options: PutOptions,
-    /// Whether the source is removed once it is copied.
+    /// True if the source is removed once it is copied.
     is_move: bool,
 }
 
 impl Bucket {
-    /// Copies an object within the bucket: the store does it by itself, whatever the size, and no bytes pass through this machine
-    /// unless it can't. What isn't said of the copy is as the source's.
+    /// Copies an object within the bucket. The store copies it by itself, whatever its size. Bytes pass
+    /// through this machine only if the store can't. Properties that the caller doesn't set are the source's.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -42,9 +42,10 @@ impl Bucket {
         self.copied(from, to, false)
     }
 
-    /// Renames an object: copies it, and then removes the source in the state that was copied. A source that was replaced
-    /// meanwhile stays, and that is an error; so is a copy that could not be compared. Two requests, of which others may see
-    /// what is between: stores of objects have no renaming of their own.
+    /// Renames an object: copies it, then removes the source in the version that was copied. A source that
+    /// was replaced meanwhile stays, and that is an error. A copy that could not be verified is an error too,
+    /// and the source stays. This takes two requests, and others may see the state in between: object stores
+    /// have no rename of their own.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -74,7 +75,8 @@ conditional!(CopyObject);
 describable!(CopyObject);
 
 impl CopyObject {
-    /// Into another bucket, with its prefix. Where that is another provider's, the bytes pass through this machine.
+    /// Copies into another bucket, below its prefix. If that is another provider's, the bytes pass through
+    /// this machine.
     pub fn into(mut self, bucket: &Bucket) -> Self {
         self.to.0 = bucket.clone();
         self

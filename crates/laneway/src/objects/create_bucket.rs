@@ -1,4 +1,4 @@
-//! Making a bucket.
+//! Makes a bucket.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub struct CreateBucket {
 }
 
 impl Bucket {
-    /// Makes the bucket; on GCS in the project that `GOOGLE_CLOUD_PROJECT` names. That there is one of the name already, whoever
-    /// owns it, is an error.
+    /// Makes the bucket, on GCS in the project that `GOOGLE_CLOUD_PROJECT` names. If the name exists already,
+    /// this is an error, whoever owns that bucket.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -37,13 +37,14 @@ impl Bucket {
 callable!(CreateBucket, ());
 
 impl CreateBucket {
-    /// Where its objects lie: on GCS a location (`EU`, `us-central1`), on S3 the region that requests go to.
+    /// Sets the place of its objects: on GCS a location (`EU`, `us-central1`), on S3 the region that requests
+    /// go to.
     pub fn location(mut self, location: impl Into<String>) -> Self {
         self.new.location = Some(location.into());
         self
     }
 
-    /// On GCS, which storage class its objects have unless they say otherwise.
+    /// Sets the default storage class of its objects, on GCS.
     pub fn storage_class(mut self, class: impl Into<String>) -> Self {
         self.new.storage_class = Some(class.into());
         self

@@ -1,4 +1,4 @@
-//! Removing objects: one, or a stream of them.
+//! Removes objects: one, or a stream of them.
 
 use std::fmt;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub struct Delete {
 }
 
 impl Bucket {
-    /// Removes an object. GCS says where there was none; S3 doesn't, there it is a success.
+    /// Removes an object. If it doesn't exist, GCS reports an error and S3 reports success.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -42,9 +42,9 @@ impl Bucket {
         Delete { bucket: self.clone(), deadline: None, key: key.to_owned(), condition }
     }
 
-    /// Removes the objects of a stream of keys, in full batches (1000 keys a request on S3, 100 on GCS), several of them
-    /// at once. Each key comes back with its outcome, batch by batch in the order of the stream. It works as
-    /// fast as its outcomes are taken; dropped, it stops.
+    /// Removes the objects of a stream of keys, in full batches (1000 keys per request on S3, 100 on GCS),
+    /// several of them at once. Each key comes back with its outcome, in the order of the stream. Removal
+    /// goes only as fast as the outcomes are taken. Dropping the result stops it.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -74,7 +74,7 @@ impl Bucket {
 callable!(Delete, ());
 
 impl Delete {
-    /// Only in this state: an object that was replaced stays, and that is an error.
+    /// Removes it only in this version. An object that was replaced stays, and that is an error.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.condition = Condition::Matches(version.clone());
         self
@@ -94,15 +94,15 @@ impl Delete {
 pub struct DeleteMany(BoxStream<'static, (String, Result<(), Error>)>);
 
 impl DeleteMany {
-    /// The next key and how it went, blocking the thread, on which the keys are asked for too; `None` at the end. Not to be called on a
-    /// thread that runs async tasks.
+    /// Returns the next key and its outcome, or `None` at the end. Blocks the thread, and reads the stream of
+    /// keys on it. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<(String, Result<(), Error>)> {
         pollster::block_on(self.0.next())
     }
 }
 
 impl Stream for DeleteMany {
-    /// A key as it was given, and how it went.
+    /// A key as it was given, and its outcome.
     type Item = (String, Result<(), Error>);
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -116,9 +116,10 @@ impl fmt::Debug for DeleteMany {
     }
 }
 
-/// Keys under way at once, in however many batches: services count the keys of a batch one by one. Google says so of [its
-/// batches]; S3 has been seen to throttle [fifty DeleteObjects][icechunk] of a thousand keys at once, of which it promises 3500 a second and
-/// prefix. A service that takes fewer throttles, and is listened to.
+/// Keys under way at once, in any number of batches. Stores count the keys of a batch one by one: Google says
+/// so of [its batches]. S3 was seen to throttle [fifty DeleteObjects][icechunk] of a thousand keys each at
+/// once. It promises 3500 a second for each prefix. A store that takes fewer throttles, and Laneway slows
+/// down.
 ///
 /// [its batches]: https://cloud.google.com/storage/docs/batch
 /// [icechunk]: https://github.com/earth-mover/icechunk/pull/2408
@@ -128,7 +129,7 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
-    // Where there is no store each key says so.
+    // If there is no store, each key's outcome reports it.
     let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();
@@ -147,7 +148,7 @@ fn outcomes(
 /// Removes a batch.
 ///
 /// # Errors
-/// What concerns no single key: a store that can't be asked, an engine that has ended.
+/// Errors that concern no single key: a store that can't be reached, or an engine that has ended.
 async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
     let client = bucket.client().clone();
     let batch = async move {
@@ -162,7 +163,7 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
         .into_iter();
         let outcome = |one: Result<Deletion, Error>| {
             let Deletion { key, .. } = one?;
-            // One has come for each.
+            // There is one result for each key.
             results.next().map_or_else(|| Err(Error::cancelled(key)), |result| Ok(result?))
         };
         Ok(named.into_iter().map(outcome).collect())

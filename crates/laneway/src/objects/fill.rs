@@ -15,15 +15,15 @@ use crate::{Bucket, Error, Progress};
 /// Requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
 const AT_ONCE: usize = 32;
 
-/// A buffer that several requests write to, each to its own part. Once it was taken out nobody does any more.
+/// A buffer that several requests write to, each to its own part. Once it is taken out, none writes any more.
 type Shared<B> = Arc<Mutex<Option<B>>>;
 
 /// A part of a buffer that one request fills.
 struct Slice<B> {
     buffer: Shared<B>,
-    /// Where in the object the buffer begins.
+    /// The object's offset at which the buffer begins.
     start: u64,
-    /// Where in the object the part ends.
+    /// The object's offset at which the part ends.
     end: u64,
 }
 
@@ -47,10 +47,10 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Slice<B> {
     }
 }
 
-/// Brings a range of an object that is open into the beginning of a buffer that has room for it, and gives the buffer back.
+/// Fetches a range of an open object into the beginning of a large enough buffer, and returns the buffer.
 ///
 /// # Errors
-/// What the store says; an object that was replaced. The buffer is dropped then.
+/// The store's error; an object that was replaced. The buffer is dropped then.
 pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
     bucket: &Bucket,
     meta: &ObjectMeta,
@@ -71,13 +71,13 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
-    // From here on nobody writes, whatever still runs on a lane.
+    // Nothing writes from here on, whatever still runs on a lane.
     let buffer = lock(&shared).take();
     brought?;
     buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))
 }
 
-/// A range by requests that go side by side.
+/// Splits a range into the slices of parallel requests.
 fn slices(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let end = range.end;
     (range.start..end).step_by(SLICE_MAX as usize).map(move |start| start..end.min(start + SLICE_MAX))

@@ -1,4 +1,4 @@
-//! An object's bytes: whole, or streamed in order.
+//! Reads an object's bytes, whole or as a stream in order.
 
 use std::io::{self, Read};
 use std::ops::{Bound, Range, RangeBounds};
@@ -32,9 +32,9 @@ pub struct Get {
 }
 
 impl Bucket {
-    /// Reads an object. What comes back tells its metadata first and then gives the bytes, in order: as they come, or all at once.
-    /// A small object is one request; a large one is fetched ahead in slices over as many connections as pay, all of one
-    /// version.
+    /// Reads an object. The result has its metadata at once, and then gives the bytes in order, as they
+    /// arrive or all together. A small object takes one request. Laneway fetches a large one ahead, in slices
+    /// over as many connections as pay off, all of one version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -69,16 +69,18 @@ callable!(Get, Download);
 conditional!(Get);
 
 impl Get {
-    /// Only these bytes, as in `0..100` or `100..`: one request, and one more for each 8 MiB beyond the first. What reaches beyond the
-    /// end is cut there; a range that is empty, or begins at the end or behind it, is an error of kind
-    /// [`InvalidRange`](crate::ErrorKind::InvalidRange). An empty object's range from 0 on has no bytes.
+    /// Reads only these bytes, as in `0..100` or `100..`. They take one request, and one more for each 8 MiB
+    /// beyond the first. A range that reaches beyond the end is cut there. A range that is empty, or begins
+    /// at or behind the end, is an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange). For an
+    /// empty object, a range from 0 on has no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.part = Part::of(&range);
         self
     }
 
-    /// Only the last bytes, so many of them or all that there are: one request, which needs not know the object's size. Of an empty
-    /// object they are none; 0 bytes are an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
+    /// Reads only the last bytes, or all if there are fewer. This takes one request, without knowing the
+    /// object's size. An empty object has no last bytes, which is no error. 0 bytes are an error of kind
+    /// [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
         self
@@ -96,7 +98,7 @@ impl Get {
             let _owner = owner;
             let wish = Wish { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
-            // Nobody waits for it any more.
+            // The download may have been dropped.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
         });
         let Ok(Described { mut meta, range }) = described.await else {
@@ -109,7 +111,7 @@ impl Get {
     }
 }
 
-/// What of an object is asked for.
+/// The part of an object that is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     All,
@@ -133,10 +135,10 @@ impl Part {
         ByteRange::between(start..end).map_or(Self::Nothing { start, end }, Self::Bytes)
     }
 
-    /// The range to ask for; `None` for the whole object.
+    /// Returns the range to request, or `None` for the whole object.
     ///
     /// # Errors
-    /// Where no byte is asked for.
+    /// If the range has no byte.
     fn range(self, url: &str) -> Result<Option<ByteRange>, Error> {
         match self {
             Self::All => Ok(None),
@@ -148,16 +150,17 @@ impl Part {
     }
 }
 
-/// An object that is being read. Dropped, it is read no further.
+/// An object that is being read. Dropping it ends the reading.
 ///
-/// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. The checksum of a whole object is compared before
-/// its last chunk counts as the end: bytes that differ are an error, and those of at most 8 MiB are not even handed out before.
+/// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. Laneway compares the checksum of
+/// a whole object before it reports the end. Bytes that differ are an error. An object of at most 8 MiB is
+/// compared before its first chunk is handed out.
 #[derive(Debug)]
 pub struct Download {
     meta: ObjectMeta,
     range: Range<u64>,
     state: State,
-    /// What [`Read`] has not handed on yet.
+    /// Bytes that [`Read`] has not handed out yet.
     rest: Bytes,
     verified: Option<Verified>,
     url: String,
@@ -173,37 +176,37 @@ enum State {
 struct Coming {
     taken: mpsc::Receiver<Chunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
-    /// Dropped, it ends the reading.
+    /// Dropping it ends the reading.
     _task: Task,
 }
 
 impl Download {
-    /// What the store tells of the whole object with its bytes. Its key comes without the bucket's prefix. GCS tells neither
-    /// [`metadata`](ObjectMeta::metadata), which is then `None`, nor [`cache_control`](ObjectMeta::cache_control): a
-    /// [`head`](Bucket::head) does.
+    /// Returns the metadata of the whole object, as it came with the bytes. Its key is without the bucket's
+    /// prefix. GCS sends neither [`metadata`](ObjectMeta::metadata), which is then `None`, nor
+    /// [`cache_control`](ObjectMeta::cache_control). [`head`](Bucket::head) returns both.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    /// Which bytes of the object come.
+    /// Returns the range of the object that is read.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// How the bytes were verified; `None` before the end.
+    /// Returns how the bytes were verified, or `None` before the end.
     pub fn verified(&self) -> Option<Verified> {
         self.verified
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
-    /// What the store says; bytes that differ from their checksum. Nothing follows.
+    /// The store's error, or bytes that differ from their checksum. Nothing follows.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// All bytes that haven't been taken yet.
+    /// Returns all bytes that haven't been taken yet.
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk).
@@ -215,7 +218,8 @@ impl Download {
         Ok(whole.bytes())
     }
 
-    /// Like [`chunk`](Self::chunk), blocking the thread. Not to be called on a thread that runs async tasks.
+    /// Does the same as [`chunk`](Self::chunk), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk).
@@ -227,7 +231,7 @@ impl Download {
         let ended = match coming.get_mut() {
             Some(Coming { taken, ended, .. }) => match taken.blocking_recv() {
                 Some(chunk) => return Ok(Some(chunk.bytes)),
-                // It is there, or comes at once.
+                // The result is there, or comes at once.
                 None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
             },
             None => Err(Error::forked(&self.url)),
@@ -236,7 +240,8 @@ impl Download {
         self.end(ended)
     }
 
-    /// Like [`bytes`](Self::bytes), blocking the thread. Not to be called on a thread that runs async tasks.
+    /// Does the same as [`bytes`](Self::bytes), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk).
@@ -294,7 +299,7 @@ impl Read for Download {
     }
 }
 
-/// Chunks put together. One that is all there is isn't copied.
+/// Chunks that are joined. A single chunk isn't copied.
 struct Whole {
     len: usize,
     one: Bytes,

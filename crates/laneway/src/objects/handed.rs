@@ -1,4 +1,5 @@
-//! Parts that a program has in memory, as an upload takes them: handed over one by one, or cut out of what is there.
+//! Parts from a program's memory, for an upload: handed over one by one, or cut from bytes that are all
+//! there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +15,11 @@ use crate::plan::PARTS_AT_ONCE;
 use crate::running::Running;
 use crate::upload::{Given, Input, ReadyPart};
 
-/// Parts of an object, each of the length that an upload wants, and whether it is the last one.
+/// The channel of an object's parts, each of the length that the upload wants. The flag marks the last part.
 pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
 
-/// What feeds an upload whose parts come over a channel. Where the channel ends without a last part, whoever had the
-/// other end has given the object up.
+/// Feeds an upload whose parts come over a channel. If the channel ends without a last part, the sender has
+/// abandoned the object.
 pub(super) struct Handed {
     job: Arc<Running>,
     given: Given,
@@ -54,7 +55,8 @@ impl Input for Handed {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Reserved once they are here: whoever waits for a program to write more holds nothing that others need.
+        // Reserve memory only for parts that are here. A wait for the program's next write then holds nothing
+        // that others need.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
         Ok(Some(Begun { bytes, is_last, held }))
     }
@@ -74,7 +76,7 @@ impl Input for Handed {
     }
 }
 
-/// Bytes that are all there, and belong to the caller.
+/// Bytes in memory that belong to the caller.
 pub(super) struct InMemory {
     pub(super) job: Arc<Running>,
     pub(super) bytes: Bytes,
@@ -111,10 +113,10 @@ impl Input for InMemory {
     }
 }
 
-/// The checksums of bytes, computed where that holds nobody up.
+/// Computes checksums on a thread where they delay nothing.
 ///
 /// # Errors
-/// When the engine has ended.
+/// If the engine has ended.
 pub(super) async fn hashed(job: &Running, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
     job.engine.files.run(move || Run::of(&bytes, wanted)).await
 }

@@ -1,4 +1,4 @@
-//! What a store knows about an object.
+//! The store's metadata of an object.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::call::{callable, within};
 use super::conditions::conditional;
 use crate::{Bucket, Error};
 
-/// Asks for an object's metadata; made by [`Bucket::head`].
+/// Requests an object's metadata; made by [`Bucket::head`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct Head {
@@ -20,7 +20,7 @@ pub struct Head {
 }
 
 impl Bucket {
-    /// What the store knows about an object: one request, and none of its bytes.
+    /// Returns the store's metadata of an object, in one request and without its bytes.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

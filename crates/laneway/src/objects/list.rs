@@ -1,4 +1,4 @@
-//! What is in a bucket.
+//! Listings of a bucket.
 
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -15,16 +15,16 @@ use crate::listing::{self, Order};
 use crate::runtime::Task;
 use crate::{Bucket, Error};
 
-/// Pages that wait here for their reader; more are on their way.
+/// Number of pages that may wait for their reader. More may be on their way.
 const PAGES_WAITING_MAX: usize = 2;
 
-/// The objects below a prefix, as a stream that is read while pages arrive; made by [`Bucket::list`]. Nothing is asked
-/// before it is polled, and dropped it asks no more. After an error nothing follows.
+/// The objects below a prefix, as a stream that can be read while pages arrive; made by [`Bucket::list`]. It
+/// sends no request before it is polled, and none after it is dropped. Nothing follows an error.
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
 pub struct List(Pages);
 
-/// What lies directly below a prefix, as [`List`]; made by [`Bucket::list_dir`].
+/// The entries directly below a prefix, as a stream like [`List`]; made by [`Bucket::list_dir`].
 #[derive(Debug)]
 #[must_use = "nothing is listed until the stream is read"]
 pub struct ListDir(Pages);
@@ -35,13 +35,13 @@ pub struct ListDir(Pages);
 pub enum Listed {
     /// An object.
     Object(Box<ObjectMeta>),
-    /// What keys further down begin with: it ends in a slash, and is what [`Bucket::list_dir`] takes.
+    /// The common beginning of keys further down. It ends in a slash, and [`Bucket::list_dir`] accepts it.
     Prefix(String),
 }
 
 impl Bucket {
-    /// The objects whose keys begin with `prefix`, in the order of their keys' bytes (directory buckets of S3 have none).
-    /// Their keys come without the bucket's own prefix, as all verbs take them.
+    /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys (directory buckets
+    /// of S3 have no order). The keys come without the bucket's own prefix, as all verbs take them.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -65,8 +65,8 @@ impl Bucket {
         List(Pages::new(self, prefix, None))
     }
 
-    /// What lies directly below `prefix`, which usually ends in a slash: objects, and the prefixes of what lies further down.
-    /// No order holds between the two.
+    /// Lists the entries directly below `prefix`, which usually ends in a slash: objects, and the prefixes of
+    /// objects further down. The two kinds come in no particular order.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -89,19 +89,21 @@ impl Bucket {
 }
 
 impl List {
-    /// Only keys that sort after this one, which needs not exist.
+    /// Lists only keys that sort after this one. The key need not exist.
     pub fn start_after(mut self, key: &str) -> Self {
         self.0.start_after(key);
         self
     }
 
-    /// At most so many objects: no more is asked of the store than that takes, a page at a time.
+    /// Lists at most this many objects. Laneway requests no more from the store than needed, one page at a
+    /// time.
     pub fn limit(mut self, objects: u64) -> Self {
         self.0.limit = Some(objects);
         self
     }
 
-    /// The next object, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
+    /// Returns the next object, or `None` at the end. Blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<ObjectMeta, Error>> {
         loop {
             match self.0.next_blocking()? {
@@ -120,7 +122,7 @@ impl Stream for List {
         loop {
             match ready!(self.0.poll_entry(context)) {
                 Some(Ok(Listed::Object(meta))) => return Poll::Ready(Some(Ok(*meta))),
-                // Not asked for, so that there are none.
+                // The listing has no delimiter, so there are no prefixes.
                 Some(Ok(Listed::Prefix(_))) => {}
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
@@ -130,19 +132,21 @@ impl Stream for List {
 }
 
 impl ListDir {
-    /// Only keys and prefixes that sort after this key, which needs not exist.
+    /// Lists only keys and prefixes that sort after this key. The key need not exist.
     pub fn start_after(mut self, key: &str) -> Self {
         self.0.start_after(key);
         self
     }
 
-    /// At most so many entries: no more is asked of the store than that takes, a page at a time.
+    /// Lists at most this many entries. Laneway requests no more from the store than needed, one page at a
+    /// time.
     pub fn limit(mut self, entries: u64) -> Self {
         self.0.limit = Some(entries);
         self
     }
 
-    /// The next entry, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
+    /// Returns the next entry, or `None` at the end. Blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Listed, Error>> {
         self.0.next_blocking()
     }
@@ -156,7 +160,7 @@ impl Stream for ListDir {
     }
 }
 
-/// Pages of a listing, fetched on the engine's thread ahead of their reader.
+/// Pages of a listing, which the engine's thread fetches ahead of their reader.
 #[derive(Debug)]
 struct Pages {
     bucket: Bucket,
@@ -170,14 +174,15 @@ struct Pages {
 #[derive(Debug)]
 struct Arriving {
     batches: mpsc::UnboundedReceiver<Batch>,
-    /// Dropped, it ends the listing.
+    /// Dropping it ends the listing.
     _task: Option<Task>,
 }
 
-/// What arrives of a listing at a time.
+/// A message from the task that lists.
 #[derive(Debug)]
 enum Batch {
-    /// Entries as they arrive. The last ones of a page carry its permit, so that the next page is asked for once they are read.
+    /// Entries as they arrive. The last ones of a page carry its permit, so the next page is requested once
+    /// they are read.
     Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
     Failed(Error),
     Over,
@@ -237,7 +242,7 @@ impl Pages {
         }
     }
 
-    /// Takes what has arrived; the error with which the listing ends.
+    /// Takes a batch, and returns the error if it ends the listing.
     fn take(&mut self, some: Option<Batch>) -> Option<Error> {
         match some {
             Some(Batch::Entries(entries, _page)) => self.entries.extend(entries),
@@ -246,7 +251,7 @@ impl Pages {
                 return Some(error);
             }
             Some(Batch::Over) => self.is_over = true,
-            // Whoever filled it is gone: what has come isn't all.
+            // The task has died, so the listing is incomplete.
             None => {
                 self.is_over = true;
                 return Some(Error::cancelled(self.bucket.url()));
@@ -255,12 +260,12 @@ impl Pages {
         None
     }
 
-    /// What a listing ends with in a child of the process that began it.
+    /// Returns the last batch for a child of the process that began the listing.
     fn forked(&self) -> Batch {
         Batch::Failed(Error::forked(self.bucket.url()))
     }
 
-    /// What arrives in this process; `None` where a parent of it has begun.
+    /// Returns the entries that arrive in this process, or `None` if a parent of it began the listing.
     fn arriving(&mut self) -> Option<&mut Arriving> {
         let (bucket, list, limit) = (&self.bucket, &self.list, self.limit);
         let begin = || {
@@ -271,7 +276,7 @@ impl Pages {
                     Some(limit) => worker.task(few(bucket.clone(), list.clone(), limit, out)),
                 }),
                 Err(error) => {
-                    // The other end is here.
+                    // The receiver is right here.
                     drop(out.send(Batch::Failed(error)));
                     None
                 }
@@ -308,7 +313,8 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
     }
 }
 
-/// The first few entries, one page after the other: whoever wants few asks for no more.
+/// Lists the first few entries, one page after the other. A caller that wants few entries causes no more
+/// requests.
 async fn few(
     bucket: Bucket,
     mut list: laneway_store::List,
@@ -336,21 +342,21 @@ async fn few(
         Ok::<_, Error>(())
     };
     let end = listed.await.map_or_else(Batch::Failed, |()| Batch::Over);
-    // Nobody waits for it any more.
+    // The reader may be gone.
     drop(out.send(end));
 }
 
 /// Most entries of a page, on both stores.
 const PAGE_MAX: u64 = 1000;
 
-/// How many entries are asked for where so many are wanted.
+/// Returns how many entries to request if this many are wanted.
 fn page_max(lists_start_key: bool, list: &laneway_store::List, wanted: u64) -> u32 {
     // The first page begins with the key that is to be left out.
     let begins_before = lists_start_key && list.start_after.is_some() && list.token.is_none();
     wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
 }
 
-/// What a page has brought, with keys as verbs take them.
+/// Returns the entries of a page, with keys as verbs take them.
 fn entries(bucket: &Bucket, prefixes: Vec<String>, objects: Vec<ObjectMeta>) -> Vec<Listed> {
     let below =
         |prefix: String| Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(&prefix).to_owned());

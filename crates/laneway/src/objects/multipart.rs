@@ -1,4 +1,4 @@
-//! Uploads whose parts a program numbers and keeps itself: begun here, gone on with and ended there.
+//! Uploads whose parts the program numbers itself. Several processes may work on one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,11 @@ use crate::{Bucket, Error, Written, content_type};
 
 /// An upload in parts that is under way in the store; begun by [`Bucket::begin_multipart`].
 ///
-/// Its parts may come in any order, several at once, and from other processes, which get at it by
-/// [`Bucket::multipart`] and its [`id`](Self::id). Nothing can be seen in the store before [`complete`](Self::complete) has ended
-/// well. It stays in the store, and is paid for there, until it is completed or [aborted](Self::abort): dropping this does neither.
-/// Who has all bytes in one place uses a [`Writer`](crate::Writer), which cuts parts, keeps conditions and cleans up after itself.
+/// Its parts may be sent in any order, several at once, also from other processes, which use
+/// [`Bucket::multipart`] and its [`id`](Self::id). Nothing is visible in the store before
+/// [`complete`](Self::complete) has succeeded. The upload stays in the store, and is paid for there, until it
+/// is completed or [aborted](Self::abort). Dropping this value does neither. A program with all bytes in one
+/// place should use a [`Writer`](crate::Writer), which cuts parts, keeps conditions and cleans up.
 #[derive(Clone)]
 pub struct Multipart {
     bucket: Bucket,
@@ -28,7 +29,7 @@ pub struct Multipart {
     named: Named,
 }
 
-/// A part that the store has. As text it can be handed to whoever completes the upload.
+/// A part that the store has. It can be serialised, and handed to the process that completes the upload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UploadedPart {
     #[serde(flatten)]
@@ -47,7 +48,7 @@ pub struct BeginMultipart {
     options: PutOptions,
 }
 
-/// Lists uploads that are under way; made by [`Bucket::list_multipart`].
+/// Lists unfinished uploads; made by [`Bucket::list_multipart`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct ListMultipart {
@@ -68,7 +69,7 @@ pub struct SendPart {
     bytes: Bytes,
 }
 
-/// Makes the object of its parts; made by [`Multipart::complete`].
+/// Completes the object from its parts; made by [`Multipart::complete`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct CompleteMultipart {
@@ -79,7 +80,7 @@ pub struct CompleteMultipart {
     parts: Vec<UploadedPart>,
 }
 
-/// Gives an upload up; made by [`Multipart::abort`].
+/// Aborts an upload; made by [`Multipart::abort`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
 pub struct AbortMultipart {
@@ -90,8 +91,9 @@ pub struct AbortMultipart {
 }
 
 impl Bucket {
-    /// Begins an upload whose parts the caller numbers, sends and names at its end. It takes no condition: GCS's uploads in parts keep
-    /// none. A [`put`](Self::put) or a [`writer`](Self::writer) does.
+    /// Begins an upload whose parts the caller numbers, sends and finally names. It takes no condition,
+    /// because GCS's multipart uploads have none. A [`put`](Self::put) or a [`writer`](Self::writer) takes
+    /// one.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -115,8 +117,9 @@ impl Bucket {
         BeginMultipart { bucket: self.clone(), deadline: None, key, options }
     }
 
-    /// The uploads in parts of keys that begin with `prefix`, by whomever they were begun, that were neither completed nor given up: what a
-    /// program that died has left. Those that a [`Writer`](crate::Writer) or a job has under way are among them.
+    /// Lists multipart uploads of keys that begin with `prefix` and were neither completed nor aborted,
+    /// whoever began them. They are what a program that died has left. The running uploads of a
+    /// [`Writer`](crate::Writer) or a job are among them.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -137,13 +140,13 @@ impl Bucket {
         ListMultipart { bucket: self.clone(), deadline: None, prefix: prefix.to_owned() }
     }
 
-    /// An upload that was begun before, by the key and the [`id`](Multipart::id) that it has. Nothing is asked of the store.
+    /// Returns an upload that was begun before, by its key and [`id`](Multipart::id). Sends no request.
     ///
     /// # Errors
-    /// For an id of another form; an empty key.
+    /// If the id has another form, or the key is empty.
     pub fn multipart(&self, key: &str, id: &str) -> Result<Multipart, Error> {
         let url = self.url_of(key);
-        let unknown = || Error::usage(&url, format!("{id:?} is no id of an upload that Laneway has begun"));
+        let unknown = || Error::usage(&url, format!("{id:?} is not the id of an upload that Laneway began"));
         let (checksums, upload_id) = id.split_once(':').ok_or_else(unknown)?;
         let checksums = match checksums {
             WHOLE => PartChecksums::FullObject,
@@ -159,18 +162,20 @@ impl Bucket {
     }
 }
 
-/// What an id begins with: what the store makes of the parts' checksums, which it says when an upload is begun and not again.
+/// The beginning of an id: how the store combines the parts' checksums. It says so only when an upload
+/// begins.
 const WHOLE: &str = "whole";
 const COMPOSITE: &str = "parts";
 const NONE: &str = "none";
 
 impl Multipart {
-    /// The key of the object that it is to become, without the bucket's prefix.
+    /// Returns the key of the object that it will become, without the bucket's prefix.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What it is found again by: the store's own name for it, and what the store makes of checksums. No secret.
+    /// Returns the id that finds it again: the store's name of the upload, and how it combines checksums. It
+    /// isn't secret.
     pub fn id(&self) -> String {
         let checksums = match self.named.checksums {
             PartChecksums::FullObject => WHOLE,
@@ -180,30 +185,34 @@ impl Multipart {
         format!("{checksums}:{}", self.named.upload_id)
     }
 
-    /// Sends a part with its checksum: `number` from 1 to 10000, at least 5 MiB unless it is the last one. Cloudflare R2 wants all but
-    /// the last to be of one size. Sent again under its number it is replaced.
+    /// Sends a part with its checksum. `number` is from 1 to 10000. A part has at least 5 MiB, unless it is
+    /// the last one. Cloudflare R2 wants all but the last to have the same size. Sending a number again
+    /// replaces the part.
     ///
     /// # Errors
-    /// Awaited: a number beyond those; what the store says. An upload that has ended is not found.
+    /// When awaited: a number outside this range, or the store's error. An upload that has ended is not
+    /// found.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
     }
 
-    /// Makes the object of these parts, in the order of their numbers, and compares what the store then has with what was sent. Of no
-    /// parts it is empty. Dropped half-way it may have come into being or not.
+    /// Completes the object from these parts, in the order of their numbers, then compares the stored object
+    /// with the bytes that were sent. Without parts, the object is empty. If the call is dropped half-way,
+    /// the object may or may not exist.
     ///
     /// # Errors
-    /// Awaited: two parts of one number; what the store says (parts that are too small, others than it has); an object that differs.
+    /// When awaited: two parts with one number; the store's error (parts that are too small, or that it
+    /// doesn't have); an object that differs.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }
     }
 
-    /// Gives it up, and with it its parts.
+    /// Aborts the upload and removes its parts.
     ///
     /// # Errors
-    /// Awaited: what the store says. An upload that has ended is not found.
+    /// When awaited: the store's error. An upload that has ended is not found.
     pub fn abort(&self) -> AbortMultipart {
         let Self { bucket, key, named } = self.clone();
         AbortMultipart { bucket, deadline: None, key, named }
@@ -222,7 +231,7 @@ impl BeginMultipart {
         let Self { bucket, deadline, key, mut options } = self;
         let url = bucket.url_of(&key);
         if !options.condition.is_none() {
-            return Err(Error::usage(url, "an upload whose parts are sent one by one takes no condition"));
+            return Err(Error::usage(url, "a multipart upload takes no condition; use put or writer"));
         }
         if options.content_type.is_none() {
             options.content_type = content_type::guess(&key).map(str::to_owned);
@@ -255,7 +264,7 @@ impl SendPart {
         let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
         let last = store.capabilities().parts.count_max;
         if number == 0 || u64::from(number) > last {
-            return Err(Error::usage(url, format!("parts have numbers from 1 to {last}, and not {number}")));
+            return Err(Error::usage(url, format!("part numbers are from 1 to {last}, not {number}")));
         }
         within(deadline, &url, async {
             let run = hashed(&job, bytes.clone(), wanted(&named)).await?;
@@ -278,7 +287,7 @@ impl CompleteMultipart {
         let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
         within(deadline, &url, async {
             if parts.is_empty() {
-                // Stores make no object of no parts.
+                // Stores don't complete an upload without parts.
                 let run = Run::of(b"", wanted(&named));
                 let part = store.part(&named, 1, Body::empty(), run.crc32c.unwrap_or_default()).await?;
                 parts.push(UploadedPart { part, crc64nvme: run.crc64nvme });
@@ -301,12 +310,12 @@ impl AbortMultipart {
 }
 
 impl UploadedPart {
-    /// Its number.
+    /// Returns its number.
     pub fn number(&self) -> u32 {
         self.part.number
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn size(&self) -> u64 {
         self.part.size
     }
@@ -329,7 +338,7 @@ impl FromStr for UploadedPart {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let unknown = |e| Error::usage(text, format!("is no part that Laneway has uploaded: {e}"));
+        let unknown = |e| Error::usage(text, format!("is not a part that Laneway uploaded: {e}"));
         serde_json::from_str(text).map_err(unknown)
     }
 }

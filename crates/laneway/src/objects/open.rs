@@ -1,4 +1,4 @@
-//! Opening an object for reads wherever they are wanted.
+//! Opens an object for reads at any place.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct Open {
 }
 
 impl Bucket {
-    /// Opens an object for reads at any place, all of them of the version that it has now: one request.
+    /// Opens an object for reads at any place, all of its current version, in one request.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -58,31 +58,32 @@ impl Bucket {
 callable!(Open, Reader);
 
 impl Open {
-    /// Only in this state: an object that was replaced is an error.
+    /// Opens it only in this version. An object that was replaced is an error.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
-    /// Only in the state that is described, as a listing or another reader has told it: nothing is asked of the store then, but for a
-    /// [`footer`](Self::footer), and an object that was replaced or removed is an error of the first read. Without a version it is asked for
-    /// all the same.
+    /// Opens the version that a listing or another reader described. This sends no request, except for a
+    /// [`footer`](Self::footer). An object that was replaced or removed is an error at the first read.
+    /// Metadata without a version doesn't save the request.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         self.version.clone_from(&meta.version);
         self.known = Some(Box::new(meta.clone()));
         self
     }
 
-    /// Fetches the last bytes with the opening request, so many of them or all that there are: formats that keep their index at the
-    /// end, such as Parquet's, are then read without another one. Reads that lie within cost nothing.
+    /// Fetches this many last bytes with the opening request, or all if there are fewer. Formats with an
+    /// index at the end, such as Parquet, then need no other request for it. Reads within these bytes cost
+    /// nothing.
     pub fn footer(mut self, bytes: u64) -> Self {
         self.footer = Some(bytes);
         self
     }
 
-    /// It is going to be read from its beginning to its end: the first 512 KiB come with the opening request in place of a
-    /// [`footer`](Self::footer), the whole of most small objects, and what follows is fetched before it is asked for. Of a [`known`](Self::known) object
-    /// nothing is asked for at opening.
+    /// Prepares for a read from beginning to end. The first 512 KiB come with the opening request, in place
+    /// of a [`footer`](Self::footer). That is the whole of most small objects. The bytes behind them are
+    /// fetched ahead. For a [`known`](Self::known) object, opening sends no request.
     pub fn in_order(mut self) -> Self {
         self.in_order = true;
         self
@@ -99,7 +100,7 @@ impl Open {
             return Ok(Reader::new(bucket, *meta, Opened::default(), in_order));
         }
         let range = match footer {
-            // Most objects have less.
+            // Most objects are smaller.
             _ if in_order => Some((GetRange::from(0..FIRST_IN_ORDER), FIRST_IN_ORDER / 2)),
             footer => footer.map(|last| (GetRange::Last(last), last)),
         };
@@ -123,7 +124,7 @@ impl Open {
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
-            let message = "without a version its reads can't be pinned to one state";
+            let message = "the store reports no version, so reads could come from different versions of it";
             return Err(Error::integrity(url, message));
         }
         bucket.relative(&mut meta);
@@ -131,7 +132,7 @@ impl Open {
     }
 }
 
-/// Compares an object all of which has come with the CRC that the store has told beside it, if it has.
+/// Compares an object that came completely with the CRC that the store sent beside it, if it did.
 fn verify(url: &str, got: &Got) -> Result<(), Error> {
     let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
     let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };

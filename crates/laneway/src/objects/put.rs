@@ -1,4 +1,4 @@
-//! Writing an object whose bytes are there, or come.
+//! Writes an object from bytes in memory, a file or a stream.
 
 use std::fmt;
 use std::io;
@@ -33,7 +33,7 @@ pub struct Put {
     crc32c: Option<u32>,
 }
 
-/// The bytes of an object to be.
+/// The bytes of a new object.
 pub struct Payload(Source);
 
 enum Source {
@@ -43,9 +43,9 @@ enum Source {
 }
 
 impl Bucket {
-    /// Writes an object, and compares what the store then has with what was sent. Up to 16 MiB are one request with the checksum
-    /// inside, more go in parts, several at once. The object is there as a whole or not at all: what was given up half-way is
-    /// removed.
+    /// Writes an object, then compares the stored object with the bytes that were sent. Up to 16 MiB take one
+    /// request with the checksum inside. Larger objects go in parts, several at once. The object exists
+    /// completely or not at all: an upload that is abandoned half-way is removed.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -71,7 +71,8 @@ conditional!(Put);
 describable!(Put);
 
 impl Put {
-    /// What the CRC32C of all bytes is, where the caller knows: other bytes are an error, and no object.
+    /// Sets the CRC32C of all bytes, if the caller knows it. Bytes with another checksum are an error and
+    /// become no object.
     pub fn crc32c(mut self, value: u32) -> Self {
         self.crc32c = Some(value);
         self
@@ -94,14 +95,15 @@ impl Put {
                         async move { crate::upload::file(&job, &at, path, &id, &options, crc32c).await };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Boxed, so that puts of bytes don't hold room for it.
+                // Boxed, so that puts of bytes don't reserve room for it.
                 Source::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
                         writer.expect_crc32c(crc32c);
                         while let Some(chunk) = stream.next().await {
-                            let chunk =
-                                chunk.map_err(|e| Error::local(&url, "its bytes could not be had", e))?;
+                            let chunk = chunk.map_err(|e| {
+                                Error::local(&url, "its bytes could not be read from the stream", e)
+                            })?;
                             writer.write(&chunk).await?;
                         }
                         writer.finish().await
@@ -114,10 +116,10 @@ impl Put {
     }
 }
 
-/// Writes bytes that are in memory.
+/// Writes bytes from memory.
 ///
 /// # Errors
-/// What the store says; bytes that are not what the caller says.
+/// The store's error; bytes whose checksum differs from the caller's.
 pub(super) async fn write(
     bucket: &Bucket,
     key: &str,
@@ -150,16 +152,18 @@ pub(super) async fn write(
     Ok(cleaning(bucket.client(), owner, send).await?.into())
 }
 
-/// What is hashed on the engine's thread: it takes less time than handing it to another.
+/// Up to this size, the engine's thread computes the checksum. Handing the bytes to another thread takes
+/// longer.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 impl Payload {
-    /// A file of this machine, of which no more is held in memory than is on its way.
+    /// A local file. Only the bytes that are being sent are held in memory.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Self(Source::File(path.as_ref().to_owned()))
     }
 
-    /// Bytes that come, however many: held in memory a few parts of 16 MiB at a time, of which each has gone when it is answered.
+    /// A stream of bytes of any length. A few parts of 16 MiB are held in memory at a time, each until the
+    /// store has answered it.
     pub fn stream(stream: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
         Self(Source::Stream(stream.boxed()))
     }

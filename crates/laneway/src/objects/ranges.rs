@@ -1,4 +1,4 @@
-//! Many ranges of an object, or of many objects, in one call.
+//! Reads many ranges of an object, or of many objects, in one call.
 
 mod fetch;
 mod path;
@@ -42,22 +42,24 @@ pub struct GetRanges {
 }
 
 impl Bucket {
-    /// Reads ranges of an object: half-open, in bytes, in any order, as many as are wanted. Awaited, their bytes come together, in
-    /// the order in which they were asked for; by [`stream`](GetRanges::stream) each comes as soon as it is there.
+    /// Reads any number of ranges of an object, half-open, in bytes, in any order. Awaited, it returns all
+    /// bytes together, in the order of the request. [`stream`](GetRanges::stream) returns each range as soon
+    /// as it is there.
     ///
-    /// The ranges are read by as few requests as pay. Neighbours are joined where the bytes between them cost less than another
-    /// request does, by what is known of the path and by the store's [`PriceList`]; a range above 16 MiB is cut; and where
-    /// the object's size is known ([`known`](GetRanges::known)) and reading all of it costs less, that is done. All requests go at
-    /// once, and all answers are of one version of the object: if it is replaced meanwhile, that is an error.
+    /// Laneway reads the ranges in as few requests as pay off. It joins neighbours if the bytes between them
+    /// cost less than another request, by the measured path and the store's [`PriceList`]. It cuts a range
+    /// above 16 MiB. If the object's size is known ([`known`](GetRanges::known)) and reading the whole object
+    /// costs less, it does that. All requests go at once. All answers are of one version: if the object is
+    /// replaced meanwhile, that is an error.
     ///
-    /// - A range may be asked for twice, and ranges may overlap: each gets its own bytes, and they are moved once.
-    /// - An empty range has no bytes, wherever it is. Where all are empty nothing is asked of the store.
-    /// - A range that reaches beyond the end is cut there. One that begins at or beyond the end is an error, which names it; but
-    ///   of an empty object, one that begins at 0 has no bytes.
+    /// - Ranges may repeat or overlap. Each gets its own bytes, and they move once.
+    /// - An empty range has no bytes, wherever it is. If all are empty, no request is sent.
+    /// - A range that reaches beyond the end is cut there. One that begins at or beyond the end is an error,
+    ///   which names it. But for an empty object, a range that begins at 0 has no bytes.
     /// - A range that ends before it begins is an error, which names it.
     ///
-    /// Results may share memory with each other and with up to as many bytes between them. No store tells the checksum of a range:
-    /// what is compared is its length, its place in the object and the object's version.
+    /// Results may share memory with each other and with up to as many bytes between them. No store reports a
+    /// checksum of a range. Laneway compares its length, its place in the object and the object's version.
     ///
     /// # Examples
     /// ```
@@ -83,11 +85,12 @@ impl Bucket {
         }
     }
 
-    /// Reads ranges of many objects, several of them at once; of each as [`get_ranges`](Self::get_ranges) does. Objects come as
-    /// they are done, each with its place among those asked for and its own outcome: one that can't be read doesn't end the others.
+    /// Reads ranges of many objects, several objects at once, each as [`get_ranges`](Self::get_ranges) does.
+    /// Objects come as they are done, each with its place in the request and its own outcome. An object that
+    /// can't be read doesn't end the others.
     ///
-    /// Objects are taken from the iterator as fast as results are taken, on the engine's own thread: an iterator that blocks would hold
-    /// up every other call.
+    /// Laneway takes objects from the iterator as fast as the caller takes results, on the engine's own
+    /// thread. An iterator that blocks delays every other call.
     pub fn get_ranges_of<K, R, O>(&self, objects: O) -> ObjectRanges
     where
         K: AsRef<str>,
@@ -103,7 +106,7 @@ impl Bucket {
         let worker = match self.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
-                // There is room for one.
+                // The channel has room for one.
                 drop(out.try_send(Some(Err(error))));
                 return ObjectRanges { results, url: self.url(), is_over: false, _task: None };
             }
@@ -122,10 +125,10 @@ impl Bucket {
                     running.push(read(call));
                 }
                 if running.is_empty() && done.is_empty() {
-                    // Who doesn't hear of it has gone.
+                    // The receiver may be gone.
                     return drop(out.send(None).await);
                 }
-                // Those under way go on while results wait to be taken: they hold memory that others need.
+                // Reads continue while results wait to be taken, because they hold memory that others need.
                 tokio::select! {
                     Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
                     room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
@@ -142,34 +145,35 @@ impl Bucket {
 callable!(GetRanges, Vec<Bytes>);
 
 impl GetRanges {
-    /// Only in this state: an object that was replaced is an error.
+    /// Reads only this version. An object that was replaced is an error.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
-    /// Only in the state that is described: an object that was replaced is an error. With the size known, the whole object is
-    /// read where that costs less, and long ranges are cut without asking for it first.
+    /// Reads only the version that is described. An object that was replaced is an error. With the size
+    /// known, Laneway reads the whole object if that costs less, and cuts long ranges without asking for the
+    /// size first.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         (self.version, self.size) = (meta.version.clone(), Some(meta.size));
         self
     }
 
-    /// Weighs requests against bytes by these prices, instead of those that are known of the store.
+    /// Weighs requests against bytes by these prices, instead of the store's known ones.
     pub fn prices(mut self, prices: PriceList) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// The ranges as they come, in no order. At most 64 MiB of them wait to be taken, or one that is larger; those under way are
-    /// among them. Dropped, it ends the reading.
+    /// Returns the ranges as they come, in no order. At most 64 MiB of them wait to be taken, including those
+    /// under way, or one larger range. Dropping the stream ends the reading.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
         let (results, url) = (OfProcess::new(results), self.bucket.url_of(&self.key));
         let worker = match self.bucket.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
-                // The other end is here.
+                // The receiver is right here.
                 drop(out.send(Some(Err(error))));
                 return Ranges::new(results, url, None);
             }
@@ -216,20 +220,20 @@ impl GetRanges {
     }
 }
 
-/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error; where it ends without one every range has
-/// come.
+/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error. If it ends
+/// without one, every range has come.
 pub struct Ranges {
-    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
+    /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
     url: String,
     is_over: bool,
-    /// Nothing comes but what is here.
+    /// True if nothing comes except the ranges that are here.
     is_whole: bool,
-    /// What was here before, which comes first.
+    /// Ranges that were here before, which come first.
     here: Vec<(usize, Result<Bytes, Error>)>,
-    /// The places of those that are read, where others were here.
+    /// The places of the ranges that are read, if others were here.
     places: Option<Vec<usize>>,
-    /// Dropped, it ends the reading.
+    /// Dropping it ends the reading.
     _task: Option<Task>,
 }
 
@@ -242,12 +246,12 @@ impl Ranges {
         Self { results, url, is_over: false, is_whole: false, here: Vec::new(), places: None, _task: task }
     }
 
-    /// The same among others that are here already.
+    /// Returns the same stream, combined with ranges that are here already.
     pub(super) fn among(self, here: Vec<(usize, Result<Bytes, Error>)>, places: Vec<usize>) -> Self {
         Self { here, places: Some(places), ..self }
     }
 
-    /// The same with what has come meanwhile; nothing where it has failed.
+    /// Returns the stream with the ranges that have come meanwhile, or `None` if it has failed.
     pub(super) fn unless_failed(mut self) -> Option<Self> {
         loop {
             match self.results.get_mut()?.try_recv() {
@@ -265,20 +269,20 @@ impl Ranges {
         }
     }
 
-    /// Where a range stands among all that were asked for.
+    /// Returns the place of a range in the whole request.
     fn place(&self, at: usize) -> usize {
         self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at)
     }
 
-    /// What was here before.
+    /// Returns a range that was here before.
     fn at_hand(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         let (at, bytes) = self.here.pop()?;
         self.is_over = bytes.is_err();
         Some(bytes.map(|bytes| (at, bytes)))
     }
 
-    /// The next range that is there: its place among those asked for, and its bytes. Blocks the thread; not to be called on one that
-    /// runs async tasks.
+    /// Returns the next range that is there: its place in the request, and its bytes. Blocks the thread.
+    /// Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         if self.is_over {
             return None;
@@ -293,7 +297,7 @@ impl Ranges {
         self.taken(some)
     }
 
-    /// What has come: nothing at all where a parent of this process has begun.
+    /// Returns a received range. In a child of the process that began the read, it is an error.
     fn taken(&mut self, some: Option<Option<Option<One>>>) -> Option<Result<(usize, Bytes), Error>> {
         let result = match some {
             Some(Some(result)) => result,
@@ -306,7 +310,7 @@ impl Ranges {
 }
 
 impl Stream for Ranges {
-    /// The place of a range among those asked for, and its bytes.
+    /// The place of a range in the request, and its bytes.
     type Item = Result<(usize, Bytes), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -329,23 +333,24 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. Where not all can be read for a cause that concerns no single object, an
-/// engine that has ended or an iterator that panicked, that is an error in place of an object, and nothing follows it.
+/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. An error that concerns no single object comes
+/// in place of an object, and nothing follows it. Examples are an engine that has ended, and an iterator that
+/// panicked.
 pub struct ObjectRanges {
-    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
+    /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     results: OfProcess<mpsc::Receiver<Option<Object>>>,
     url: String,
     is_over: bool,
-    /// Dropped, it ends the reading.
+    /// Dropping it ends the reading.
     _task: Option<Task>,
 }
 
-/// An object that is done, or why no more of them come.
+/// An object that is done, or the reason why no more come.
 type Object = Result<(usize, All), Error>;
 
 impl ObjectRanges {
-    /// The next object that is done: its place among those asked for, and its ranges in the order asked for. Blocks the thread; not
-    /// to be called on one that runs async tasks.
+    /// Returns the next object that is done: its place in the request, and its ranges in the order of the
+    /// request. Blocks the thread. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
@@ -354,7 +359,7 @@ impl ObjectRanges {
         self.taken(some)
     }
 
-    /// What has come: nothing at all where a parent of this process has begun.
+    /// Returns a received object. In a child of the process that began the read, it is an error.
     fn taken(&mut self, some: Option<Option<Option<Object>>>) -> Option<<Self as Stream>::Item> {
         let object = match some {
             Some(Some(object)) => object,
@@ -367,7 +372,7 @@ impl ObjectRanges {
 }
 
 impl Stream for ObjectRanges {
-    /// The place of an object among those asked for, and its ranges in the order asked for.
+    /// The place of an object in the request, and its ranges in the order of the request.
     type Item = Result<(usize, Result<Vec<Bytes>, Error>), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -407,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_before_anybody_asked_comes_first_and_what_has_failed_is_nothing() {
+    fn ranges_fetched_ahead_come_first_and_failed_ones_are_dropped() {
         let begun = || {
             let (out, results) = mpsc::unbounded_channel();
             let ranges = Ranges::new(OfProcess::new(results), "s3://b/k".to_owned(), None);

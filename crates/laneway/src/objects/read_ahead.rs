@@ -1,44 +1,47 @@
-//! How much is read ahead of a reader: nothing of one that jumps about, more and more of one that reads on and on.
+//! Decides how much to read ahead of a reader: nothing after jumps, and more and more for reads in order.
 
 use std::ops::Range;
 
-/// What is read at first, and after a jump, where less is asked for.
+/// The size of the first read, and of a read after a jump, if less was requested.
 const FIRST: u64 = 128 << 10;
 
-/// The same for who has said that it reads in order: the whole of most small objects, by one request.
+/// The size of the first read if the program announced reads in order: one request for all of most small
+/// objects.
 pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
 
-/// By how much more is read each time. From half a MiB on it is bulk, which small requests of others go before.
+/// The growth of each further read. From 512 KiB on reads are bulk, so small requests of others go first.
 const GROWTH: u64 = 4;
 
-/// The most that is read at a time: two slices of bulk.
+/// The largest read: two slices of bulk.
 const MOST: u64 = 16 << 20;
 
-/// From this size on the next bytes are fetched before they are asked for.
+/// From this size on, the next bytes are fetched before they are requested.
 const EAGER: u64 = 2 << 20;
 
-/// What all readers that read on share, half of what they have and fetch together: beyond four of them each is read ahead less, down to [`EAGER`].
+/// The bytes that all readers in order fetch ahead together. Up to as many more have arrived and wait for them.
+/// If more than four readers share, each fetches less ahead, down to [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
 /// The state of one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReadAhead {
-    /// Whether its reader has said that it reads in order.
+    /// True if the program announced reads in order.
     in_order: bool,
-    /// How much is read at a time.
+    /// The size of the next read.
     window: u64,
-    /// Where a reader that reads on goes on.
+    /// The offset at which a read in order continues.
     next: u64,
 }
 
 impl ReadAhead {
-    /// Of an object whose first bytes, so many, are here.
+    /// Returns the state for an object whose first `here` bytes are here.
     pub(super) fn new(in_order: bool, here: u64) -> Self {
         let window = if in_order { FIRST_IN_ORDER } else { FIRST };
         Self { in_order, window, next: here }
     }
 
-    /// What to read for a reader that wants `len` bytes at `position`, before the end, and finds none of them here. So many `readers` read on.
+    /// Returns the range to read for a reader that wants `len` bytes at `position`, before the end, and has
+    /// none of them. `readers` is the number of readers that share.
     pub(super) fn wanted(&mut self, position: u64, len: u64, size: u64, readers: usize) -> Range<u64> {
         match position == self.next && position > 0 {
             true => self.grow(readers),
@@ -47,7 +50,7 @@ impl ReadAhead {
         self.range(position, self.window.max(len), size)
     }
 
-    /// What to begin to fetch for a reader that is at `position` and has everything up to `end`.
+    /// Returns the range to fetch ahead for a reader at `position` that has everything up to `end`.
     pub(super) fn next(
         &mut self,
         position: u64,
@@ -63,7 +66,7 @@ impl ReadAhead {
         })
     }
 
-    /// Whether so much is read ahead that it counts among those that share.
+    /// Returns whether it reads so far ahead that it counts among the readers that share.
     pub(super) fn reads_on(&self) -> bool {
         self.window >= EAGER
     }
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_bytes_are_fetched_once_half_is_read_by_who_has_read_on_for_long() {
+    fn a_long_read_in_order_fetches_the_next_bytes_after_half() {
         let mut ahead = ReadAhead::new(false, 0);
         let mut at = 0;
         for _ in 0..2 {
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_said_that_it_reads_in_order_has_the_next_bytes_fetched_from_the_first_on() {
+    fn an_announced_read_in_order_fetches_ahead_from_the_start() {
         let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
         assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of it is not read yet");
         let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, || 1);

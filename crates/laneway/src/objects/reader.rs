@@ -1,4 +1,4 @@
-//! Reading an object at any place, or from one on.
+//! Reads an object at any place, or in order from one place on.
 
 use std::fmt;
 use std::io::{self, SeekFrom};
@@ -20,23 +20,24 @@ use super::read_ahead::ReadAhead;
 use crate::fork::OfProcess;
 use crate::{Bucket, Error};
 
-/// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
+/// An object that is open for reads, all of one version. Once it has been replaced, reads are errors. Made by
 /// [`Bucket::open`].
 ///
-/// It is [`AsyncRead`] and [`AsyncSeek`] too: read in order it reads ahead, more and more, and nothing ahead after a jump, unless it was opened for that. Other readers
-/// of the same object, made by [`again`](Self::again), share what was fetched with the opening request.
+/// It implements [`AsyncRead`] and [`AsyncSeek`] too. Read in order, it reads ahead, more and more. After a
+/// jump it reads nothing ahead, unless it was opened for reading in order. Other readers of the same object,
+/// made by [`again`](Self::again), share the bytes that came with the opening request.
 pub struct Reader {
     object: Arc<Object>,
     deadline: Option<Duration>,
     position: u64,
     ahead: ReadAhead,
-    /// What was read last, and from where on.
+    /// The bytes of the last read, and their offset.
     have: (u64, Bytes),
-    /// What is being read.
+    /// The read under way.
     coming: Option<OfProcess<Coming>>,
-    /// Held while it is read far ahead: one of those that share the room for that.
+    /// Held while this reads far ahead: all readers that hold one share the memory for that.
     reading_on: Option<OfProcess<Arc<()>>>,
-    /// Columns that are read ahead, once somebody reads ranges as they come.
+    /// Columns that are read ahead, after the first read of ranges as a stream.
     columns: Mutex<Option<Begun<Ranges>>>,
 }
 
@@ -49,7 +50,7 @@ struct Object {
     in_order: bool,
 }
 
-/// What the opening request has brought: nothing, or bytes at the object's beginning or end.
+/// The bytes that the opening request brought: none, or bytes at the object's beginning or end.
 #[derive(Default)]
 pub(super) struct Opened {
     pub(super) start: u64,
@@ -74,35 +75,36 @@ impl Reader {
         Self { object, deadline, position: 0, ahead, have, coming: None, reading_on: None, columns }
     }
 
-    /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order, or the columns of
-    /// one row group after the other, counts from when its bytes were asked for, which is ahead of time. Without one a read ends when the store has given nothing for as long as the client's
-    /// [`retry_for`](crate::ClientBuilder::retry_for) allows.
+    /// Ends each read with an error of kind timeout if it takes longer than this. A read ahead counts from
+    /// its own request, which comes before the caller's read. Without a deadline, a read ends when the store
+    /// has given nothing for as long as the client's [`retry_for`](crate::ClientBuilder::retry_for) allows.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// What the store told of the object when it was opened. Its key comes without the bucket's prefix.
+    /// Returns the object's metadata at the time it was opened. Its key is without the bucket's prefix.
     pub fn meta(&self) -> &ObjectMeta {
         &self.object.meta
     }
 
-    /// Its size in bytes.
+    /// Returns the object's size in bytes.
     pub fn size(&self) -> u64 {
         self.object.meta.size
     }
 
-    /// The last bytes, as many as the opening request has brought.
+    /// Returns the object's last bytes, as far as the opening request brought them.
     pub fn footer(&self) -> &Bytes {
         self.object.footer()
     }
 
-    /// Fills `buffer` from `offset` on, and gives it back with the number of bytes that it now begins with: fewer than it has room
-    /// for where the object ends before. What is awaited borrows nothing of the reader, as with the two below.
+    /// Fills `buffer` from `offset` on, and returns it with the number of bytes read. That is less than the
+    /// buffer's length only if the object ends before. The future borrows nothing from the reader, and
+    /// neither do those of the two methods below.
     ///
     /// # Errors
-    /// What the store says; an object that was replaced.
+    /// The store's error; an object that was replaced.
     pub fn read_at(
         &self,
         offset: u64,
@@ -115,17 +117,19 @@ impl Reader {
         }
     }
 
-    /// The same into a buffer that its owner leaves alone until this returns.
+    /// Does the same for a buffer that its owner doesn't touch until this returns.
     pub(crate) async fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.object.read_into(offset, buffer, self.deadline).await
     }
 
-    /// Fills `buffer` from `offset` on, as [`read_at`](Self::read_at) does, for memory of other kinds than this program's: bytes go there as
-    /// they come off the connections and are held nowhere else, long ranges by several requests at once. Dropped half-way, or with an error, the buffer
-    /// is dropped as soon as nobody writes to it any more, which may be a moment later: memory that somebody else frees is told by its `Drop`.
+    /// Fills `buffer` from `offset` on, as [`read_at`](Self::read_at) does, for memory that the program
+    /// doesn't own itself. Bytes go there as they come off the connections, and are held nowhere else.
+    /// Several requests at once bring a long range. If the future is dropped or fails, the buffer is dropped
+    /// once nothing writes to it any more, which may be a moment later. Its `Drop` tells the owner when the
+    /// memory may be freed.
     ///
     /// # Errors
-    /// What the store says; an object that was replaced.
+    /// The store's error; an object that was replaced.
     pub fn read_into<B: AsMut<[u8]> + Send + 'static>(
         &self,
         offset: u64,
@@ -135,19 +139,19 @@ impl Reader {
         async move { object.fill(offset, buffer, deadline).await }
     }
 
-    /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
+    /// Reads one range, as [`read_ranges`](Self::read_ranges) does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`read_ranges`](Self::read_ranges).
     pub fn read_range(&self, range: Range<u64>) -> impl Future<Output = Result<Bytes, Error>> + Send + use<> {
         let (object, deadline) = (Arc::clone(&self.object), self.deadline);
         async move { object.range(range, deadline).await }
     }
 
-    /// Reads ranges together, as [`Bucket::get_ranges`] does. Those within the footer cost nothing.
+    /// Reads ranges together, as [`Bucket::get_ranges`] does. Ranges within the footer cost nothing.
     ///
     /// # Errors
-    /// As there; an object that was replaced.
+    /// As [`Bucket::get_ranges`]; an object that was replaced.
     pub fn read_ranges<R: IntoIterator<Item = Range<u64>>>(
         &self,
         ranges: R,
@@ -157,46 +161,49 @@ impl Reader {
         async move { object.ranges(ranges, deadline).await }
     }
 
-    /// The same as they come, in no order, each with its place among those asked for: as [`GetRanges::stream`].
+    /// Reads ranges as [`GetRanges::stream`] does: each as it comes, in no order, with its place among the
+    /// requested ones.
     ///
-    /// Of a Parquet file whose footer has come with the opening request ([`Open::footer`](super::Open::footer)), whoever reads the same columns
-    /// of one row group after the other is read ahead: after two of them of the next one, and the more the more were read, up to 16 MiB.
+    /// Laneway reads ahead in a Parquet file whose footer came with the opening request
+    /// ([`Open::footer`](super::Open::footer)). If a program reads the same columns of two row groups one
+    /// after the other, the next one is fetched ahead. The more it has read, the more is fetched, up to 16
+    /// MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
         let ranges: Vec<_> = ranges.into_iter().collect();
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
-        // What failed before it was asked for is asked for now.
+        // A failed read ahead is repeated now that the caller asks for it.
         let coming = begun.take(&ranges, begin).and_then(Ranges::unless_failed);
         drop(columns);
         coming.unwrap_or_else(|| begin(ranges))
     }
 
-    /// Where reading in order goes on.
+    /// Returns the offset of the next read in order.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes on elsewhere: beyond the end too, where nothing is read.
+    /// Moves to another offset. It may lie beyond the end, where nothing is read.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// The next bytes in order, at least one and at most so many, without a copy; none at the end. Beside it a reader is [`AsyncRead`],
-    /// whose errors are I/O's with those of this crate inside.
+    /// Returns the next bytes in order without a copy: at least one and at most `most`, or none at the end.
+    /// The reader also implements [`AsyncRead`], whose I/O errors wrap those of this crate.
     ///
     /// # Errors
-    /// What the store says; an object that was replaced.
+    /// The store's error; an object that was replaced.
     pub async fn chunk(&mut self, most: usize) -> Result<Bytes, Error> {
         std::future::poll_fn(|context| self.poll_some(context, most)).await
     }
 
-    /// Another reader of the same object, from its beginning, with the same deadline.
+    /// Returns another reader of the same object with the same deadline. It starts at the object's beginning.
     pub fn again(&self) -> Self {
         Self::of(Arc::clone(&self.object), self.deadline)
     }
 
-    /// Reads some bytes at the place where the reader is, once they are there.
+    /// Reads some bytes at the reader's position, once they are there.
     fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<Result<Bytes, Error>> {
         loop {
             if self.position >= self.size() || len == 0 {
@@ -205,14 +212,14 @@ impl Reader {
             if let Some(bytes) = self.at_hand(len) {
                 self.position += bytes.len() as u64;
                 self.fetch_ahead(context);
-                // What was read ahead is given back at the end, whether or not the reader is closed.
+                // At the end, free the bytes that were read ahead, even if the reader stays open.
                 if self.position >= self.size() && self.reading_on.take().is_some() {
                     self.have = (0, Bytes::new());
                 }
                 return Poll::Ready(Ok(bytes));
             }
             let position = self.position;
-            // What a parent of this process began before a fork never comes here.
+            // A read that a parent of this process began before a fork never completes here.
             let is_useful =
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
@@ -229,7 +236,7 @@ impl Reader {
         }
     }
 
-    /// Is one of them, or no longer.
+    /// Joins or leaves the readers that share the memory for reading far ahead.
     fn share(&mut self) {
         self.reading_on = match self.ahead.reads_on() {
             true => self.reading_on.take().filter(|held| held.get().is_some()).or_else(|| {
@@ -240,7 +247,7 @@ impl Reader {
         };
     }
 
-    /// Bytes from the place where the reader is, at most so many, that are here already.
+    /// Returns bytes at the reader's position that are here already, at most `len`.
     fn at_hand(&self, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
         let Opened { start, bytes: opened } = &self.object.opened;
@@ -251,10 +258,10 @@ impl Reader {
         })
     }
 
-    /// Begins to fetch what comes after what is here, where that is worth it.
+    /// Begins to fetch the bytes behind those that are here, if that is worth it.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
         let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
-        // What is opened comes last of all, or first.
+        // The opened bytes are the object's last ones, or its first.
         let end = if opened.start == 0 { have.max(opened.end) } else { have };
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;
@@ -263,7 +270,7 @@ impl Reader {
         if let Some(range) = self.ahead.next(self.position, end, object.meta.size, || object.readers()) {
             self.share();
             let mut fetch = self.object.fetch(range.clone(), self.deadline);
-            // It begins with its first poll. What comes of it is looked at when it is wanted.
+            // The first poll starts the request. Its result is looked at when it is wanted.
             if Pin::new(&mut fetch).poll(context).is_pending() {
                 self.coming = Some(OfProcess::new((range, fetch)));
             }
@@ -272,12 +279,12 @@ impl Reader {
 }
 
 impl Object {
-    /// How many readers share the room for what is read ahead.
+    /// Returns how many readers share the memory for reading ahead.
     fn readers(&self) -> usize {
         self.bucket.client().state().map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
     }
 
-    /// What was opened of the object's end.
+    /// Returns the opened bytes, if they are the object's last ones.
     fn footer(&self) -> &Bytes {
         static NOTHING: Bytes = Bytes::new();
         if self.opened.range().end == self.meta.size { &self.opened.bytes } else { &NOTHING }
@@ -321,16 +328,16 @@ impl Object {
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Whether what was opened has all bytes of a range that the object has, and doesn't lack them because there are none.
+    /// Returns whether the opened bytes contain all bytes of a range. A range without bytes doesn't count.
     fn is_here(&self, range: &Range<u64>) -> bool {
         let here = self.opened.range();
         here.start <= range.start && range.start < range.end && range.end.min(self.meta.size) <= here.end
     }
 
-    /// The bytes of a range that is here.
+    /// Returns the bytes of a range that is here.
     ///
     /// # Errors
-    /// Where the range begins at or beyond the end.
+    /// If the range begins at or beyond the end.
     fn of_opened(&self, range: &Range<u64>) -> Result<Bytes, Error> {
         let (start, size) = (self.opened.start, self.meta.size);
         if range.start >= size && range.start > 0 {
@@ -352,7 +359,8 @@ impl Object {
             return Ok((0, buffer));
         }
         let read = (end - offset) as usize;
-        // What is here lies at the object's beginning or end, and so what is missing does behind or before it.
+        // The opened bytes lie at the object's beginning or end, so the missing bytes lie behind or before
+        // them.
         let opened = self.opened.range();
         let here = opened.start.max(offset)..opened.end.min(end);
         let missing = match here.is_empty() {
@@ -394,7 +402,7 @@ impl Object {
     }
 }
 
-/// A buffer from one of its bytes on.
+/// The part of a buffer from one of its bytes on.
 struct Rest<B> {
     buffer: B,
     at: usize,
@@ -430,17 +438,17 @@ impl AsyncSeek for Reader {
     }
 }
 
-/// Where a seek leads: beyond the end too, where nothing is read.
+/// Returns the offset that a seek leads to. It may lie beyond the end, where nothing is read.
 ///
 /// # Errors
-/// For a place before the beginning.
+/// If it lies before the beginning.
 pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64> {
     let place = match position {
         SeekFrom::Start(place) => Some(place),
         SeekFrom::Current(by) => now.checked_add_signed(by),
         SeekFrom::End(by) => size.checked_add_signed(by),
     };
-    place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))
+    place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the position is before the beginning"))
 }
 
 impl fmt::Debug for Reader {

@@ -1,4 +1,4 @@
-//! Removing a bucket.
+//! Removes a bucket.
 
 use std::time::Duration;
 

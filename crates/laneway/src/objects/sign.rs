@@ -1,4 +1,4 @@
-//! URLs for those who have no credentials.
+//! Signed URLs, for users without credentials.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use laneway_store::{Method, SignOptions, SignedUrl};
 use super::call::{callable, within};
 use crate::{Bucket, Error};
 
-/// How long a URL lasts when nobody says, as `aws s3 presign` and `gcloud storage sign-url` have it.
+/// The default lifetime of a URL, the same as that of `aws s3 presign` and `gcloud storage sign-url`.
 const EXPIRES: Duration = Duration::from_secs(3600);
 
 /// Signs a URL of an object; made by [`Bucket::sign`].
@@ -22,13 +22,14 @@ pub struct Sign {
 }
 
 impl Bucket {
-    /// A URL by which whoever holds it may make one kind of request for the object until it ends: a read for an hour, unless
-    /// [`method`](Sign::method) and [`expires`](Sign::expires) say otherwise. The store isn't asked: a URL may be signed of an
-    /// object that isn't there yet, and allows nothing that the credentials don't.
+    /// Signs a URL. Whoever has the URL may make one kind of request for the object until the URL expires. By
+    /// default that is a read, for an hour: see [`method`](Sign::method) and [`expires`](Sign::expires).
+    /// Signing sends no request to the store. The object need not exist yet, and the URL allows nothing that
+    /// the credentials don't.
     ///
-    /// S3's are signed by the credentials in use (Signature Version 4), and end with them where they are temporary. GCS's are signed by a service
-    /// account's key, or by IAM for the account of this machine or one that is impersonated (`roles/iam.serviceAccountTokenCreator`);
-    /// a person's login signs none.
+    /// The credentials in use sign the URLs of S3 (Signature Version 4). If these are temporary, the URL ends
+    /// with them. A service account's key signs the URLs of GCS. IAM signs them for the machine's account or
+    /// an impersonated one (`roles/iam.serviceAccountTokenCreator`). A person's login can't sign.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -56,31 +57,33 @@ impl Bucket {
 callable!(Sign, SignedUrl);
 
 impl Sign {
-    /// What the URL may be asked with; [`Method::Get`] unless it is set.
+    /// Sets the method of the request that the URL allows. The default is [`Method::Get`].
     pub fn method(mut self, method: Method) -> Self {
         self.options.method = method;
         self
     }
 
-    /// For how long, 1 s to 7 days; parts of seconds are cut off. An hour unless it is set.
+    /// Sets the lifetime, from 1 s to 7 days, in whole seconds. The default is an hour.
     pub fn expires(mut self, time: Duration) -> Self {
         self.options.expires = time;
         self
     }
 
-    /// A header that whoever uses the URL has to send exactly so; may be called several times.
+    /// Adds a header that the request with this URL must send with exactly this value. May be called several
+    /// times.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.options.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A name of the query, such as `versionId`, `generation` or `response-content-disposition`; may be called several times.
+    /// Adds a query parameter, such as `versionId`, `generation` or `response-content-disposition`. May be
+    /// called several times.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.options.query.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Signs as if it were this time, instead of when the call runs: the same URL comes out for the same time, where keys sign.
+    /// Signs for this time instead of the time of the call. A key makes the same URL for the same time.
     pub fn at(mut self, time: SystemTime) -> Self {
         self.now = Some(time);
         self

@@ -1,4 +1,4 @@
-//! Writing an object whose bytes a program makes one after the other.
+//! Writes an object whose bytes a program produces one after the other.
 
 use std::fmt;
 use std::io;
@@ -20,33 +20,34 @@ use crate::plan::parts::Cut;
 use crate::upload::{Given, Parts};
 use crate::{Bucket, Canceller, Error, Written, content_type};
 
-/// Writes an object from the bytes that are put into it; made by [`Bucket::writer`].
+/// Writes an object from bytes that the caller writes to it; made by [`Bucket::writer`].
 ///
-/// Bytes gather until they are a part of 16 MiB (32 MiB after the first 18 GiB, and so on, where the store takes unequal parts),
-/// which then goes while the next one gathers. An object of no more than one part is one request. Nothing can be seen in the store
-/// before [`finish`](Self::finish) has ended well; a writer that is dropped, or [aborted](Self::abort), leaves nothing behind.
+/// Bytes gather until they fill a part of 16 MiB. If the store takes unequal parts, it is 32 MiB after the
+/// first 18 GiB, and so on. The part is sent while the next one gathers. An object of at most one part takes
+/// one request. Nothing is visible in the store before [`finish`](Self::finish) has succeeded. A writer that
+/// is dropped or [aborted](Self::abort) leaves nothing behind.
 pub struct Writer {
     bucket: Bucket,
     key: String,
     options: PutOptions,
     crc32c: Option<u32>,
     gathered: BytesMut,
-    /// Parts that have gone.
+    /// Number of parts that were sent.
     parts: u32,
     upload: Option<OfProcess<Upload>>,
     /// Cancels the upload.
     canceller: Option<Canceller>,
-    /// Ends the object, once that was asked for.
+    /// Completes the object, once that was requested.
     ending: Option<Pending<Written>>,
-    /// What has come of it; `None` inside where it failed.
+    /// The result: `Some(None)` after a failure.
     ended: Option<Option<Written>>,
 }
 
-/// An upload under way.
+/// A running upload.
 struct Upload {
     cut: Cut,
     sender: Sender<(Bytes, bool)>,
-    /// Room for the next part, while it is waited for.
+    /// The room for the next part, while this waits for it.
     room: Option<Room>,
     ended: Pending<Written>,
 }
@@ -54,8 +55,8 @@ struct Upload {
 type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 
 impl Bucket {
-    /// Writes an object from bytes that are put in one after the other. Nothing is sent before there is a part's worth of them,
-    /// or the end.
+    /// Writes an object from bytes that the caller writes one after the other. Nothing is sent before there
+    /// are enough for a part, or the end has come.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -93,15 +94,16 @@ conditional!(Writer);
 describable!(Writer);
 
 impl Writer {
-    /// What the CRC32C of all bytes will be, where the caller knows: other bytes are an error, and no object.
+    /// Sets the CRC32C of all bytes, if the caller knows it. Bytes with another checksum are an error and
+    /// become no object.
     pub(super) fn expect_crc32c(&mut self, value: Option<u32>) {
         self.crc32c = value;
     }
 
-    /// Puts bytes in. Waits while too many are on their way.
+    /// Writes bytes. Waits while too many are on their way.
     ///
     /// # Errors
-    /// What the store says of the upload; the writer is of no use then.
+    /// The store's error about the upload. The writer can't be used afterwards.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let taken = std::future::poll_fn(|context| self.poll_take(context, bytes)).await?;
@@ -110,27 +112,27 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the object: sends what is left, and compares what the store then has with what was sent. Dropped half-way it is given
-    /// up, unless the store is completing the object already.
+    /// Completes the object: sends the rest, then compares the stored object with the bytes that were sent.
+    /// Dropping this half-way abandons the object, unless the store is completing it already.
     ///
     /// # Errors
-    /// What the store says; bytes that differ. Nothing is left behind then.
+    /// The store's error; bytes that differ. Nothing is left behind then.
     pub async fn finish(mut self) -> Result<Written, Error> {
         std::future::poll_fn(|context| self.poll_finish(context)).await
     }
 
-    /// Gives the object up, and waits until nothing unfinished is left of it in the store. Where its end was asked for before, by a
-    /// `shutdown` that wasn't awaited, it may have come into being all the same.
+    /// Abandons the object, and waits until the store has nothing unfinished of it. After a `shutdown` that
+    /// wasn't awaited, the object may exist all the same.
     pub async fn abort(self) {
         let Self { upload, canceller, ending, .. } = self;
         if let (Some(canceller), Some(ending)) = (canceller, ending) {
             canceller.cancel();
             drop(ending.await);
         }
-        // Nothing of a parent's, from before a fork, is this process's to give up.
+        // An upload that a parent began before a fork isn't this process's to abandon.
         if let Some(Upload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
-            // Without its end the upload ends as cancelled, after it has cleaned up.
+            // Without its last part, the upload ends as cancelled, after it has cleaned up.
             drop(ended.await);
         }
     }
@@ -149,7 +151,7 @@ impl Writer {
         Poll::Ready(Ok(taken))
     }
 
-    /// How long the part that gathers is to be.
+    /// Returns the length of the part that gathers.
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
             Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
@@ -157,9 +159,9 @@ impl Writer {
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
         len.ok_or_else(|| {
-            // Finished by who doesn't look, it would be an object without what came last.
+            // If a caller ignored this and finished, the object would lack the last bytes. So fail for good.
             (self.upload, self.ended) = (None, Some(None));
-            self.misused(&format!("has more than the {} parts that there may be", cut.count_max()))
+            self.misused(&format!("has more than the {} parts that the store allows", cut.count_max()))
         })
     }
 
@@ -171,7 +173,7 @@ impl Writer {
         Error::refused(self.bucket.url_of(&self.key), why)
     }
 
-    /// Hands over what has gathered.
+    /// Sends the gathered bytes.
     fn poll_send(&mut self, context: &mut Context<'_>, is_last: bool) -> Poll<Result<(), Error>> {
         let begun = match self.upload.take() {
             Some(upload) => upload,
@@ -188,7 +190,7 @@ impl Writer {
         let permit = ready!(room.as_mut().poll(context));
         upload.room = None;
         let Some(permit) = permit else {
-            // It takes no more, because it has failed: its end says why.
+            // The upload takes no more because it has failed. Its result has the reason.
             let failed = ready!(Pin::new(&mut upload.ended).poll(context)).err();
             (self.upload, self.ended) = (None, Some(None));
             let url = self.bucket.url_of(&self.key);
@@ -212,7 +214,7 @@ impl Writer {
             let parts = Parts::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
-        // Begun at once: parts go while others gather, whether or not anybody waits for the end.
+        // Start it now, so that parts are sent while others gather, even if nobody awaits the end.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
         Ok(Upload { cut, sender, room: None, ended })
     }
@@ -228,7 +230,9 @@ impl Writer {
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<Written, Error>> {
         match &self.ended {
             Some(Some(written)) => return Poll::Ready(Ok(written.clone())),
-            Some(None) => return Poll::Ready(Err(self.misused("could not be written, as was said before"))),
+            Some(None) => {
+                return Poll::Ready(Err(self.misused("is not written, because an earlier write failed")));
+            }
             None => {}
         }
         if self.upload.is_some() && self.ending.is_none() {
@@ -248,7 +252,7 @@ impl Writer {
         Poll::Ready(ended)
     }
 
-    /// Writes what has gathered as the whole object.
+    /// Writes the gathered bytes as the whole object.
     fn whole(&mut self) -> Pending<Written> {
         let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.described());
         let (bytes, crc32c) = (self.gathered.split().freeze(), self.crc32c);
@@ -257,8 +261,8 @@ impl Writer {
     }
 }
 
-/// `flush` has nothing to do, because nothing can be seen before the end; `shutdown` ends the object as
-/// [`finish`](Writer::finish) does, which may still be called for what it says.
+/// `flush` has nothing to do, because nothing is visible before the end. `shutdown` completes the object as
+/// [`finish`](Writer::finish) does. `finish` may still be called afterwards, for its result.
 impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll_take(context, bytes).map_err(io::Error::other)

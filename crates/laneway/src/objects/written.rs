@@ -1,24 +1,24 @@
-//! What a write says when it is done.
+//! The result of a write.
 
 use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
 use crate::upload::Sent;
 
-/// An object as it was written. What the store leaves out is `None` or empty.
+/// An object as it was written. Fields that the store leaves out are `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Written {
-    /// Its state: what [`if_version`](crate::Put::if_version) takes.
+    /// Its version, which [`if_version`](crate::Put::if_version) accepts.
     pub version: Option<Version>,
     /// Its size in bytes.
     pub size: u64,
-    /// The checksums that the store tells of it.
+    /// The checksums that the store reports.
     pub checksums: Checksums,
-    /// By which of them it was compared with what was sent.
+    /// The checksum by which it was compared with the bytes that were sent.
     pub verified: Verified,
-    /// Whether the store itself kept the condition that was asked for, so that no other writer could come between; true
-    /// where none was.
+    /// True if the store itself enforced the condition, so that no other writer could come between, or if
+    /// there was no condition.
     pub atomic: bool,
 }
 

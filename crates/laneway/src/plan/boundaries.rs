@@ -1,9 +1,9 @@
-//! Where the parts of an object that somebody uploaded in parts begin and end.
+//! The boundaries of the parts in which an object was uploaded.
 
 use std::ops::Range;
 
-/// The parts of an object of `size` bytes, if all of `count` parts but the last are `first` bytes long, as nearly every
-/// program makes them. `None` if they can't be.
+/// Returns the parts of an object of `size` bytes, if all of `count` parts but the last have `first` bytes.
+/// Nearly every program uploads in this way. Returns `None` if that doesn't fit.
 pub(crate) fn even(size: u64, first: u64, count: u32) -> Option<Vec<Range<u64>>> {
     if first == 0 || size.div_ceil(first) != u64::from(count) {
         return None;
@@ -11,7 +11,8 @@ pub(crate) fn even(size: u64, first: u64, count: u32) -> Option<Vec<Range<u64>>>
     Some((0..u64::from(count)).map(|i| i * first..size.min((i + 1) * first)).collect())
 }
 
-/// The parts of an object of `size` bytes whose lengths are known. `None` if those aren't the object's.
+/// Returns the parts of an object of `size` bytes with known lengths, or `None` if these don't add up to
+/// `size`.
 pub(crate) fn of_lens(size: u64, lens: &[u64]) -> Option<Vec<Range<u64>>> {
     let mut at = 0u64;
     let mut parts = Vec::with_capacity(lens.len());
@@ -23,12 +24,12 @@ pub(crate) fn of_lens(size: u64, lens: &[u64]) -> Option<Vec<Range<u64>>> {
     (at == size).then_some(parts)
 }
 
-/// What covers a range: claims that lie in it, by their index, and the bytes between them.
+/// A piece of a range: a claim within it, by its index, or bytes between claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stretch {
     /// All of a claim.
     Claim(usize),
-    /// Bytes that no claim that lies in the range has.
+    /// Bytes of the range that no claim within it covers.
     Bytes(Range<u64>),
 }
 

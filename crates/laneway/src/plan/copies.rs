@@ -1,15 +1,15 @@
-//! How an object is copied inside one store: in one call, or part by part.
+//! Decides whether an object is copied inside a store in one call, or part by part.
 
 use std::ops::Range;
 
 use laneway_store::{Capabilities, PartRules};
 
-/// Up to which size an object is copied in one call, and what larger ones are cut into.
+/// The largest object that is copied in one call, and the parts of larger ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopySizes {
-    /// The largest object in bytes that is copied in one call where the store limits that, if it is less than the store's limit.
+    /// The largest object in bytes that is copied in one call. The store's own limit counts if it is lower.
     pub whole_max: u64,
-    /// The parts in bytes of larger ones: 1 GiB. They cost the store no transfer, only requests.
+    /// The size in bytes of the parts of larger ones: 1 GiB. They cost the store no transfer, only requests.
     pub part: u64,
 }
 
@@ -25,8 +25,8 @@ impl CopySizes {
         can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
     }
 
-    /// The parts of an object of `size` bytes, numbered from 1. They are larger than asked for where there would be too
-    /// many of them.
+    /// Returns the parts of an object of `size` bytes, numbered from 1. They are larger than `self.part` if
+    /// there would be too many.
     pub(crate) fn parts(self, size: u64, rules: PartRules) -> impl Iterator<Item = (u32, Range<u64>)> {
         let least = size.div_ceil(rules.count_max.max(1)).max(rules.bytes_min);
         let part = self.part.max(least).min(rules.bytes_max).max(1);

@@ -1,4 +1,4 @@
-//! What is left of an upload that an earlier run began, and what of it can be believed.
+//! Decides what to do with an upload that an earlier run left, and which of its parts to believe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
 
-/// An upload that nothing was done for so long is given up: GCS's sessions end then, and S3's usual lifecycle rule
-/// removes parts.
+/// An upload is abandoned after this time without progress. By then GCS has ended the session, and S3's usual
+/// lifecycle rule removes the parts.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What is uploaded, and to where.
+/// The source and destination of an upload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Subject {
     /// The file's path, absolute; bytes that aren't ASCII are escaped.
@@ -20,23 +20,23 @@ pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: Identity,
-    /// What the object is to be beside its bytes, and what the store adds to that, as a checksum.
+    /// A checksum of the object's properties besides its bytes, and of those that the store adds.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
 
-/// What to do with an upload that a journal tells of.
+/// The value of an upload in a journal to a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Worth {
-    /// It is of this file to this object, in the same state.
+    /// It is of this file, in the same state, to this object. Continue it.
     GoOn,
-    /// It was, and isn't any more: it is to be aborted.
+    /// It is of this file, but in another state. Abort it.
     Abort,
-    /// It is another's.
+    /// It belongs to another file or object. Leave it alone.
     Nothing,
 }
 
-/// What the upload of `left` is worth to an upload of `subject`, when nothing has been done for it for `idle`.
+/// Returns the value of the upload `left` to an upload of `subject`, after a time of `idle` without progress.
 pub(crate) fn worth(left: &Subject, subject: &Subject, idle: Duration) -> Worth {
     let is_same_way =
         (&left.path, &left.url, &left.endpoint) == (&subject.path, &subject.url, &subject.endpoint);
@@ -47,8 +47,8 @@ pub(crate) fn worth(left: &Subject, subject: &Subject, idle: Duration) -> Worth 
     }
 }
 
-/// The parts of an object of `size` bytes in parts of `part_len` that need not be sent again: those that the journal has
-/// recorded and the store lists, where both say the same.
+/// Returns the parts that need not be sent again, of an object of `size` bytes in parts of `part_len`. The
+/// journal must have recorded them, the store must list them, and both must agree.
 pub(crate) fn believed(
     recorded: &BTreeMap<u32, Part>,
     listed: &[StoredPart],

@@ -1,15 +1,16 @@
-//! How a listing goes through a bucket's keys: in stretches side by side, each page by page.
+//! Decides how a listing reads a bucket's keys: in parallel stretches, each page by page.
 //!
-//! A listing begins as one stretch, from its first key to its last. Once it has turned out to have more than two pages, and pages
-//! take so long that waiting for several at once pays, what is left of a stretch is cut at keys that are made up ([`cuts`]), and
-//! asked for from there too. Whoever asks is told here what to ask next, and says what has come.
+//! A listing begins as one stretch, from its first key to its last. Once it has more than two pages, and
+//! pages take so long that requesting several at once pays off, the rest of a stretch is cut at invented keys
+//! ([`cuts`]). The listing then also continues from there. The caller asks this state machine which page to
+//! request next, and reports what arrives.
 //!
-//! Keys that were there all the time are taken exactly once: stretches don't overlap, a page's keys have to lie after those that
-//! came before them, and what a page brings from beyond its stretch's end is left to the stretch that begins there.
+//! A key that exists all the time is returned exactly once. Stretches don't overlap. A page's keys must lie
+//! after those that came before. Keys behind a stretch's end are left to the stretch that begins there.
 //!
-//! **What it costs.** Each cut costs a request at most, for a page that ends before it is full. There are never more cuts than
-//! two for each page that has come, up to [`CUTS_MAX`], and one for each [`PAGES_A_CUT`] pages: a listing of N full pages
-//! takes at most N + 1 + min(2 N, 24) + N / 4 requests, whatever its keys look like.
+//! **Costs.** Each cut costs at most one request, for a page that ends before it is full. There are at most
+//! two cuts for each page that has come, up to [`CUTS_MAX`], and one for each further [`PAGES_A_CUT`] pages.
+//! So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, whatever its keys are.
 
 mod alphabet;
 mod cuts;
@@ -26,46 +27,49 @@ pub(crate) use disorder::Disorder;
 use stretch::Stretch;
 pub(crate) use stretch::{End, Kind, StretchId};
 
-/// Pages of one listing that are asked for at once, at most. A store of 16 ms a page and 20 ms away is asked for all of 50
-/// pages in 3 or 4 turns; beyond that a listing would only take the connections that objects need.
+/// Most pages of one listing that are requested at once. With a store 20 ms away that takes 16 ms a page, 50
+/// pages come in 3 or 4 turns. More would only take connections that objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
-/// A page that takes longer than this is asked for by its token. Where tokens lead to what a server keeps of a listing, as MinIO's
-/// do, it writes all of what follows down, and once more for each stretch: ten pages cost it 1.1 s of a core by tokens, and .31 s by
-/// keys. But by keys it reads a folder from the beginning for each page, so that a huge one is better gone through by tokens.
+/// After a page that takes longer than this, the next one is requested by its token instead of its last key.
+/// With MinIO, a token leads to a server-side copy of the rest of the listing, and each stretch makes another
+/// copy. Ten pages cost 1.1 s of a core by tokens, and 0.31 s by keys. But by key, MinIO reads a folder from
+/// the beginning for each page, so tokens are better for a huge one.
 const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
-/// Pages that are asked for at once before it is known whether that makes them slower.
+/// Pages that are requested at once before we know whether that makes them slower.
 const AT_ONCE_FIRST: f64 = 6.0;
-/// How long a page has to take for each that is asked for beside it. What a page costs at either end, some 5 ms of a core for
-/// a thousand keys, isn't saved by asking for several at once, only the round trip is.
+/// Time that a page must take for each page that is requested beside it. A page costs about 5 ms of a core at
+/// either end for a thousand keys. Requesting several at once saves only the round trip.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
-/// Pages that are there or under way, for each of [`AT_ONCE_MAX`]. A slow store is asked for fewer at once, but what waits for its
-/// reader doesn't burden it.
+/// Pages that are here or under way, for each of [`AT_ONCE_MAX`]. A slow store gets fewer requests at once,
+/// but pages that wait for their reader don't burden it.
 const PAGES_HELD_EACH: usize = 4;
 /// Cuts that a listing may have from its first pages on.
 const CUTS_MAX: u64 = 24;
-/// Of a long listing, how many pages have to come for each further cut.
+/// Full pages of a long listing for each further cut.
 const PAGES_A_CUT: u64 = 4;
-/// Cuts are made once so many full pages have come.
+/// Full pages that must come before the first cut.
 const PAGES_MIN: u64 = 2;
-/// Stretches of so many pages are cut evenly, larger ones by a ladder, since what a page tells of keys far away is a guess.
+/// Stretches of up to this many pages (log2) are cut evenly. Larger ones are cut in growing steps, because a
+/// page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// How near a stretch's first key must be to its beginning, in pages, for the one before it to be taken for filled.
+/// Distance in pages (log2) of a stretch's first key from its start. If it is less, the stretch before counts
+/// as filled.
 const NEAR_PAGES_LOG2: f64 = 1.0;
-/// A page's keys that stand between two marks.
+/// Number of a page's keys between two marks.
 const MARK_KEYS: usize = 20;
-/// Of so many keys one is looked at for its characters.
+/// One of this many keys is inspected for its characters.
 const OBSERVED_KEYS: usize = 8;
 
-/// In which order keys are wanted.
+/// The wanted order of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
-    /// That of their bytes: what is far ahead of the reader waits.
+    /// In byte order. Keys far ahead of the reader wait.
     Keys,
     /// As they arrive.
     Arrival,
 }
 
-/// What is listed.
+/// The scope of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Listed {
     pub(crate) prefix: String,
@@ -74,54 +78,55 @@ pub(crate) struct Listed {
     pub(crate) end_before: Option<String>,
 }
 
-/// A page to ask for.
+/// A page to request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) stretch: StretchId,
-    /// What all keys begin with that are asked for: all that is listed, or what lies in the stretch alone.
+    /// The common prefix of the requested keys: that of the listing, or a longer one of the stretch.
     pub(crate) prefix: String,
     pub(crate) start_after: Option<String>,
     pub(crate) end: End,
     pub(crate) token: Option<String>,
-    /// At most so many keys, where what lies beyond the end would come too.
+    /// The most keys to request, so that keys behind the end don't come too.
     pub(crate) max: Option<u32>,
 }
 
-/// A listing under way.
+/// A running listing.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     listed: Listed,
     order: Order,
-    /// Whether the store lists in the order of its keys. Where it doesn't, there is one stretch, and nothing to compare.
+    /// True if the store lists in the order of its keys. Otherwise there is one stretch, and no order to
+    /// check.
     is_sorted: bool,
-    /// Whether stretches may be cut.
+    /// True if stretches may be cut.
     may_cut: bool,
-    /// Whether a listing may go on behind a key as well as by a token.
+    /// True if a listing may also continue after a key instead of by a token.
     by_key: bool,
-    /// How many pages at once the store answers without becoming slower, and some more.
+    /// A little more than the number of pages that the store answers at once without slowing down.
     at_once: f64,
-    /// Whether a listing that was to begin at a cut has begun there.
+    /// True once a listing has begun at a cut as requested.
     cuts_hold: bool,
-    /// In the order of their keys; those that have ended and been read are gone.
+    /// In the order of their keys. Stretches that have ended and been read are removed.
     stretches: Vec<Stretch>,
     alphabet: Alphabet,
     stretches_made: u64,
-    /// Pages that are under way.
+    /// Number of pages under way.
     asked: usize,
-    /// Pages that are under way or wait for their reader.
+    /// Number of pages under way or waiting for their reader.
     held: usize,
     entries: u64,
-    /// The most entries that a page had.
+    /// The most entries of a page so far.
     page_entries: u64,
     cuts: u64,
-    /// How much further the last two pages of a stretch were apart than their keys.
+    /// The distance between the last two pages of a stretch, relative to the distance of their keys (log2).
     apart_log2: f64,
-    /// The quickest page's time.
+    /// The time of the fastest page.
     page_time: Option<Duration>,
 }
 
 impl Keyspace {
-    /// A listing; `by_key` says that it may go on behind a key as well as by a token.
+    /// Returns a listing. With `by_key`, it may also continue after a key instead of by a token.
     pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
@@ -149,17 +154,17 @@ impl Keyspace {
         }
     }
 
-    /// Whether everything has come and been read.
+    /// Returns whether everything has come and been read.
     pub(crate) fn is_over(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// The stretch whose keys come next.
+    /// Returns the stretch whose keys come next.
     pub(crate) fn front(&self) -> Option<StretchId> {
         self.stretches.first().map(|stretch| stretch.id)
     }
 
-    /// The next page to ask for, if one is to be asked for now.
+    /// Returns the next page to request now, if there is one.
     pub(crate) fn ask(&mut self) -> Option<Ask> {
         loop {
             if self.asked >= self.at_once() {
@@ -177,10 +182,11 @@ impl Keyspace {
         }
     }
 
-    /// Takes keys that have come, in their order: how many of them are the stretch's. The rest lies beyond it.
+    /// Takes arrived keys, in their order. Returns how many of them belong to the stretch. The others lie
+    /// behind it.
     ///
     /// # Errors
-    /// Where they aren't what was asked for.
+    /// If the keys aren't the requested ones.
     pub(crate) fn came<'a>(
         &mut self,
         id: StretchId,
@@ -240,10 +246,10 @@ impl Keyspace {
         Ok(taken)
     }
 
-    /// Takes the end of a page, which took so long, with the token of the next one.
+    /// Takes the end of a page, with the time it took and the token of the next one.
     ///
     /// # Errors
-    /// Where the listing would go on without end.
+    /// If the listing would never end.
     pub(crate) fn ended(
         &mut self,
         id: StretchId,
@@ -252,7 +258,7 @@ impl Keyspace {
     ) -> Result<(), Disorder> {
         let at_once = self.asked;
         self.asked = self.asked.saturating_sub(1);
-        // A stretch that was given up has nothing to go on with.
+        // An abandoned stretch doesn't continue.
         let Some(at) = self.place(id) else { return Ok(()) };
         let stretch = &mut self.stretches[at];
         if std::mem::take(&mut stretch.page.is_void) {
@@ -275,11 +281,12 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Learns from how long a page took while so many were under way.
+    /// Adjusts to the time of a page while `at_once` pages were under way.
     fn time(&mut self, took: Duration, at_once: usize) {
         let least = self.page_time.map_or(took, |least| least.min(took));
         self.page_time = Some(least);
-        // As many as come in the time that one takes alone are answered at once. The others wait in the store's line.
+        // The store works on as many pages at once as come in the time of one alone. The others wait in its
+        // queue.
         let slower = took.as_secs_f64() / least.as_secs_f64().max(1e-6);
         let wanted = 1.0 + 1.5 * at_once as f64 / slower;
         match slower < 1.5 {
@@ -299,7 +306,7 @@ impl Keyspace {
         }
     }
 
-    /// Whether pages after the first are asked for by the last key instead of the token.
+    /// Returns whether pages after the first are requested by the last key instead of the token.
     fn goes_on_by_key(&self) -> bool {
         let is_quick = self.page_time.is_none_or(|time| time <= BY_KEY_PAGE_TIME_MAX);
         self.by_key && is_quick && self.is_sorted && self.listed.delimiter.is_none()
@@ -309,15 +316,15 @@ impl Keyspace {
         self.stretches.iter().position(|stretch| stretch.id == id)
     }
 
-    /// How many pages may be asked for at once.
+    /// Returns how many pages may be requested at once.
     fn at_once(&self) -> usize {
         let time = self.page_time.filter(|_| self.may_cut).unwrap_or_default();
         let most = (time.as_micros() / PAGE_TIME_EACH.as_micros()).clamp(1, AT_ONCE_MAX as u128) as usize;
         most.min((self.at_once as usize).max(1))
     }
 
-    /// How many pages may be held by the stretch at this place and those before it. The further ahead, the fewer, so that what
-    /// is read first always finds room.
+    /// Returns how many pages the stretch at this place and those before it may hold. Stretches further ahead
+    /// may hold fewer, so the one that is read first always has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
@@ -332,7 +339,7 @@ impl Keyspace {
         is_free && !stretch.is_asked && !stretch.is_over
     }
 
-    /// How many more cuts there may be.
+    /// Returns how many more cuts there may be.
     fn cuts_left(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         if pages < PAGES_MIN {
@@ -341,7 +348,7 @@ impl Keyspace {
         ((2 * pages).min(CUTS_MAX) + pages / PAGES_A_CUT).saturating_sub(self.cuts)
     }
 
-    /// How many pages a stretch shall have at least: of long listings more, so that cuts don't run out.
+    /// Returns the fewest pages of a stretch. In long listings it is more, so that cuts don't run out.
     fn pages_wanted(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         let most = match self.order {
@@ -351,7 +358,7 @@ impl Keyspace {
         (pages / 16).clamp(3, most)
     }
 
-    /// Cuts a stretch, where that is worth it; whether there is something new to ask for.
+    /// Cuts a stretch if that is worth it. Returns whether there is a new page to request.
     fn cut(&mut self) -> bool {
         let free = self.at_once().saturating_sub(self.asked);
         let most = free.min(usize::try_from(self.cuts_left()).unwrap_or(usize::MAX));
@@ -369,7 +376,7 @@ impl Keyspace {
             long.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         }
         for (i, left) in long {
-            // What is cut off is asked for at once.
+            // The new stretches are requested at once.
             let most = most.min(self.held_max(i + 1).saturating_sub(self.held));
             if most == 0 {
                 continue;
@@ -388,14 +395,14 @@ impl Keyspace {
         false
     }
 
-    /// Cuts the stretch at a place; whether that could be done.
+    /// Cuts the stretch at a place. Returns whether it succeeded.
     fn cut_at(&mut self, place: usize, wanted: Wanted) -> bool {
         let stretch = &self.stretches[place];
         let Some(rest) = self.rest(stretch) else { return false };
         let mut found = cuts(&self.alphabet, rest, wanted);
         found.retain(|cut| self.is_allowed(cut));
         if found.is_empty() {
-            // Nothing will be found before more has come.
+            // Don't try again before more keys have come.
             self.stretches[place].left_log2 = None;
             return false;
         }
@@ -417,7 +424,7 @@ impl Keyspace {
         true
     }
 
-    /// Whether a cut divides what is listed: nothing that is rolled up lies on both sides of it.
+    /// Returns whether a cut divides the listing without splitting the keys of a common prefix.
     fn is_allowed(&self, cut: &str) -> bool {
         let below = cut.strip_prefix(&self.listed.prefix);
         let delimiter = self.listed.delimiter.as_deref();
@@ -428,7 +435,7 @@ impl Keyspace {
 
     fn rest<'a>(&'a self, stretch: &'a Stretch) -> Option<Rest<'a>> {
         let prefix = self.listed.prefix.as_str();
-        // What ends beyond the prefix ends with it.
+        // An end behind the prefix's last key means the end of the prefix.
         let end = stretch.end.key().filter(|end| end.starts_with(prefix));
         Some(Rest {
             prefix,
@@ -453,7 +460,7 @@ impl Keyspace {
         }
     }
 
-    /// What the first key of a stretch that began at a cut says of the one before it.
+    /// Learns from the first key of a stretch that began at a cut about the stretch before it.
     fn learn_of_first(&mut self, place: usize, first: &str) {
         self.stretches[place].is_new_cut = false;
         let Some(before) = place.checked_sub(1) else { return };
@@ -468,13 +475,14 @@ impl Keyspace {
         }
     }
 
-    /// Goes on without cuts, where the store doesn't begin a listing at the key that it is asked to begin at, but brings this
-    /// one: the first stretch, whose pages were asked for up to the end, gets everything back.
+    /// Drops all cuts. The store doesn't begin a listing at the requested key, but returned this one. The
+    /// first stretch, whose pages were requested up to the end, gets everything back.
     fn forget_cuts(&mut self, key: &str) -> Result<(), Disorder> {
         let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
         let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        // What was passed over because it lay behind a cut doesn't come again: of a page, or of one that was asked for up to a cut.
+        // Keys that were skipped because they lay behind a cut don't come again. This concerns the current
+        // page, and a page requested up to a cut.
         let went_on = |first: &Stretch| match first.is_asked {
             true => !first.page.is_beyond && first.page.asked.as_ref() == Some(&whole),
             false => first.asked.as_ref().is_none_or(|asked| *asked == whole),

@@ -1,48 +1,48 @@
-//! The cut of an upload into parts, by the limits of its store.
+//! Cuts an upload into parts, within the limits of its store.
 
 use laneway_store::{PartRules, Store};
 
-/// The usual part.
+/// The usual size of a part.
 pub(crate) const PART_USUAL: u64 = 16 << 20;
-/// What a chunk of a GCS resumable upload is a multiple of; the usual part is one.
+/// The unit of chunks in a GCS resumable upload. The usual part is a multiple of it.
 pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
-/// Percent of all parts that have the same size before the size doubles, where the length isn't known: of 10,000 parts the first 18 GiB
-/// go in usual ones, the largest is 4 GiB, and together they hold 6 TiB.
+/// If the length is unknown, the size of parts doubles after this percentage of all parts. Of 10,000 parts,
+/// the first 18 GiB go in usual ones, the largest has 4 GiB, and together they hold 6 TiB.
 const DOUBLING_PERCENT: u64 = 12;
 
-/// The size of all parts but the last, of an upload of `size` bytes.
+/// Returns the size of all parts but the last, for an upload of `size` bytes.
 pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
     let least = size.div_ceil(rules.count_max.max(1)).next_multiple_of(1 << 20);
     least.max(PART_USUAL).max(rules.bytes_min).min(rules.bytes_max)
 }
 
-/// How a stream is cut whose length is known at its end only.
+/// The cut of a stream whose length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
-    /// The size of the first part, and of all where they have to be equal.
+    /// The size of the first part, and of all parts if they must be equal.
     first: u64,
     grows: bool,
     rules: PartRules,
 }
 
 impl Cut {
-    /// `unequal` is whether the store takes parts of different sizes: they then grow, so that any object of up to
-    /// 6 TiB fits into 10,000. Equal ones of the usual size hold 156 GiB, more if more is `expected`.
+    /// Returns a cut. If the store takes `unequal` parts, they grow, so that any object of up to 6 TiB fits
+    /// into 10,000. Equal parts of the usual size hold 156 GiB, and more if more is `expected`.
     fn new(rules: PartRules, unequal: bool, expected: Option<u64>) -> Self {
         Self { first: part_len(expected.unwrap_or(0), rules), grows: unequal, rules }
     }
 
-    /// The cut of an upload to `store`.
+    /// Returns the cut of an upload to `store`.
     pub(crate) fn of(store: &Store, expected: Option<u64>) -> Self {
         Self::new(store.capabilities().parts, store.takes_unequal_parts(), expected)
     }
 
-    /// The most parts that there may be.
+    /// Returns the most parts that the store allows.
     pub(crate) fn count_max(self) -> u64 {
         self.rules.count_max
     }
 
-    /// The size of part `number`, from 1; `None` beyond the last that there may be.
+    /// Returns the size of part `number`, from 1, or `None` if that is above the limit.
     pub(crate) fn len(self, number: u32) -> Option<u64> {
         let (before, count_max) = (u64::from(number.checked_sub(1)?), self.rules.count_max);
         let doublings = before / (count_max * DOUBLING_PERCENT / 100).max(1);
@@ -50,7 +50,7 @@ impl Cut {
         (before < count_max).then(|| self.first.max(grown).min(self.rules.bytes_max))
     }
 
-    /// How many bytes all parts hold together.
+    /// Returns how many bytes all parts hold together.
     pub(crate) fn holds(self) -> u64 {
         (1..).map_while(|number| self.len(number)).sum()
     }

@@ -1,9 +1,9 @@
-//! What an interrupted download has left to do: claims that hold together, and the gaps between them.
+//! Computes the rest of an interrupted download: claims that fit together, and the gaps between them.
 
 use std::ops::Range;
 
-/// The claims that can be believed together, by their first byte: within the object's `size`, none overlapping another.
-/// Of two that overlap the one that begins first stays, of two that begin together the longer.
+/// Returns the claims to believe, in order: within the object's `size`, and without overlaps. Of two that
+/// overlap, the one that begins first stays. Of two that begin together, the longer one stays.
 pub(crate) fn settled<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Range<u64>) -> Vec<C> {
     claims.retain(|claim| {
         let range = range(claim);
@@ -25,7 +25,7 @@ pub(crate) fn settled<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Ra
     claims
 }
 
-/// The bytes of an object that are in none of `done`, which are in order and don't overlap.
+/// Returns the ranges of an object outside `done`, whose ranges are in order and don't overlap.
 pub(crate) fn missing(done: impl IntoIterator<Item = Range<u64>>, size: u64) -> Vec<Range<u64>> {
     let mut gaps = Vec::new();
     let mut at = 0;

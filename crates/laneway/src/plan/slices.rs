@@ -1,19 +1,22 @@
-//! The ranges of a large download. One stream brings the object from the front, until it meets the ranges that others have taken from the end.
+//! The ranges of a large download. One stream fetches the object from the front, until it meets ranges that
+//! others have taken from the end.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::SMALL_DOWNLOAD_MAX;
 
-/// The smallest usual slice, but for an object's end. Range requests of 8 to 16 MiB are where S3's and GCS's throughput for a request peaks.
+/// The smallest usual slice, except at an object's end. At S3 and GCS, range requests of 8 to 16 MiB have the
+/// highest throughput.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
-/// The largest usual slice: short enough that a straggler costs little.
+/// The largest usual slice. It is short enough that a straggler costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
-/// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
+/// The length of a claim in a download's journal. Slices are cut at its multiples.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 
-/// The end of what a stream still brings, at most `most` bytes and no more than half of it, for another stream to bring. Each part is worth
-/// a request of its own, and the end is bulk as all of it was: as a small request it would have connections opened for it, and bulk yield.
+/// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of it. Each
+/// part must be worth a request. The end stays bulk, as all of it was. As a small request it would open
+/// connections, and make bulk yield.
 pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     let half = (left.end - left.start) / 2;
     let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
@@ -21,71 +24,75 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// The length of the first range that another stream takes over, on a path of this round trip: what 1 Gbit/s carries in it, since what takes less
-/// would end before its window has opened.
+/// Returns the length of the first range that another stream takes over, on a path of this round trip. It is
+/// what 1 Gbit/s carries in a round trip: a shorter one would end before its window has opened.
 pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
 
-/// Round trips that a stream has to go on for until help pays: a new connection takes three of them to its first byte, and
-/// on HTTP/1.1 the stream that was helped ends with its own connection. With 8 a path of 200 ms stood half empty at the end.
+/// Help pays off for a stream that will run for this many more round trips. A new connection takes three of
+/// them to its first byte. On HTTP/1.1, the helped stream loses its own connection. With 8, a path of 200 ms
+/// was half empty at the end.
 pub(crate) const HELP_PAYS: u32 = 4;
 
-/// Round trips that the whole object has to go on for until one more connection pays. A new connection at 200 ms and 1 Gbit/s needs eight of
-/// them to reach its share of the rate: eight connections that joined when 1 s was left made 5.2 s into 6.9.
+/// One more connection pays off for an object that will take this many more round trips. At 200 ms and 1
+/// Gbit/s, a new connection needs eight of them to reach its share of the rate. Eight connections that joined
+/// 1 s before the end turned 5.2 s into 6.9.
 pub(crate) const CONNECTION_PAYS: u32 = 10;
 
-/// Returns whether a stream that brought so many bytes in `since` and has `left` before it goes on for longer than `help` takes. Nothing is
-/// known of a stream that brought nothing, so help pays.
+/// Returns whether a stream will run longer than `help` takes. It brought `brought` bytes in `since`, and
+/// `left` bytes are left. If it brought nothing, nothing is known, so help pays off.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Duration) -> bool {
     brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
 }
 
-/// Returns whether an object is worth more than one stream.
+/// Returns whether an object is large enough for several streams.
 pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }
 
-/// The bytes of an object that no stream brings yet, and those that its opener has before it.
+/// The bytes of an object that no stream fetches yet, and those still before its opener.
 ///
-/// A stream asks for all that it may have to bring, so that it never stands still. Others take over the ends of what is longest, when
-/// they are worth having. Every byte is at any time in exactly one place: left, claimed, the opener's, or brought by it.
+/// A stream requests everything that it may have to fetch, so it never pauses. Others take over the ends of
+/// the longest ranges, if that pays off. Every byte is always in exactly one place: left, claimed, before the
+/// opener, or fetched by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
-    /// What nobody has, in no order; claims take the lowest.
+    /// Ranges that no stream has, in no order. Claims take the first by offset.
     left: Vec<Range<u64>>,
-    /// What the opener has before it: from its position to where it will be cut.
+    /// The opener's range, from its position to its end.
     opener: Option<Range<u64>>,
 }
 
 impl Slices {
-    /// What is missing of an object, to be claimed range by range. The ranges don't overlap.
+    /// Returns the missing ranges of an object, to be claimed one by one. They don't overlap.
     pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>) -> Self {
         Self { left: missing.into_iter().filter(|range| !range.is_empty()).collect(), opener: None }
     }
 
-    /// All of an object, which a stream has begun to bring from its first byte on.
+    /// Returns all of an object that a stream has begun to fetch from its first byte on.
     pub(crate) fn opened(size: u64) -> Self {
         Self { left: Vec::new(), opener: Some(0..size) }
     }
 
-    /// Takes a range that nobody brings.
+    /// Takes a range that no stream fetches.
     pub(crate) fn claim(&mut self) -> Option<Range<u64>> {
         let at = (0..self.left.len()).min_by_key(|i| self.left[*i].start)?;
         Some(self.left.swap_remove(at))
     }
 
-    /// Returns how many bytes the opener has before it.
+    /// Returns how many bytes are before the opener.
     pub(crate) fn before_opener(&self) -> u64 {
         self.opener.as_ref().map_or(0, |before| before.end - before.start)
     }
 
-    /// Takes over the end of what the opener has before it, at most `most` bytes.
+    /// Takes over the end of the opener's range, at most `most` bytes.
     pub(crate) fn split_opener(&mut self, most: u64) -> Option<Range<u64>> {
         split(self.opener.as_mut()?, most)
     }
 
-    /// The opener brings `bytes` more: how many of them are its own. Fewer than it brings means that it is cut.
+    /// Gives `bytes` more to the opener, and returns how many of them are its own. If they are fewer, the
+    /// opener is cut there.
     pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
         let Some(before) = &mut self.opener else { return 0 };
         let own = bytes.min(before.end - before.start);
@@ -93,12 +100,12 @@ impl Slices {
         own
     }
 
-    /// Where the opener will be cut, as things stand.
+    /// Returns the current end of the opener's range.
     pub(crate) fn opener_end(&self) -> Option<u64> {
         self.opener.as_ref().map(|before| before.end)
     }
 
-    /// The opener ended, whole or broken: what it had before it is left for others.
+    /// Ends the opener, complete or broken. The rest of its range is left for others.
     pub(crate) fn opener_ended(&mut self) {
         if let Some(before) = self.opener.take().filter(|before| !before.is_empty()) {
             self.left.push(before);
@@ -172,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_arrives_exactly_once_whatever_the_order_of_splits_and_failures() {
+    fn every_byte_arrives_once_in_any_order_of_splits_and_failures() {
         for seed in 0..2_000 {
             let mut random = Random(seed);
             let size = random.below(200 * MIB);

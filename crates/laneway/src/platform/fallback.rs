@@ -1,14 +1,14 @@
-//! A system of which no more is known than what POSIX promises.
+//! A system of which we use only POSIX.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-/// One boot can't be distinguished from another.
+/// Boots can't be distinguished.
 pub(crate) fn boot() -> u64 {
     0
 }
 
-/// Apple's has a rename of its own.
+/// Apple's systems have their own call for this rename.
 #[cfg(target_vendor = "apple")]
 pub(super) fn rename_new(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(directory, from, directory, to, rustix::fs::RenameFlags::NOREPLACE)

@@ -1,5 +1,5 @@
-//! The delete markers among all versions of S3's objects. They are listed before what lies below them, and go after it: as long as a version
-//! is there, its key stays deleted, wherever a removal is interrupted.
+//! S3's delete markers among all versions. They are listed before the versions below them, and removed after
+//! them. So a key stays deleted as long as it has a version, wherever a removal is interrupted.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,25 +10,25 @@ use tokio::sync::mpsc;
 use crate::listing::SourceObject;
 use crate::pump::Cancelled;
 
-/// Markers that wait before those of the keys that are through are removed.
+/// Number of markers that may wait. Beyond it, the markers of keys that are completely listed are removed.
 const WAITING_MAX: usize = 10_000;
 
-/// Delete markers that wait for the versions below them to go.
+/// Delete markers that wait for the removal of the versions below them.
 pub(super) struct Markers {
     waiting: Vec<SourceObject>,
-    /// The key that was listed last, of which more may come.
+    /// The key that was listed last. More of its versions may come.
     last: String,
     below: Arc<Below>,
-    /// Ends once every batch of versions has.
+    /// Ends once every batch of versions has ended.
     under_way: (mpsc::Sender<()>, mpsc::Receiver<()>),
 }
 
-/// What is known of the versions.
+/// The state of the versions.
 #[derive(Default)]
 struct Below {
-    /// The keys that have markers, and whether a version of theirs could not be removed.
+    /// The keys with markers, and whether a version of theirs could not be removed.
     is_left: Mutex<HashMap<String, bool>>,
-    /// Batches that have not come to their end.
+    /// Batches that have not ended.
     batches: AtomicUsize,
 }
 
@@ -38,14 +38,14 @@ impl Below {
     }
 }
 
-/// What a batch of versions tells the markers above them.
+/// Reports the end of a batch of versions to the markers above them.
 pub(super) struct Above {
     below: Arc<Below>,
     _under_way: mpsc::Sender<()>,
 }
 
 impl Above {
-    /// The batch has ended, and versions of these keys are left.
+    /// Notes that the batch has ended, and that versions of these keys are left.
     pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
         let mut is_left = self.below.is_left();
         for key in left {
@@ -65,7 +65,7 @@ impl Default for Markers {
 }
 
 impl Markers {
-    /// Keeps the markers of what a listing brings, and hands on the rest.
+    /// Keeps the markers of a listing's batch, and returns the rest.
     pub(super) fn take(&mut self, arrived: Vec<SourceObject>) -> Vec<SourceObject> {
         if let Some(last) = arrived.last() {
             self.last.clone_from(&last.id.key);
@@ -82,7 +82,7 @@ impl Markers {
         versions
     }
 
-    /// For a batch of versions that is on its way.
+    /// Returns the handle for a batch of versions that starts.
     pub(super) fn above(&self) -> Above {
         self.below.batches.fetch_add(1, Ordering::AcqRel);
         Above { below: Arc::clone(&self.below), _under_way: self.under_way.0.clone() }
@@ -92,23 +92,24 @@ impl Markers {
         self.waiting.is_empty()
     }
 
-    /// Whether so many wait that those of keys that are through should go.
+    /// Returns whether so many wait that the markers of completely listed keys should be removed.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX && self.waiting.iter().any(|marker| marker.id.key != self.last)
     }
 
-    /// Waits until the versions have gone. The markers that may go now, and those that have to stay because a version did; unless it
-    /// `is_all`, more may come of the key that was listed last, whose markers go on waiting.
+    /// Waits until the versions are removed. Returns the markers that may be removed now, and those that must
+    /// stay because a version stayed. Unless `is_all`, the markers of the last listed key go on waiting,
+    /// because more of its versions may come.
     ///
     /// # Errors
-    /// When the job was cancelled before.
+    /// If the job was cancelled before.
     pub(super) async fn settled(
         &mut self,
         is_all: bool,
     ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), Cancelled> {
         let (begun, mut ended) = std::mem::replace(&mut self.under_way, mpsc::channel(1));
         drop(begun);
-        // Nothing is ever sent: it ends with the last of the batches.
+        // Nothing is ever sent. The channel closes with the last batch.
         while ended.recv().await.is_some() {}
         if self.below.batches.load(Ordering::Acquire) > 0 {
             return Err(Cancelled);

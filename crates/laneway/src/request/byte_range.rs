@@ -1,4 +1,4 @@
-//! Which bytes of an object are meant.
+//! A range of an object's bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use laneway_store::GetRange;
 
 use crate::Error;
 
-/// Some bytes of an object: from one offset to another, from an offset to the end, or the last so many. Never none and never
-/// reversed.
+/// A range of an object's bytes: from one offset to another, from an offset to the end, or the last bytes. It
+/// is never empty and never reversed.
 ///
-/// As a text it is `A-B` (both inclusive), `A-`, or `-N` for the last N.
+/// Its text form is `A-B` (both inclusive), `A-`, or `-N` for the last N.
 ///
 /// ```
 /// use laneway::ByteRange;
@@ -25,7 +25,7 @@ pub struct ByteRange(Bounds);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bounds {
-    /// From an offset to before another, which is larger.
+    /// From an offset to before a larger one.
     Between(u64, u64),
     From(u64),
     /// At least one.
@@ -33,10 +33,10 @@ enum Bounds {
 }
 
 impl ByteRange {
-    /// From one offset to before another. What reaches beyond the object's end is cut off there.
+    /// Ranges from one offset to before another. It is cut at the object's end.
     ///
     /// # Errors
-    /// `ErrorKind::Usage` for a range that is empty or reversed.
+    /// `ErrorKind::Usage` if the range is empty or reversed.
     pub fn between(range: Range<u64>) -> Result<Self, Error> {
         match range.start < range.end {
             true => Ok(Self(Bounds::Between(range.start, range.end))),
@@ -44,12 +44,12 @@ impl ByteRange {
         }
     }
 
-    /// From an offset to the end.
+    /// Ranges from an offset to the end.
     pub const fn starting_at(first: u64) -> Self {
         Self(Bounds::From(first))
     }
 
-    /// The last so many bytes, or all where there are fewer.
+    /// Ranges over the last bytes, or over all if there are fewer.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for 0 bytes.
@@ -60,7 +60,7 @@ impl ByteRange {
         }
     }
 
-    /// The same as stores are asked.
+    /// Returns the range in the form of a request to a store.
     pub(crate) fn asked(self) -> GetRange {
         match self.0 {
             Bounds::Between(from, to) => GetRange::Bounded(from..to),
@@ -69,7 +69,7 @@ impl ByteRange {
         }
     }
 
-    /// The offsets, where those of both ends are known without the object's size.
+    /// Returns the offsets, if both are known without the object's size.
     pub(crate) fn offsets(self) -> Option<Range<u64>> {
         match self.0 {
             Bounds::Between(from, to) => Some(from..to),
@@ -77,14 +77,14 @@ impl ByteRange {
         }
     }
 
-    /// Whether it is all of any object.
+    /// Returns whether it means all of any object.
     pub(crate) fn is_whole(self) -> bool {
         self.0 == Bounds::From(0)
     }
 
-    /// The bytes that are meant in an object of `size` bytes, cut off at its end.
+    /// Returns the byte range in an object of `size` bytes, cut at its end.
     ///
-    /// `None` when the range starts at or beyond the end of an object that isn't empty.
+    /// Returns `None` if the range starts at or beyond the end of an object that isn't empty.
     pub fn within(self, size: u64) -> Option<Range<u64>> {
         let range = match self.0 {
             Bounds::Between(from, to) => from..to.min(size),
@@ -110,7 +110,7 @@ impl FromStr for ByteRange {
             ("", n) => Self::last(number(n)?),
             (a, "") => Ok(Self::starting_at(number(a)?)),
             (a, b) => match (number(a)?, number(b)?) {
-                // No object has a byte that is cut off by this.
+                // No object is so large that this cuts off a byte.
                 (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
                 _ => Err(Error::usage(text, "the range ends before it begins")),
             },

@@ -1,4 +1,4 @@
-//! What can be checked of a request before anything is asked of a store.
+//! Checks of requests that need no store.
 
 use laneway_store::capabilities_of;
 
@@ -6,7 +6,7 @@ use crate::listing::folder_prefix;
 use crate::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest, folder, glob};
 
-/// An inventory stands for the listing of one prefix.
+/// Checks that an inventory replaces the listing of a single prefix.
 fn check_inventory(
     inventory: Option<&Location>,
     places: &[Location],
@@ -23,11 +23,11 @@ fn check_inventory(
     }
 }
 
-/// What an inventory doesn't tell.
+/// An inventory shows no versions.
 const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
 
 impl ListRequest {
-    /// Checks what can be checked before anything is asked of a store.
+    /// Checks the request before any request to a store.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -40,8 +40,8 @@ impl ListRequest {
 }
 
 impl CopyRequest {
-    /// Checks what can be checked before anything is asked of a store. [`Client::copy`](crate::Client::copy) does so
-    /// by itself, and reports the error as its first item.
+    /// Checks the request before any request to a store. [`Client::copy`](crate::Client::copy) does so by
+    /// itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -67,7 +67,7 @@ impl CopyRequest {
         Ok(())
     }
 
-    /// Names are those of things below one source.
+    /// Checks that names lie below a single source.
     fn check_files_from(&self) -> Result<(), Error> {
         let Some(names) = &self.files_from else { return Ok(()) };
         match &self.sources[..] {
@@ -86,8 +86,9 @@ impl CopyRequest {
         }
     }
 
-    /// Returns whether sources go below the destination under their own names. One tree goes by the destination's text alone, so that the same
-    /// command means the same once the folder exists; anything else also enters a folder of this machine.
+    /// Returns whether sources go below the destination under their own names. For one tree, only the
+    /// destination's text decides, so the same command means the same once the folder exists. Other sources
+    /// also enter a local folder that exists.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
@@ -97,7 +98,7 @@ impl CopyRequest {
         is_there || self.destination.is_written_as_folder()
     }
 
-    /// What the disk says about local ends: several files can't become one object, and a folder can't be where a file is.
+    /// Checks local ends on disk. Several files can't become one object, and a folder can't replace a file.
     fn check_local(&self) -> Result<(), Error> {
         for source in &self.sources {
             let Location::Local(path) = source else { continue };
@@ -119,7 +120,7 @@ impl CopyRequest {
         }
     }
 
-    /// Compressing files can't be meant where no file goes into a store.
+    /// Checks that compression has files that go to a store.
     fn check_gzip(&self) -> Result<(), Error> {
         let is_upload =
             self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
@@ -136,7 +137,7 @@ impl CopyRequest {
         Ok(())
     }
 
-    /// A size can only be expected of what goes into a store, and only one that an object may have.
+    /// Checks that an expected size belongs to an upload, and that an object may have that size.
     fn check_expect_size(&self) -> Result<(), Error> {
         let Some(expected) = self.expect_size else { return Ok(()) };
         let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));
@@ -145,10 +146,10 @@ impl CopyRequest {
             Location::Object { provider, .. }
                 if capabilities_of(*provider).is_some_and(|can| expected > can.object_bytes_max) =>
             {
-                refused("expected, which is more than an object may have")
+                refused("are more than an object may have")
             }
             Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
-            _ => refused("expected, where no stream goes into a store"),
+            _ => refused("can't be expected, because no stream is uploaded"),
         }
     }
 
@@ -181,8 +182,8 @@ impl CopyRequest {
 }
 
 impl RemoveRequest {
-    /// Checks what can be checked before anything is asked of a store. [`Client::remove`](crate::Client::remove) does
-    /// so by itself, and reports the error as its first item.
+    /// Checks the request before any request to a store. [`Client::remove`](crate::Client::remove) does so by
+    /// itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

@@ -1,11 +1,11 @@
-//! Changing what objects are described by.
+//! The request to change objects' metadata.
 
 use laneway_store::MetaChange;
 
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Changes the description and the storage class of objects, which stay where they are.
+/// Changes the metadata and the storage class of objects in place.
 ///
 /// ```
 /// use laneway::{MetaChange, SetMetaRequest};
@@ -18,20 +18,21 @@ use crate::{Error, Filter, Location};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetMetaRequest {
-    /// Objects, patterns, or with [`recursive`](Self::recursive) prefixes.
+    /// Objects, patterns, or prefixes with [`recursive`](Self::recursive).
     pub targets: Vec<Location>,
-    /// What changes.
+    /// The change.
     pub change: MetaChange,
-    /// Whether all that lies under prefixes is changed.
+    /// Changes all objects under prefixes.
     pub recursive: bool,
-    /// Only tell what would be changed.
+    /// Only reports what would be changed.
     pub dry_run: bool,
-    /// Which of what lies under prefixes is changed, by its names below them. Objects that are named are changed in any case.
+    /// Chooses which objects under prefixes are changed, by their names below them. Objects that are named
+    /// are always changed.
     pub filter: Filter,
 }
 
 impl SetMetaRequest {
-    /// Changes objects, or what matches patterns.
+    /// Changes objects, or those that match patterns.
     pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
         Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
     }
@@ -42,8 +43,8 @@ impl SetMetaRequest {
         filter: Filter,
     }
 
-    /// Checks what can be checked before anything is asked of a store. [`Client::set_meta`](crate::Client::set_meta) does so by itself,
-    /// and reports the error as its first item.
+    /// Checks the request before any request to a store. [`Client::set_meta`](crate::Client::set_meta) does
+    /// so by itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

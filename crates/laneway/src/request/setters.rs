@@ -1,7 +1,7 @@
-//! The setters of requests, which are one sentence each.
+//! The setters of requests.
 
-/// Methods that set fields of the type they stand in: `name: Type` takes a value, `name: some Type` one of a field that is optional, and
-/// `name: into Type` what becomes one.
+/// Makes methods that set fields of their type. `name: Type` takes a value, `name: some Type` the value of an
+/// optional field, and `name: into Type` a value that converts into it.
 macro_rules! setters {
     () => {};
     ($field:ident: some $value:ty $(, $($rest:tt)*)?) => {

@@ -1,4 +1,4 @@
-//! What a sync is asked to do.
+//! The request for a sync.
 
 use laneway_store::PutOptions;
 
@@ -9,12 +9,15 @@ use crate::mapping::is_into_itself;
 use crate::names_from::Reading;
 use crate::{CopyRequest, Error, Filter, Location, Manifest, folder};
 
-/// Makes what lies below a destination equal to what lies below a source: a folder of this machine and a prefix of a store, or two prefixes.
+/// Makes everything below a destination equal to everything below a source. One end is a local folder and the
+/// other a prefix of a store, or both are prefixes.
 ///
-/// What differs is copied: what isn't there, has another size, or passes for older. Where both sides tell when the file was changed
-/// (a file itself, and an object whose metadata says so in a listing: on GCS, once [`preserve`](Self::preserve) has kept it), any
-/// other time counts; else the destination must not be older than the source. What has one size and passes for older is compared by checksum before it is copied.
-/// [`checksum`](Self::checksum) compares all that has one size so.
+/// A sync copies items that are missing at the destination, differ in size, or look older there. If both
+/// sides know when the file was changed, any other time counts as a difference. A file knows its time. An
+/// object knows it if a listing shows it in the metadata; on GCS, [`preserve`](Self::preserve) must have kept
+/// it. Otherwise the destination must not be older than the source. Items of equal size that look older are
+/// compared by checksum before they are copied. [`checksum`](Self::checksum) compares all items of equal size
+/// by checksum.
 ///
 /// ```
 /// use laneway::{Filter, SyncRequest};
@@ -27,56 +30,60 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest, folder};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncRequest {
-    /// The folder or prefix whose contents are copied. Its own name goes nowhere.
+    /// The folder or prefix whose content is copied. Its own name isn't part of the result.
     pub source: Location,
-    /// The folder or prefix that they are copied to.
+    /// The folder or prefix that receives the content.
     pub destination: Location,
-    /// Whether what the source doesn't have is removed at the destination, after everything was copied and only where nothing failed.
+    /// Removes items at the destination that the source doesn't have, after everything was copied and only if
+    /// nothing failed.
     pub delete: bool,
-    /// Whether that may be done where the source has nothing at all.
+    /// Allows removals even if the source is empty.
     pub allow_empty: bool,
-    /// Where more than so many would be removed, none is.
+    /// The most items that may be removed. If more would be, none is.
     pub max_delete: Option<u64>,
-    /// Only tell what would be done.
+    /// Only reports what would be done.
     pub dry_run: bool,
-    /// Compare what has the same size on both sides by a checksum that both have: files are read for it, and objects asked for one by one
-    /// where their listing tells none. Where they have none in common, times decide.
+    /// Compares items of equal size by a checksum that both sides have. Laneway reads files for it, and
+    /// requests objects one by one if their listing shows no checksum. If the sides share no kind of
+    /// checksum, times decide.
     pub checksum: bool,
-    /// Compare what both sides have by size alone.
+    /// Compares items by size alone.
     pub size_only: bool,
-    /// Leave alone what is newer at the destination, whatever its size.
+    /// Leaves items alone that are newer at the destination, whatever their size.
     pub update: bool,
-    /// Copy only what the destination has already.
+    /// Copies only items that already exist at the destination.
     pub existing: bool,
-    /// Copy only what the destination doesn't have.
+    /// Copies only items that don't exist at the destination.
     pub ignore_existing: bool,
-    /// Which names are meant. What is excluded is left alone on both sides.
+    /// Chooses the names that take part. Excluded items are left alone on both sides.
     pub filter: Filter,
-    /// Keep the time of change, the mode and the owner of files with objects, and set on files what objects carry of these. Times that a
-    /// listing shows are set in any case.
+    /// Keeps the modification time, mode and owner of files with objects, and sets them on files that are
+    /// downloaded. A time that a listing shows is always set.
     pub preserve: bool,
-    /// Enter directories through symbolic links too. Links to files are followed in any case.
+    /// Also enters directories through symbolic links. Links to files are always followed.
     pub follow_symlinks: bool,
-    /// Leave out all symbolic links.
+    /// Leaves out all symbolic links.
     pub ignore_symlinks: bool,
     /// As [`CopyRequest::durable`].
     pub durable: bool,
     /// As [`CopyRequest::keep_partial`].
     pub keep_partial: bool,
-    /// What new objects are to be.
+    /// The properties of new objects.
     pub put: PutOptions,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object. It can't be had together with [`delete`](field@Self::delete).
+    /// An inventory that replaces the listing of the source, as [`CopyRequest::inventory`]. It can't be
+    /// combined with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
-    /// A file, or [`Location::Standard`], with the names that are meant, a name below both ends in each line: neither end is listed then, each name is
-    /// looked at on both. With [`delete`](field@Self::delete) those that the source doesn't have are removed; without it they are errors.
+    /// A list of the names that take part: a file, or [`Location::Standard`], with a name below both ends in
+    /// each line. Laneway then lists neither end, and looks each name up on both. With
+    /// [`delete`](field@Self::delete), names that the source doesn't have are removed. Without it, they are
+    /// errors.
     pub files_from: Option<Location>,
 }
 
 impl SyncRequest {
-    /// Copies what differs, and removes nothing.
+    /// Copies the differences, and removes nothing.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source: source.as_written(),
@@ -125,17 +132,17 @@ impl SyncRequest {
         put: PutOptions,
     }
 
-    /// Whose manifest it keeps.
+    /// Returns the description of this job for its manifest.
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings = Settings { put: &self.put, gzip: None, preserve: self.preserve, added };
         Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 
-    /// Checks what can be checked before anything is asked of a store. [`Client::sync`](crate::Client::sync) does so by itself, and reports
-    /// the error as its first item.
+    /// Checks the request before any request to a store. [`Client::sync`](crate::Client::sync) does so by
+    /// itself, and reports the error as its first item.
     ///
     /// # Errors
-    /// `ErrorKind::Usage`; `Refused` for what stands in the way.
+    /// `ErrorKind::Usage`; `Refused` if the disk stands in the way.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {
@@ -210,7 +217,8 @@ impl SyncRequest {
         }
     }
 
-    /// How the lines of [`files_from`](field@Self::files_from) are read: what may be removed has to be named as it is.
+    /// Returns how the lines of [`files_from`](field@Self::files_from) are read. With removals, each line is
+    /// an exact name.
     pub(crate) fn reading(&self) -> Reading {
         if self.delete { Reading::Exact } else { Reading::Rclone }
     }
@@ -219,7 +227,7 @@ impl SyncRequest {
         Error::usage(self.destination.to_string(), why)
     }
 
-    /// The request for what of it is copying.
+    /// Returns the request for the copies of this sync.
     pub(crate) fn copying(&self) -> CopyRequest {
         let request = CopyRequest::new(vec![self.source.clone()], self.destination.clone());
         let mut request = request

@@ -1,12 +1,12 @@
-//! What a comparison of two places is asked to do.
+//! The request to compare two places.
 
 use std::path::PathBuf;
 
 use super::setters::setters;
 use crate::{Error, Filter, Location};
 
-/// Compares what lies below two places: names, sizes, and the checksums that both have. Objects tell theirs in listings. Local files are
-/// read and hashed.
+/// Compares everything below two places: names, sizes, and the checksums that both have. Listings show the
+/// checksums of objects. Local files are read and hashed.
 ///
 /// ```
 /// use laneway::VerifyRequest;
@@ -18,26 +18,28 @@ use crate::{Error, Filter, Location};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifyRequest {
-    /// A folder or prefix.
+    /// The source, a folder or prefix.
     pub source: Location,
-    /// The one that is to hold the same.
+    /// The destination, which should have the same content.
     pub destination: Location,
-    /// Which names are meant.
+    /// Chooses the names that take part.
     pub filter: Filter,
-    /// Whether local files are read, and objects asked for that are compared with one and whose listing tells no checksum. Without it files
-    /// are compared by their names and sizes.
+    /// Reads local files. Also requests an object that is compared with a file if its listing shows no
+    /// checksum. Without it, files are compared by name and size.
     pub read: bool,
-    /// A file that gets a row for each name, in the columns of S3 Batch Operations' completion reports: `Bucket, Key, VersionId,
-    /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until all was compared it is called as this with `.unfinished` behind it.
+    /// A file that receives a row for each name, in the columns of S3 Batch Operations' completion reports:
+    /// `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until everything is
+    /// compared, its name ends in `.unfinished`.
     pub report: Option<PathBuf>,
-    /// What stands for the source's listing, as [`CopyRequest::inventory`](crate::CopyRequest::inventory).
+    /// An inventory that replaces the source's listing, as
+    /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).
     pub source_inventory: Option<Location>,
-    /// The same of the destination.
+    /// An inventory that replaces the destination's listing.
     pub destination_inventory: Option<Location>,
 }
 
 impl VerifyRequest {
-    /// Compares all of two places.
+    /// Compares two places completely.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
             source,
@@ -58,8 +60,8 @@ impl VerifyRequest {
         destination_inventory: into Location,
     }
 
-    /// Checks what can be checked before anything is asked of a store. [`Client::verify`](crate::Client::verify) does so by itself, and
-    /// reports the error as its first item.
+    /// Checks the request before any request to a store. [`Client::verify`](crate::Client::verify) does so by
+    /// itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -91,7 +93,10 @@ impl VerifyRequest {
             [(&self.source, &self.source_inventory), (&self.destination, &self.destination_inventory)]
         {
             if inventory.is_some() && !place.is_object() {
-                return Err(Error::usage(place.to_string(), "an inventory is a bucket's"));
+                return Err(Error::usage(
+                    place.to_string(),
+                    "an inventory can only replace the listing of a bucket or prefix",
+                ));
             }
         }
         match self.source == self.destination && self.source_inventory == self.destination_inventory {

@@ -1,4 +1,5 @@
-//! Objects that no single request copies: changed by an upload onto them, whose parts the store copies from the object itself.
+//! Objects that are too large to copy in one request. They are changed by an upload onto themselves, whose
+//! parts the store copies from the object.
 
 use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
@@ -8,13 +9,14 @@ use crate::listing::SourceObject;
 use crate::running::Running;
 use crate::upload::{CONFLICTS_MAX, Upload, begun};
 
-/// Whether a listing shows that an object is one of them.
+/// Returns whether a listing shows that an object is that large.
 pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
     object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
 
-/// Whether an object that was named, so that nothing is known of it, is one of them: the store has refused to change it by one request.
+/// Returns whether a named object is that large. Its size was unknown, and the store has refused to change it
+/// in one request.
 pub(super) async fn is_found(
     job: &Running,
     store: &Store,
@@ -28,10 +30,10 @@ pub(super) async fn is_found(
     object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
 }
 
-/// Changes an object in the state in which it is found, and in no other.
+/// Changes an object in the version that was found, and in no other.
 ///
 /// # Errors
-/// `Precondition` when it was replaced meanwhile; `Unsupported` when the store passes over what it was to be described by.
+/// `Precondition` if it was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
 pub(super) async fn change(
     job: &Running,
     store: &Store,
@@ -42,7 +44,7 @@ pub(super) async fn change(
     let mut conflicts = 0;
     loop {
         match change_once(job, store, id, change, checked).await {
-            // MinIO copies no part into an upload with checksums.
+            // MinIO copies no parts into an upload with checksums.
             Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
             Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
             done => return done.map_err(|failed| failed.error),

@@ -1,4 +1,4 @@
-//! Who carries copies out, by what the two ends are: the items of copy jobs.
+//! Hands copies to the items of copy jobs, depending on the two ends.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::search::{Prefix, Search};
 use crate::upload::{self, Uploads, Waiting};
 use crate::{CopyRequest, Error, Location, Op, SyncRequest};
 
-/// Up to this size an item reserves the memory that it needs before it begins.
+/// Up to this size, an item reserves its memory before it begins.
 const SMALL_MAX: u64 = crate::plan::SMALL_UPLOAD_MAX;
 
-/// Sends copies on their way.
+/// Starts copies.
 pub(super) struct Carrier<'a> {
     direction: Direction<'a>,
     source: Option<Store>,
@@ -37,10 +37,10 @@ enum Direction<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Between the ends of a request.
+    /// Returns the carrier between the ends of a request.
     ///
     /// # Errors
-    /// For a store that can't be used.
+    /// If a store can't be used.
     pub(super) fn new(
         search: &'a mut Search,
         request: &'a SyncRequest,
@@ -77,12 +77,12 @@ impl<'a> Carrier<'a> {
         Ok(Self { direction, source, unknown })
     }
 
-    /// The store that the source is in.
+    /// Returns the store of the source.
     pub(super) fn source(&self) -> Option<&Store> {
         self.source.as_ref()
     }
 
-    /// Begins an item that goes no further.
+    /// Begins an item that ends without a copy.
     pub(super) fn begin(&self, job: &Running, entry: &Entry) -> Begun {
         let (op, destination) = match &self.direction {
             Direction::Up { to, bucket, prefix, .. } => {
@@ -103,17 +103,17 @@ impl<'a> Carrier<'a> {
     /// Reports that something would be copied.
     ///
     /// # Errors
-    /// Never; so that it stands for a copy.
+    /// Never. It has the signature of a copy.
     pub(super) async fn plan(&self, job: &Running, entry: Entry) -> Result<(), Cancelled> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;
         Ok(())
     }
 
-    /// Sends a copy on its way.
+    /// Starts a copy.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(super) async fn copy(&mut self, entry: Entry) -> Result<(), Cancelled> {
         let size = entry.facts.size;
         match (&mut self.direction, entry.at) {
@@ -132,15 +132,15 @@ impl<'a> Carrier<'a> {
                 }
                 if group.is_full() { copies.send(ends, group, None).await } else { Ok(()) }
             }
-            // A side is of one kind throughout.
+            // A side has only one kind of entry.
             _ => Ok(()),
         }
     }
 
-    /// Sends a copy on its way that begins with a comparison: what turns out to be the same is only counted.
+    /// Starts a copy that first compares both sides. Equal items are only counted.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(super) async fn compare(&mut self, source: Entry, there: Entry, by: By) -> Result<(), Cancelled> {
         let size = source.facts.size;
         let times = (source.facts, there.facts);
@@ -178,7 +178,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// One item by itself, to be run when it was compared; `None` for a name that can't be a file's.
+    /// Returns a single item to run after its comparison, or `None` for a name that no file can have.
     fn one(&self, entry: &Entry) -> Option<(Arc<Running>, Arc<CopyRequest>, Units, One)> {
         let (search, one) = match (&self.direction, &entry.at) {
             (Direction::Up { uploads, to, bucket, prefix, .. }, At::File(path)) => {
@@ -201,10 +201,10 @@ impl<'a> Carrier<'a> {
         Some((Arc::clone(&search.job), Arc::clone(&search.request), search.units.clone(), one))
     }
 
-    /// Sends those on their way that wait to be begun together.
+    /// Starts the items that wait to begin together.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(super) async fn flush(&mut self) -> Result<(), Cancelled> {
         match &mut self.direction {
             Direction::Up { uploads, to, waiting, .. } => uploads.send_group(to, waiting).await,
@@ -214,7 +214,7 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// A copy that is carried out alone.
+/// A copy that runs alone.
 enum One {
     Up(Store, upload::Item),
     Down(Store, download::Item),

@@ -1,70 +1,71 @@
-//! What is to be done with a name that is on one side or on both.
+//! Decides what to do with a name that is on one side or on both.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::filter::Filter;
 
-/// Why a name is left as it is.
+/// The reasons for leaving a name as it is.
 pub(super) const NOT_THERE: &str = "the destination doesn't exist";
 pub(super) const THERE: &str = "the destination exists";
 pub(super) const NEWER: &str = "the destination is newer";
 
-/// What one side tells of a name.
+/// The facts about a name on one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     pub(super) size: u64,
-    /// When it was changed: of a file its time of change, of an object the store's.
+    /// The time of change: a file's own, or the store's for an object.
     pub(super) changed: Option<SystemTime>,
-    /// The time of change of the file that it is or was, in seconds since 1970: of an object where its metadata tells it.
+    /// The file's modification time in seconds since 1970. For an object, it is known if the metadata has it.
     pub(super) mtime: Option<i64>,
 }
 
-/// How the sides are compared.
+/// The rules of the comparison.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rules {
     pub(super) filter: Filter,
     pub(super) delete: bool,
     pub(super) checksum: bool,
-    /// Whether one size is all that is compared.
+    /// True if only sizes are compared.
     pub(super) size_only: bool,
-    /// Whether what is newer at the destination is left alone.
+    /// True if items that are newer at the destination are left alone.
     pub(super) update: bool,
     pub(super) existing: bool,
     pub(super) ignore_existing: bool,
-    /// Whether objects of the source are asked for the time that they carry where they pass for changed: their listings don't tell it, and
-    /// their files have it.
+    /// True if source objects that look changed are asked for the file time in their metadata. It is set if
+    /// their listings don't show the time, and their files have it.
     pub(super) asks_times: bool,
-    /// Whether what is copied carries the time of its source, where that is known.
+    /// True if a copy carries the time of its source, if that is known.
     pub(super) keeps_times: bool,
 }
 
-/// By what two sides of one size are compared that their listings don't tell.
+/// The facts by which two sides of equal size are compared if listings don't show enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
-    /// Its checksum, which is asked for where a listing doesn't tell it.
+    /// Their checksums. An object is asked for if its listing doesn't show one.
     Checksum,
-    /// The same for two that differ in time alone: to ask for each would cost more than it saves.
+    /// The same for items that differ only in time. Asking for each would cost more than it saves.
     Content,
-    /// The time of change that the object carries.
+    /// The file time in the object's metadata.
     Time,
 }
 
-/// What is to be done with a name.
+/// The action for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
-    /// It is no business of this job.
+    /// The job ignores it.
     Nothing,
-    /// Both sides are the same.
+    /// Both sides are equal.
     Unchanged,
     Copy,
-    /// It is copied unless what has to be looked at first shows it to be the same on both sides.
+    /// It is copied, unless a further look shows both sides to be equal.
     Compare(By),
     Skip(&'static str),
     Delete,
 }
 
 impl Rules {
-    /// What is to be done with a name. A pair is judged by its source: what the filter excludes there is left alone at the destination.
+    /// Returns the action for a name. The source decides about a pair: what the filter excludes there is left
+    /// alone at the destination.
     pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
         let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
         match (source, destination) {
@@ -85,7 +86,7 @@ impl Rules {
             (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
             (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
             (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
-            // What is copied also gets the time that it is to keep.
+            // The copy also sets the time.
             (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => Action::Copy,
             (Some(_), Some(_)) => Action::Compare(By::Content),
             (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
@@ -94,8 +95,8 @@ impl Rules {
     }
 }
 
-/// Whether two of one size pass for equal by their times: where both tell the file's own time of change, by that; else the destination must
-/// not be older than the source.
+/// Returns whether two items of equal size look equal by their times. If both sides know the file's own time,
+/// it must be the same. Otherwise the destination must not be older than the source.
 pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
         return source == destination;
@@ -106,7 +107,7 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     }
 }
 
-/// Returns whether one was changed after the other, by the files' own times where both tell them.
+/// Returns whether one was changed after the other, by the files' own times if both sides know them.
 fn is_newer(one: &Facts, other: &Facts) -> bool {
     match (one.mtime, other.mtime) {
         (Some(one), Some(other)) => one > other,
@@ -114,8 +115,8 @@ fn is_newer(one: &Facts, other: &Facts) -> bool {
     }
 }
 
-/// A time, cut off where another one seems to be: stores tell seconds or milliseconds, and an object is not older than its file
-/// because the rest is missing.
+/// Cuts a time to the precision of the other one. Stores report seconds or milliseconds, and an object isn't
+/// older than its file just because the rest is missing.
 fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());
     let (Ok(own), Ok(other)) = (nanos(time), nanos(other)) else { return time };

@@ -1,4 +1,5 @@
-//! Whether two contents are the same, by what their listings don't tell: a checksum that both sides have, or the time that an object carries.
+//! Compares two contents by facts that listings don't show: a checksum that both sides have, or the file time
+//! in an object's metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +15,12 @@ use crate::running::Running;
 use crate::upload::hashed_file;
 use crate::{Error, SyncRequest, Warning};
 
-/// What has no checksum that both sides know.
+/// Counts items that have no checksum known to both sides.
 #[derive(Debug, Default)]
 pub(super) struct Unknown(AtomicU64);
 
 impl Unknown {
-    /// Says how many there were.
+    /// Reports how many there were.
     pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
         let count = self.0.load(Ordering::Relaxed);
         if count > 0 {
@@ -31,14 +32,14 @@ impl Unknown {
     }
 }
 
-/// What is compared.
+/// A content to compare.
 pub(super) enum Content {
     File(PathBuf),
     Object(Store, Box<ObjectMeta>),
 }
 
 impl Content {
-    /// `None` for an object without its store.
+    /// Returns `None` for an object without its store.
     pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
         match at {
             At::File(path) => Some(Self::File(path)),
@@ -47,12 +48,13 @@ impl Content {
     }
 }
 
-/// Returns whether two contents of one size are the same: by checksums, and where they have none in common by their times. Checksums that a listing
-/// tells come first. An ETag that differs is the MD5 of other bytes where the object is encrypted with a key of KMS or a customer's: where
-/// `asks`, such an object is asked for, and one whose listing tells nothing.
+/// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
+/// kind of checksum. Checksums in listings come first. For an object that is encrypted with a KMS or
+/// customer's key, the ETag isn't its MD5. So if `asks`, an object with a differing ETag is asked for, and so
+/// is one whose listing shows nothing.
 ///
 /// # Errors
-/// What a store says of an object that has to be asked for.
+/// The store's error for an object that is asked for.
 pub(super) async fn is_same(
     job: &Running,
     by: By,
@@ -95,10 +97,10 @@ pub(super) async fn is_same(
     }))
 }
 
-/// Whether an object carries the time at which a file was changed.
+/// Returns whether an object's metadata has the same file time.
 ///
 /// # Errors
-/// What the store says.
+/// The store's error.
 pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> Result<bool, Error> {
     let Content::Object(store, meta) = source else { return Ok(false) };
     let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
@@ -106,7 +108,7 @@ pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> 
     Ok(kept.is_some() && kept == there.mtime)
 }
 
-/// What a store tells of an object when it is asked for it alone.
+/// Requests an object's metadata.
 pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
@@ -116,14 +118,14 @@ pub(super) fn is_comparable(sums: &Checksums) -> bool {
     sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
 }
 
-/// What a listing tells of an object's content, its MD5 if only as an ETag.
+/// Returns the checksums in an object's listing. The MD5 may come from the ETag.
 pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
     let mut sums = meta.checksums.clone();
     sums.md5 = md5(meta);
     sums
 }
 
-/// The MD5 that a listing tells, if only as an ETag.
+/// Returns the MD5 in a listing, which may come from the ETag.
 fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
     let of_etag = || match &meta.version {
         Some(Version::ETag(etag)) => md5_of(etag),
@@ -132,7 +134,7 @@ fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
     meta.checksums.md5.or_else(of_etag)
 }
 
-/// The MD5 that an ETag of an object in one part is.
+/// Returns the MD5 in the ETag of an object with one part.
 fn md5_of(etag: &str) -> Option<[u8; 16]> {
     if etag.len() != 32 || !etag.is_ascii() {
         return None;
@@ -144,8 +146,8 @@ fn md5_of(etag: &str) -> Option<[u8; 16]> {
     Some(md5)
 }
 
-/// Whether two sets of checksums are of one content; `None` where they have none in common. Composites of parts say nothing of others'
-/// parts, unless they are equal.
+/// Returns whether two sets of checksums are of one content, or `None` if they share no kind. Composite
+/// checksums of parts prove something only if they are equal.
 fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)
@@ -161,7 +163,8 @@ fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     (!known.is_empty()).then(|| known.into_iter().all(|equal| equal))
 }
 
-/// Whether a file has these checksums. One that can't be read differs: the copy says why.
+/// Returns whether a file has these checksums. An unreadable file counts as different, and its copy reports
+/// the cause.
 async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
     if !is_comparable(&sums) {
         return Ok(None);

@@ -1,10 +1,10 @@
-//! Names at a destination that takes those for one which differ only in case.
+//! Names at a destination that treats names as equal if they differ only in case.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The names of a sync by what such a destination makes of them, each by 63 bits of a keyed hash in one set: its last bit says whether
-/// the name was given away, or is one that the source has besides.
+/// The names of a sync, folded in case. One set has 63 bits of a keyed hash of each. The last bit
+/// distinguishes names at the destination from other names of the source.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     names: HashSet<u64>,
@@ -12,14 +12,15 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    /// Takes a name for what is, or will be, at the destination; false where another one was given it.
+    /// Takes a name that is, or will be, at the destination. Returns false if an equal one was taken.
     pub(super) fn is_given(&mut self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         self.names.remove(&spared);
         self.names.insert(given)
     }
 
-    /// Takes note of a name that the source has, whatever filters make of it: what it is at the destination isn't to go under another one.
+    /// Notes a name of the source, whatever the filters say. An equal name at the destination must not be
+    /// removed.
     pub(super) fn spare(&mut self, name: &str) {
         let (spared, given) = self.marks(name);
         if !self.names.contains(&given) {
@@ -27,13 +28,13 @@ impl Folded {
         }
     }
 
-    /// Whether a name may be removed: none that the source has is, to the destination, the same.
+    /// Returns whether a name may be removed: no name of the source is equal to it.
     pub(super) fn may_go(&self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         !self.names.contains(&spared) && !self.names.contains(&given)
     }
 
-    /// What stands in the set for a name of the source, and for one that was given away.
+    /// Returns the set's entries for a name of the source, and for a name at the destination.
     fn marks(&self, name: &str) -> (u64, u64) {
         let hash = self.keys.hash_one(name.to_lowercase());
         (hash & !1, hash | 1)

@@ -1,8 +1,8 @@
-//! Two streams of names in order, merged.
+//! Merges two streams of ordered names.
 
 use std::cmp::Ordering;
 
-/// Which sides have the name that comes next.
+/// The sides that have the next name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     Both,
@@ -10,7 +10,7 @@ pub(super) enum Turn {
     Destination,
 }
 
-/// Whose turn it is, by the next name of each side; `None` when both have ended.
+/// Returns the sides of the next name, by the next name of each. Returns `None` when both have ended.
 pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Turn> {
     match (source, destination) {
         (None, None) => None,
@@ -24,7 +24,8 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
     }
 }
 
-/// Files that are to be deleted and stand where other names need a folder: `a`, where `a/b` is to be copied to a disk.
+/// Files that will be deleted, and stand where other names need a folder: `a`, if `a/b` is to be copied to a
+/// disk.
 #[derive(Debug, Default)]
 pub(super) struct InTheWay {
     files: Vec<String>,
@@ -37,38 +38,39 @@ impl InTheWay {
         self.files.push(name.to_owned());
     }
 
-    /// Whether one of them stands in the way of a name that comes after them.
+    /// Returns whether one of them is in the way of a later name.
     pub(super) fn is_below(&mut self, name: &str) -> bool {
         self.forget(name);
         self.files.iter().any(|file| is_inside(file, name))
     }
 
-    /// Those that no later name can lie below.
+    /// Forgets files that no later name can lie below.
     fn forget(&mut self, name: &str) {
         self.files.retain(|file| may_hold_later(file, name));
     }
 }
 
-/// What the source holds and leaves out, whatever is below it: it stays as it is at the destination.
+/// Names that the source has but leaves out, with everything below them. They stay as they are at the
+/// destination.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     names: Vec<String>,
 }
 
 impl LeftOut {
-    /// Notes something that is left out.
+    /// Notes a name that is left out.
     pub(super) fn add(&mut self, name: String) {
         self.names.push(name);
     }
 
-    /// Whether a name is one of them or lies below one. Names are asked for in order.
+    /// Returns whether a name is one of them or lies below one. Names must come in order.
     pub(super) fn holds(&mut self, name: &str) -> bool {
         self.names.retain(|left| left.as_str() >= name || may_hold_later(left, name));
         self.names.iter().any(|left| left == name || is_inside(left, name))
     }
 }
 
-/// Whether names that come after this one may lie below a folder: `a/` ends before `a0`.
+/// Returns whether later names may lie below a folder: `a/` ends before `a0`.
 fn may_hold_later(folder: &str, name: &str) -> bool {
     let rest = name.strip_prefix(folder);
     rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))

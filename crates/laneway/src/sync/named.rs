@@ -1,4 +1,5 @@
-//! Names that a file gives, looked at on both sides: neither is listed, so that a few names of a large tree cost a few requests.
+//! Names from a file, looked up on both sides. Neither side is listed, so a few names of a large tree cost a
+//! few requests.
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
@@ -19,18 +20,18 @@ use crate::running::Running;
 use crate::walk::{FoundFile, Links};
 use crate::{Error, Location, SyncRequest, Warning, folder};
 
-/// Objects of a batch, which is 256 names at most, that are asked for at once.
+/// Objects of a batch (at most 256 names) that are looked up at once.
 const HEADS_AT_ONCE: usize = 128;
 
-/// Where names are looked for.
+/// A side where names are looked up.
 #[derive(Clone, Debug)]
 enum Place {
-    /// A folder that is the source, with what is done about links.
+    /// A source folder, with the rule for links.
     Source {
         root: PathBuf,
         links: Links,
     },
-    /// A folder that is the destination: no link in it is followed.
+    /// A destination folder. Links in it are not followed.
     Destination {
         root: PathBuf,
     },
@@ -41,15 +42,15 @@ enum Place {
     },
 }
 
-/// What is under a name on one side.
+/// The finding for a name on one side.
 enum Seen {
     Entry(Box<Entry>),
     Nothing,
-    /// The source leaves it out, so that nothing is done about it.
+    /// The source leaves it out, so nothing is done about it.
     LeftOut(Warning),
 }
 
-/// What is under a name on both.
+/// The finding for a name on both sides.
 struct Looked {
     name: String,
     line: Box<str>,
@@ -58,10 +59,10 @@ struct Looked {
 }
 
 impl Merging<'_> {
-    /// Does what is to be done with each name; whether there was none.
+    /// Does what is needed for each name. Returns whether there was none.
     ///
     /// # Errors
-    /// For a file of names that can't be read, or a line that is no name, after what stands before it.
+    /// If the file of names can't be read, or a line isn't a name. The names before it are done.
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
         let from = Place::source(self.job, self.request)?;
         let to = Place::destination(self.job, self.request)?;
@@ -70,7 +71,7 @@ impl Merging<'_> {
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
             is_empty = false;
-            // The next names are looked at while these are sent on their way.
+            // Look the next names up while these are sent.
             let (sent, next) = tokio::join!(self.batch(&from, batch), given.next());
             if sent?.is_err() {
                 return Ok(is_empty);
@@ -104,7 +105,7 @@ impl Merging<'_> {
                 "is missing from the source; --delete would remove it from the destination",
             ),
             (Ok(Seen::Nothing), Ok(Seen::Entry(there))) if !self.is_called(&there).await? => {
-                // The file there is another name's.
+                // The file there has another name, which differs in case.
                 return Ok(Ok(()));
             }
             (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
@@ -116,7 +117,7 @@ impl Merging<'_> {
 }
 
 impl Merging<'_> {
-    /// Whether what was found under a name has that very name, where the destination would also find it under others.
+    /// Returns whether an entry has exactly this name, if the destination would also find it under others.
     async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
         let (Some(_), At::File(_), Location::Local(root)) =
             (&self.folded, &there.at, &self.request.destination)
@@ -137,7 +138,7 @@ impl Seen {
     }
 }
 
-/// Names as they come from their file, each once, with what is under them.
+/// Names from their file, each once, with the findings for them.
 struct Given<'a> {
     job: &'a Running,
     from: &'a Place,
@@ -147,10 +148,10 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The next names, in their order; `None` at the end.
+    /// Returns the next names, in their order, or `None` at the end.
     ///
     /// # Errors
-    /// What is wrong with their file, or where the job has ended.
+    /// The defect of their file, or if the job has ended.
     async fn next(&mut self) -> Result<Option<Vec<Looked>>, Error> {
         let Some(mut batch) = self.names.next().await? else { return Ok(None) };
         batch.retain(|named| self.known.is_new(&named.name));
@@ -197,7 +198,7 @@ impl Place {
         }
     }
 
-    /// A name here, for people.
+    /// Returns a name on this side, for messages.
     fn target(&self, name: &str) -> String {
         match self {
             Self::Source { root, .. } | Self::Destination { root } => root.join(name).display().to_string(),
@@ -207,7 +208,7 @@ impl Place {
         }
     }
 
-    /// What is under each of some names.
+    /// Looks some names up.
     async fn look(&self, job: &Running, names: &Arc<[String]>) -> Result<Vec<Result<Seen, Error>>, Error> {
         match self {
             Self::Prefix { store, bucket, prefix } => {
@@ -222,10 +223,10 @@ impl Place {
         }
     }
 
-    /// What is under a name on this machine. Blocks.
+    /// Looks a name up on this machine. Blocks.
     fn file(&self, name: &str) -> Result<Seen, Error> {
         let refused = |why: String| Err(Error::refused(self.target(name), why));
-        // A name that ends in a slash is an object's that stands for a folder.
+        // A name with a slash at its end is an object that stands for a folder.
         if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
             return refused(e.to_string());
         }
@@ -244,7 +245,7 @@ impl Place {
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
                     Ok(_) => refused("is not a file".to_owned()),
-                    // It is there, and what it leads to may be tomorrow: nothing is removed for it.
+                    // The link exists, and its target may exist tomorrow, so nothing is removed for it.
                     Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
@@ -255,7 +256,7 @@ impl Place {
                 match path.symlink_metadata() {
                     _ if link_on_the_way(root, name).is_some() => Ok(Seen::Nothing),
                     Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
-                    // What is no file of ours there is left alone.
+                    // Anything there that isn't a regular file is left alone.
                     Ok(_) => Ok(Seen::Nothing),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be looked at", e)),
@@ -266,7 +267,7 @@ impl Place {
     }
 }
 
-/// Asks for an object.
+/// Looks an object up.
 async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<Seen, Error> {
     job.asked();
     match store.head(&id, None).await {
@@ -283,7 +284,7 @@ impl Seen {
     }
 }
 
-/// The first symbolic link between a folder and what lies below it, which it may be itself.
+/// Returns the first symbolic link between a folder and an entry below it, which may be the entry itself.
 fn link_on_the_way(root: &Path, name: &str) -> Option<PathBuf> {
     let mut path = root.to_owned();
     name.split('/').find_map(|component| {

@@ -1,4 +1,5 @@
-//! What is to be removed at the destination, until every copy is done: a few in memory, the rest in a temporary file.
+//! Removals at the destination, which wait until every copy is done. Some are in memory, the rest in a
+//! temporary file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -6,20 +7,20 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 use laneway_store::Version;
 use serde::{Deserialize, Serialize};
 
-/// Most that are held in memory, some 10 MiB.
+/// Most removals held in memory, some 10 MiB.
 const MEMORY_MAX: usize = 1 << 16;
 
-/// A name that is to be removed.
+/// A name to remove.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Removal {
     /// Its path below the top.
     pub(super) name: String,
     pub(super) size: u64,
-    /// The state in which it was found.
+    /// The version that was found.
     pub(super) version: Option<Version>,
 }
 
-/// Names that are to be removed, in their order.
+/// Names to remove, in their order.
 #[derive(Debug)]
 pub(super) struct Removals {
     memory: Vec<Removal>,
@@ -36,10 +37,10 @@ impl Default for Removals {
 }
 
 impl Removals {
-    /// Adds one. Blocks once in a while, when many are written to a temporary file.
+    /// Adds one. Now and then it blocks, to write many to a temporary file.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn add(&mut self, removal: Removal) -> io::Result<()> {
         self.count += 1;
         self.bytes += removal.size;
@@ -59,10 +60,10 @@ impl Removals {
         self.spool.insert(spool).write_all(&lines)
     }
 
-    /// Forgets those that `keeps` isn't true of.
+    /// Forgets those for which `keeps` returns false.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn keep(&mut self, keeps: impl Fn(&str) -> bool) -> io::Result<()> {
         let memory_max = self.memory_max;
         let mut reading = std::mem::take(self).read()?;
@@ -81,7 +82,7 @@ impl Removals {
     /// Begins to read them.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn read(self) -> io::Result<Reading> {
         let spool = match self.spool {
             Some(mut file) => {
@@ -102,10 +103,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The next ones, at most so many; none at the end.
+    /// Returns the next ones, at most `max`; none at the end.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn next(&mut self, max: usize) -> io::Result<Vec<Removal>> {
         let mut some = Vec::new();
         while let Some(spool) = self.spool.as_mut().filter(|_| some.len() < max) {

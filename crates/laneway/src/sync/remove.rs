@@ -1,4 +1,4 @@
-//! Removing what the source doesn't have.
+//! Removes items that the source doesn't have.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::remove::{self, KEY_COST};
 use crate::running::{Made, Moved, Running};
 use crate::{Error, Location, Op, SyncRequest};
 
-/// Files that are removed by one file thread at a time.
+/// Files that one file thread removes at a time.
 const FILES_AT_ONCE: usize = 256;
 
-/// Sends all on their way, or only reports them.
+/// Starts all removals, or only reports them.
 ///
 /// # Errors
-/// Where they can't be read any more, or their store can't be used.
+/// If they can't be read any more, or their store can't be used.
 pub(super) async fn all(
     job: &Arc<Running>,
     request: &SyncRequest,
@@ -43,7 +43,7 @@ pub(super) async fn all(
     }
 }
 
-/// Where things are removed.
+/// The place of the removals.
 #[derive(Clone)]
 enum Target {
     Folder(Arc<Folder>),

@@ -1,4 +1,5 @@
-//! One side of a sync: what lies below a folder or a prefix, in the order of the names' bytes, in bounded memory.
+//! One side of a sync: everything below a folder or a prefix, in the byte order of names and in bounded
+//! memory.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -26,32 +27,32 @@ pub(super) struct Entry {
     pub(super) at: At,
 }
 
-/// What a name is.
+/// The kind of a name.
 #[derive(Debug)]
 pub(super) enum At {
     File(PathBuf),
     Object(Box<ObjectMeta>),
 }
 
-/// Which side it is.
+/// The role of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// What lies on one side.
+/// The content of one side.
 pub(super) struct Side {
     role: Role,
     stream: Stream,
     ready: VecDeque<Entry>,
     order: InOrder,
     left_out: LeftOut,
-    /// Whether it is only compared, so that what can't be a key is a difference on either side.
+    /// True if it is only compared. A file whose name can't be a key is then a difference on either side.
     is_compared: bool,
-    /// Whether nothing was there at all, a filter or not.
+    /// True if there was nothing at all, regardless of filters.
     pub(super) is_empty: bool,
-    /// Whether an object stands for the prefix itself.
+    /// True if an object has exactly the prefix as its key.
     pub(super) has_itself: bool,
 }
 
@@ -63,10 +64,10 @@ enum Stream {
 }
 
 impl Side {
-    /// A folder of this machine. As a destination it may be missing, and no link in it is followed.
+    /// Returns a local folder. A destination may be missing, and links in it are not followed.
     ///
     /// # Errors
-    /// When it can't be looked at.
+    /// If it can't be looked at.
     pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
         let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         let stream = match role == Role::Destination && is_missing() {
@@ -79,15 +80,15 @@ impl Side {
         Ok(Self::of(role, stream))
     }
 
-    /// The same where it is only compared.
+    /// Returns the same side for a job that only compares.
     pub(super) fn compared(self) -> Self {
         Self { is_compared: true, ..self }
     }
 
-    /// A prefix of a store, which ends in a slash or is empty.
+    /// Returns a prefix of a store, which ends in a slash or is empty.
     ///
     /// # Errors
-    /// For a bucket whose listings are in no order.
+    /// If the bucket's listings have no order.
     pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
             let bucket = format!("{}://{bucket}", store.scheme());
@@ -99,10 +100,10 @@ impl Side {
         Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
     }
 
-    /// A prefix of a store by its inventory, which has to be in the order of its keys.
+    /// Returns a prefix of a store by its inventory, which must be in the order of its keys.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it can't be read.
     pub(super) fn inventory(job: &Running, at: &Location, place: Place, role: Role) -> Result<Self, Error> {
         let prefix_len = place.prefix.len();
         let inventory = Inventory::start(at, &job.engine, place)?;
@@ -122,10 +123,12 @@ impl Side {
         }
     }
 
-    /// The next name, which stays until it is [taken](Self::take); `None` at the end. What can't be a name is reported on the way.
+    /// Returns the next name, which stays until it is [taken](Self::take), or `None` at the end. Entries
+    /// without a valid name are reported on the way.
     ///
     /// # Errors
-    /// What the listing says; of a destination, also what of it can't be read: nothing that lies there may pass for missing.
+    /// The listing's error. For a destination also an unreadable entry: nothing that lies there may count as
+    /// missing.
     pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
         while self.ready.is_empty() {
             match &mut self.stream {
@@ -158,7 +161,7 @@ impl Side {
                             self.order.admit(&name).map_err(|why| {
                                 Error::source(format!("{}://{bucket}/{prefix}", store.scheme()), why)
                             })?;
-                            // The prefix itself, where it is an object, is no name below it.
+                            // An object with exactly the prefix as its key isn't a name below it.
                             match name.is_empty() {
                                 true => self.has_itself = true,
                                 false => self.ready.push_back(Entry::of_object(name, meta)),
@@ -173,18 +176,18 @@ impl Side {
         Ok(self.ready.front())
     }
 
-    /// Whether what comes next has to be waited for.
+    /// Returns whether the next name has not arrived yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
     }
 
-    /// Whether a name, which comes before the next one, is something that was left out here, or lies below it: nobody knows that it
-    /// is missing.
+    /// Returns whether a name before the next one was left out here, or lies below such a name. It may exist
+    /// all the same.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         self.left_out.holds(name)
     }
 
-    /// Takes the name that comes next.
+    /// Takes the next name.
     pub(super) fn take(&mut self) -> Option<Entry> {
         self.ready.pop_front()
     }
@@ -193,7 +196,8 @@ impl Side {
         for found in batch {
             match (found, self.role) {
                 (Found::File(file), _) => {
-                    // What became another thing since its folder was read comes out of order, and would make others pass for missing.
+                    // An entry that changed its kind since its folder was read comes out of order. It would
+                    // make others look missing.
                     self.order.admit(&file.name).map_err(|why| {
                         Error::source(
                             file.path.display().to_string(),
@@ -210,14 +214,14 @@ impl Side {
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
-                // Whatever it is called, no key is.
+                // No key can have its name.
                 (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
                 (Found::Failed(_, error), Role::Destination) => return Err(error),
                 (Found::LeftOut(name, warning), Role::Source) => {
                     self.left_out.add(name);
                     job.warn(warning).await;
                 }
-                // What is no file of ours there is left alone, whatever is asked for.
+                // Anything there that isn't a regular file is left alone, whatever the request says.
                 (Found::LeftOut(..), Role::Destination) => {}
             }
         }
@@ -238,7 +242,7 @@ impl Entry {
         Self { name, facts, at: At::Object(Box::new(meta)) }
     }
 
-    /// Where it is, for people.
+    /// Returns its place, for messages.
     pub(super) fn place(&self, store: Option<&Store>) -> String {
         match (&self.at, store) {
             (At::Object(meta), Some(store)) => url(store.provider(), &meta.id),
@@ -247,13 +251,13 @@ impl Entry {
         }
     }
 
-    /// Whether it is an empty object that stands for a folder.
+    /// Returns whether it is an empty object that stands for a folder.
     pub(super) fn is_folder(&self) -> bool {
         self.name.ends_with('/') && self.facts.size == 0
     }
 }
 
-/// Whole seconds since 1970.
+/// Returns whole seconds since 1970.
 fn seconds(time: SystemTime) -> Option<i64> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_secs()).ok(),

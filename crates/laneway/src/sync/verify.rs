@@ -1,4 +1,4 @@
-//! Two places compared by what their listings tell, and by what local files hold.
+//! Compares two places by their listings, and by the bytes of local files.
 
 mod content;
 mod finding;
@@ -22,10 +22,10 @@ use crate::{Error, Location, Op, VerifyRequest, Warning};
 use finding::{Finding, finding};
 use report::Report;
 
-/// Names that are compared side by side: some more files than there are threads to read them.
+/// Names that are compared at once: somewhat more than there are threads to read files.
 const COMPARED_AT_ONCE: usize = 64;
 
-/// Carries out a request to its last event.
+/// Carries out a request up to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
     let compared = match request.check() {
         Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
@@ -37,7 +37,7 @@ pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
             let (source, destination) = (request.source.to_string(), request.destination.to_string());
             job.fail(Op::Verify, source, Some(destination), error).await;
         }
-        // It has nothing to tell where the job was cancelled.
+        // If the job was cancelled, there is nothing to report.
         Err(_) => {}
     }
     job.finish().await;
@@ -78,7 +78,7 @@ async fn merge(
     let taken = telling.taken;
     if taken == 0 {
         let message = match pairs.source.is_empty && pairs.destination.is_empty {
-            true => "holds nothing, and neither does what it is compared with",
+            true => "is empty, and so is the other side",
             false => FILTERED,
         };
         job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
@@ -86,7 +86,7 @@ async fn merge(
     Ok(())
 }
 
-/// Names that are compared side by side, and told in their order.
+/// Names that are compared in parallel, and reported in order.
 struct Telling<'a> {
     job: &'a Running,
     report: Option<&'a mut Report>,
@@ -95,10 +95,10 @@ struct Telling<'a> {
 }
 
 impl Telling<'_> {
-    /// Has all go on, and tells of those that are done, until at most so many are left.
+    /// Continues all comparisons, and reports finished ones, until at most `left_max` are left.
     ///
     /// # Errors
-    /// For a report that can't be written.
+    /// If the report can't be written.
     async fn tell(&mut self, left_max: usize) -> Result<(), Error> {
         loop {
             let next = match self.under_way.len() > left_max {
@@ -124,10 +124,10 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// The next name that is meant.
+    /// Returns the next name that takes part.
     ///
     /// # Errors
-    /// What a listing or a folder says.
+    /// The error of a listing or a folder.
     async fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
         let Self { job, request, source, destination } = self;
         loop {
@@ -171,10 +171,10 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
     }
 }
 
-/// What was found, with the error of what can't be read.
+/// The finding, with the error of an entry that can't be read.
 type Compared = (Finding, Option<Error>);
 
-/// A name, and what is there of it.
+/// A name, and its entries on both sides.
 struct Pair<'a> {
     request: &'a VerifyRequest,
     name: String,
@@ -183,7 +183,8 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Whether the filter takes it, and it can be on both sides: what stands for a folder in a store is none of this machine's files.
+    /// Returns whether the filter takes it and it can be on both sides. An object that stands for a folder is
+    /// no local file.
     fn is_meant(&self) -> bool {
         let is_local = !self.request.source.is_object() || !self.request.destination.is_object();
         let Some(entry) = self.source.as_ref().or(self.destination.as_ref()) else { return false };
@@ -191,7 +192,7 @@ impl Pair<'_> {
             && self.request.filter.takes(&self.name, entry.facts.size, entry.facts.changed)
     }
 
-    /// What is found of the two, by their listings, and where one is a local file by its bytes.
+    /// Compares the two by their listings, and by bytes if one is a local file.
     async fn finding(&self, job: &Arc<Running>) -> Compared {
         let finding = finding(self.source.as_ref(), self.destination.as_ref());
         let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
@@ -241,7 +242,7 @@ impl Pair<'_> {
     }
 }
 
-/// Where a name is, or would be, for people.
+/// Returns where a name is, or would be, for messages.
 fn place(at: &Location, name: &str) -> String {
     match at {
         Location::Object { provider, bucket, key } => {

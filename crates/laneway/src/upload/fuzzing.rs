@@ -1,11 +1,11 @@
-//! The journal of an upload as anybody may have left it, for fuzzers.
+//! Journals of uploads with arbitrary content, for fuzzers.
 
 use laneway_store::StoredPart;
 
 use super::journal::{crc64, is_newer, read};
 use crate::plan::kept_parts::{Worth, believed, worth};
 
-/// Any bytes, and lines of them with the checksums that they should have.
+/// Reads arbitrary bytes as a journal, and the same bytes as lines with valid checksums.
 pub fn upload_journal(input: &[u8]) {
     let _ = (is_newer(input), read(input));
     let lines = input.split(|byte| *byte == b'\n');
@@ -24,7 +24,7 @@ pub fn upload_journal(input: &[u8]) {
     let stored: Vec<_> = stored.collect();
     let (size, part_len) = (left.subject.file.size, left.subject.part_len);
     let kept = believed(&left.parts, &stored, size, part_len);
-    // Sums of them are made where they are counted.
+    // The code that counts parts adds up their sizes.
     let total = kept.values().try_fold(0_u64, |total, part| total.checked_add(part.size));
     assert!(total.is_some_and(|total| total <= size), "{total:?} of {size}");
 }

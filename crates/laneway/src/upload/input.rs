@@ -1,4 +1,4 @@
-//! Standard input, pipes and devices: read to their end in bounded memory.
+//! Standard input, pipes and devices. They are read to their end in bounded memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -17,22 +17,22 @@ use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::parts::{Cut, PART_USUAL};
 use crate::running::{Moved, Running};
 
-/// How much is read at a time into a file.
+/// Bytes read at a time into a file.
 const READ: usize = 256 << 10;
 
-/// Something that is read to its end.
+/// An input that is read to its end.
 pub(crate) struct Stream {
     pub(crate) name: String,
     pub(crate) input: Box<dyn Read + Send>,
-    /// How many of its bytes the job's progress has found already.
+    /// Number of its bytes that the job's progress has counted as found.
     pub(crate) found: u64,
 }
 
-/// Uploads what a stream gives. One usual part's worth or less is one request. `expected` is how long it will be, if
-/// somebody knows.
+/// Uploads the bytes of a stream. Up to the size of one usual part, they take one request. `expected` is the
+/// stream's length, if it is known.
 ///
 /// # Errors
-/// What the store or the input says.
+/// The store's or the input's error.
 pub(crate) async fn upload(
     job: &Running,
     store: &Store,
@@ -64,7 +64,7 @@ pub(crate) async fn upload(
     let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
-    // What compressing has saved is done with too.
+    // The bytes that compression saved count as moved too.
     job.progress.moved(input.state.into_inner().found);
     Ok(moved)
 }
@@ -81,7 +81,7 @@ struct State {
     number: u32,
     first: Option<ReadyPart>,
     is_ended: bool,
-    /// How many of the bytes to come the job's progress has found already.
+    /// Number of the coming bytes that the job's progress has counted as found.
     found: u64,
 }
 
@@ -108,7 +108,7 @@ impl Input for StreamInput<'_> {
         let part = match begun {
             Some(first) if rest == 0 => first,
             begun => {
-                // What is put behind the first is in a file, too: the memory is the first's.
+                // The reserved memory is the first part's, so bytes behind that go to a file.
                 let room = if begun.is_none() && rest <= PART_USUAL { Room::Memory } else { Room::File };
                 let held = match room {
                     Room::Memory => Some(self.job.engine.lanes.memory().reserve(rest as usize).await),
@@ -128,7 +128,7 @@ impl Input for StreamInput<'_> {
     }
 
     async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
-        // It was read before it was known how it would be compared.
+        // It was read before the kind of comparison was known.
         if wanted == Wanted::CRC32C {
             return Ok(begun);
         }
@@ -157,13 +157,13 @@ impl StreamInput<'_> {
     }
 }
 
-/// A part with another behind it, which is in a file.
+/// Appends a part, which is in a file, to another one.
 fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
     let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
     ReadyPart { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
 }
 
-/// The checksums of a body that has been read already.
+/// Returns the checksums of a body that has been read already.
 fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     let mut hashing = Hashing::new(wanted);
     for segment in body.segments() {
@@ -184,7 +184,7 @@ fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     Ok(hashing.finish())
 }
 
-/// A stream that is looked ahead into by a byte, so that its end is known where a part ends.
+/// A stream that is read one byte ahead, so that its end is known at the end of a part.
 struct Ahead<R> {
     input: R,
     byte: Option<u8>,
@@ -218,7 +218,7 @@ impl<R: Read> Read for Ahead<R> {
     }
 }
 
-/// Where what is read is kept.
+/// The place where read bytes are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
     Memory,
@@ -227,7 +227,7 @@ enum Room {
 
 type Asked = (u64, Room, oneshot::Sender<Result<ReadyPart, Error>>);
 
-/// A thread that reads, because reading a pipe may take for ever.
+/// A thread that reads, because reading a pipe may take forever.
 struct Reader {
     asks: mpsc::Sender<Asked>,
     name: String,
@@ -263,8 +263,8 @@ impl Reader {
     }
 }
 
-/// The next `len` bytes, or those that there are, in the memory that was reserved for them: a vector that grew would hold up
-/// to twice as much. What stays empty of it costs nothing, since no page of it is touched.
+/// Reads the next `len` bytes, or fewer at the end, into the memory that was reserved for them. A growing
+/// vector would hold up to twice as much. Unused capacity costs nothing, because its pages are never touched.
 fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len as usize);
     input.take(len).read_to_end(&mut bytes)?;
@@ -278,7 +278,8 @@ fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
 
-/// A part that is larger than memory allows goes to a nameless temporary file first: it may have to be sent again.
+/// Puts a part that is too large for the memory budget into a nameless temporary file, because it may have to
+/// be sent again.
 fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);

@@ -1,7 +1,9 @@
-//! The journal of a large upload: what the store calls it and which of its parts are there, so that the next run goes on.
+//! The journal of a large upload: the store's name for it, and its stored parts. The next run continues from
+//! it.
 //!
-//! A file of lines, each of which stands alone: a checksum and a JSON record. The first record says what goes where and
-//! the name of the upload, which of a resumable session is a secret; each of the others is a part that the store has.
+//! It is a file of lines, each with a checksum and a JSON record, and each valid by itself. The first record
+//! has the subject and the upload's name, which is a secret for a resumable session. Each other record is a
+//! stored part.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,16 +27,16 @@ use crate::identity::Identity;
 use crate::location::url;
 use crate::plan::kept_parts::Subject;
 
-/// Raised when what follows it changes its meaning: a journal of a newer format is left to who can read it.
+/// The version of the format. A change of meaning raises it. A journal in a newer format is left alone.
 const FORMAT: u32 = 1;
 /// More bytes than a journal of 10,000 parts has.
 const JOURNAL_MAX: u64 = 16 << 20;
-/// How a journal's name ends.
+/// The ending of a journal's name.
 const SUFFIX: &str = ".upload";
-/// Nobody else's business: who knows a session's URL may write to it.
+/// Only the owner may read it: a session's URL lets anybody write to it.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// The upload of the file at `path`, which is absolute, to an object of `store`.
+/// Describes the upload of the file at `path`, which is absolute, to an object of `store`.
 pub(crate) fn subject(
     path: &Path,
     file: Identity,
@@ -49,13 +51,13 @@ pub(crate) fn subject(
     Subject { path, url, endpoint, file, options, part_len }
 }
 
-/// The name of an upload's journal: always the same for the same file, object and store.
+/// Returns the name of an upload's journal. It is always the same for the same file, object and store.
 fn journal_name(subject: &Subject) -> OsString {
     let key = [&*subject.path, &*subject.url, &*subject.endpoint].join("\n");
     format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
 }
 
-/// An upload as its store calls it.
+/// An upload, by the store's name for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Upload {
     Multipart(Multipart),
@@ -68,13 +70,13 @@ enum Record {
     Part(Part),
 }
 
-/// What the first record of every format has.
+/// The fields that the first record has in every format.
 #[derive(Debug, Deserialize)]
 enum First {
     Begun { format: u32 },
 }
 
-/// What a journal tells.
+/// The content of a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Left {
     pub(crate) subject: Subject,
@@ -97,13 +99,14 @@ fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     (check == crc64(json)).then(|| serde_json::from_slice(json).ok()).flatten()
 }
 
-/// Whether the journal is of a newer format, whatever else that may hold.
+/// Returns whether the journal has a newer format, whatever else it contains.
 pub(super) fn is_newer(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
     matches!(first, Some(First::Begun { format }) if format > FORMAT)
 }
 
-/// What a journal's bytes tell; `None` where they are none. A line that is torn or damaged says nothing, the others hold.
+/// Parses a journal. Returns `None` if the bytes aren't one. A torn or damaged line is ignored, and the
+/// others hold.
 pub(super) fn read(bytes: &[u8]) -> Option<Left> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
@@ -120,20 +123,20 @@ pub(crate) struct Journal {
     file: File,
     folder: OwnedFd,
     name: OsString,
-    /// Where the next line goes.
+    /// The offset of the next line.
     end: AtomicU64,
     /// Bytes of the object that the store has.
     kept: AtomicU64,
-    /// Whether its first line could be written, without which the others say nothing.
+    /// True if its first line could be written. Without that, the other lines have no effect.
     is_good: AtomicBool,
 }
 
 impl Journal {
-    /// Opens the journal of an upload in the folder, which is made where it is missing, and reads what an earlier run
-    /// has left in it. `None` when another process holds it, or it is of a newer format. Blocks.
+    /// Opens the journal of an upload in the folder, which is created if missing, and reads the content that
+    /// an earlier run left. Returns `None` if another process holds it, or if it has a newer format. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn open(folder: &Path, subject: &Subject) -> io::Result<Option<(Self, Option<Left>)>> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         Self::take(folder, &journal_name(subject), OFlags::CREATE)
@@ -154,10 +157,10 @@ impl Journal {
         Ok(Some((Self { file, folder, name, end, kept, is_good }, left)))
     }
 
-    /// Begins it anew, before the first part of an upload is sent. Blocks.
+    /// Begins the journal anew, before the first part of an upload is sent. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn begin(&self, subject: &Subject, upload: &Upload) -> io::Result<()> {
         self.is_good.store(false, Ordering::Relaxed);
         self.file.set_len(0)?;
@@ -168,38 +171,38 @@ impl Journal {
         Ok(())
     }
 
-    /// Goes on with it, `kept` bytes of whose upload are in the store. Blocks.
+    /// Continues the journal. The store has `kept` bytes of its upload. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
         self.kept.store(kept, Ordering::Relaxed);
-        // Whatever was torn at its end is a line of its own now.
+        // This ends a torn line, which is then ignored.
         if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
     }
 
-    /// Makes the journal count for nothing: its upload can't be gone on with.
+    /// Makes the journal invalid: its upload can't be continued.
     pub(crate) fn void(&self) {
         self.is_good.store(false, Ordering::Relaxed);
     }
 
-    /// Writes down a part that the store has. Blocks; any number of threads may.
+    /// Records a stored part. Blocks. Any number of threads may call this.
     pub(crate) fn part(&self, part: &Part) {
         match self.write(&Record::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
-            // Without this line a later run sends the part again, which is no reason to give this one up.
+            // Without this line, a later run sends the part again. That is no reason to abandon this upload.
             Err(e) => {
                 tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
             }
         }
     }
 
-    /// Says how much of the object a session has.
+    /// Notes how many bytes of the object a session has.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.kept.fetch_max(offset, Ordering::Relaxed);
     }
 
-    /// Bytes of the object that a later run need not send.
+    /// Returns how many bytes of the object a later run need not send.
     pub(crate) fn kept(&self) -> u64 {
         let is_good = self.is_good.load(Ordering::Relaxed);
         if is_good { self.kept.load(Ordering::Relaxed) } else { 0 }
@@ -207,11 +210,11 @@ impl Journal {
 
     /// Removes it. Blocks.
     pub(crate) fn remove(&self) {
-        // It may be gone already, and there is nobody to tell.
+        // It may be gone already, and nobody needs the error.
         let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
     }
 
-    /// For how long nothing has been written to it.
+    /// Returns the time since the last write to it.
     pub(crate) fn idle(&self) -> Duration {
         let modified = self.file.metadata().and_then(|metadata| metadata.modified());
         modified.map_or(Duration::ZERO, |at| SystemTime::now().duration_since(at).unwrap_or_default())
@@ -229,7 +232,7 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Without its first line it says nothing to anybody: no upload was begun, or it could not be written down.
+    /// Without its first line the journal has no use: no upload began, or it could not be recorded.
     fn drop(&mut self) {
         if !self.is_good.load(Ordering::Relaxed) {
             self.remove();
@@ -237,8 +240,8 @@ impl Drop for Journal {
     }
 }
 
-/// Journals in a folder to which nothing was written for longer than `idle`, and which no process holds: at most `max`
-/// of those that `is_wanted`, or say nothing. Blocks.
+/// Returns journals in a folder that were not written for longer than `idle` and that no process holds. It
+/// returns at most `max` of those that `is_wanted` accepts, or that are invalid. Blocks.
 pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,

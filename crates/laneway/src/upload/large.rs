@@ -1,4 +1,5 @@
-//! A large file: parts in parallel from ranges of the file, or a resumable session where parts can't be used.
+//! Uploads a large file: in parallel parts from ranges of the file, or in a resumable session if parts can't
+//! be used.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error, ErrorKind, gzip};
 
-/// Uploads one file in parts, and returns which state of the file that was. None of it is held in memory: a part's CRC32C is computed from the
-/// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
-/// isn't known.
+/// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Just
+/// before a part is sent from the page cache, its CRC32C is computed from there. A compressed file is sent as
+/// a stream, because its length is unknown.
 ///
 /// # Errors
-/// What the store says, or that the file changed. Nothing is left behind in the store then.
+/// The store's error, or that the file changed. Nothing is left behind in the store then.
 pub(crate) async fn upload(
     job: &Running,
     request: &CopyRequest,
@@ -43,10 +44,11 @@ pub(crate) async fn upload(
     Ok((send(job, request, store, item, source).await?, identity))
 }
 
-/// Uploads a file for a program, which keeps nothing of it for a later run: in one request where it is small.
+/// Uploads a file for a program, in one request if it is small. Nothing is kept for a later run.
 ///
 /// # Errors
-/// What the store says; a file that can't be read, that changes meanwhile, or whose CRC32C is another than the `given` one.
+/// The store's error; a file that can't be read, that changes meanwhile, or whose CRC32C isn't the `given`
+/// one.
 pub(crate) async fn file(
     job: &Running,
     store: &Store,
@@ -99,7 +101,7 @@ async fn send(
             input: Box::new(gzip::compressed(source.stream())),
             found: item.size,
         };
-        // Gzip makes what it can't compress larger by less than that.
+        // For incompressible data, gzip adds less than this.
         let expected = Some(item.size + item.size / 512);
         return input::upload(job, store, stream, &item.id, &options, expected).await;
     }
@@ -137,7 +139,7 @@ async fn send(
                 is_second = true;
             }
             Err(error) if error.kind() == ErrorKind::Integrity => {
-                // The store has got other bytes than were hashed, if the file was written to in between.
+                // If the file was written to after it was hashed, the store got other bytes.
                 file.check_unchanged()?;
                 return Err(error);
             }
@@ -146,7 +148,7 @@ async fn send(
     }
 }
 
-/// Whether the object that an earlier run has made is still there and is what the file is: then nothing is sent.
+/// Returns whether the object of an earlier run still exists and equals the file. Then nothing is sent.
 async fn finished(
     job: &Running,
     store: &Store,
@@ -176,7 +178,7 @@ async fn finished(
     Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
 }
 
-/// What an earlier run has left of this upload, and by what a later one finds it.
+/// Returns the state that an earlier run left of this upload, with the journal for a later run.
 async fn unfinished(
     job: &Running,
     request: &CopyRequest,
@@ -189,12 +191,12 @@ async fn unfinished(
         return Ok(None);
     }
     let named = item.path.clone();
-    // A file that can be opened has a path; where that is about to change, the upload runs without a journal.
+    // An open file has a path. If that is being changed just now, the upload runs without a journal.
     let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
     let identity = source.identity();
-    // A condition that the completion takes is no matter of the upload.
+    // If the completion takes the condition, the upload doesn't depend on it.
     let condition = match store.capabilities().multipart_takes_condition {
         true => Condition::None,
         false => options.condition.clone(),
@@ -210,7 +212,7 @@ async fn unfinished(
 struct FileInput<'a> {
     job: &'a Running,
     source: Arc<Source>,
-    /// Where the next part begins.
+    /// The offset of the next part.
     next: AtomicU64,
     part: u64,
     given: Given,
@@ -222,7 +224,7 @@ impl Input for FileInput<'_> {
     async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
         let at = self.next.fetch_add(self.part, Ordering::Relaxed);
         let len = self.part.min(self.source.size().saturating_sub(at));
-        // An empty file is one part too.
+        // An empty file has one part too.
         Ok((len > 0 || at == 0).then_some((at, len)))
     }
 

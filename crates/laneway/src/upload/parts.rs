@@ -1,5 +1,6 @@
-//! An object sent part by part: a multipart upload with its parts in parallel, or a resumable session, chunk after
-//! chunk, where a store has no multipart or a precondition is asked for that its multipart can't keep.
+//! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has none,
+//! or its multipart uploads can't take a requested precondition, this is a resumable session, chunk after
+//! chunk.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,65 +27,70 @@ use crate::plan::requests_at_once;
 use crate::pump::ready;
 use crate::running::{Made, Moved, Running};
 
-/// Where parts come from.
+/// A source of parts.
 pub(crate) trait Input: Send + Sync {
-    /// A part that was taken and is still to be made ready.
+    /// A part that was taken and must still be prepared.
     type Begun: Send;
 
-    /// Takes the next part; `None` at the end. Called once at a time. All parts but the last are multiples of
-    /// 256 KiB, which resumable sessions demand, and of at least 5 MiB, which multipart uploads do.
+    /// Takes the next part, or `None` at the end. It is never called twice at once. All parts but the last
+    /// are multiples of 256 KiB, as resumable sessions require, and have at least 5 MiB, as multipart uploads
+    /// require.
     fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
 
-    /// Makes a part ready, with at least the checksums that are `wanted`. Several are made ready at once.
+    /// Prepares a part, with at least the checksums that are `wanted`. Several may be prepared at once.
     fn prepare(
         &self,
         begun: Self::Begun,
         wanted: Wanted,
     ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
 
-    /// Checks, before the object comes into being, that the parts belong together; `whole` is what all of them are.
+    /// Checks, before the object is completed, that the parts belong together. `whole` has the checksums of
+    /// all of them.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Goes back to the first part, if that can be had again.
+    /// Goes back to the first part, if the source can be read again.
     fn rewind(&self) -> bool;
 
-    /// How many parts may be under way at once, on so many cores: few, where each of them holds its bytes.
+    /// Returns how many parts may be under way at once on this many cores. They are few if each holds its
+    /// bytes in memory.
     fn at_once(&self, cores: usize) -> usize {
         requests_at_once(cores)
     }
 }
 
-/// How often an upload begins anew because it met another write of the object when it was completed.
+/// Number of times that an upload begins anew because another write of the object came between when it was completed.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// How often an upload begins anew because the store has lost it: a restart, or a rule that aborts old uploads.
+/// Number of times that an upload begins anew because the store has lost it, by a restart or by a rule that aborts old
+/// uploads.
 const LOSSES_MAX: u32 = 2;
 
 /// A part that can be sent.
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: Run,
-    /// Whether it is known to be the last one. A stream that ends where a part ends shows it only afterwards.
+    /// True if it is known to be the last one. A stream that ends exactly at a part's end shows it only
+    /// afterwards.
     pub(crate) is_last: bool,
-    /// Memory that the body stands on.
+    /// The reservation for the body's memory.
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
-/// An upload that ended well.
+/// An upload that succeeded.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) moved: Moved,
-    /// What the store tells of the object.
+    /// The store's metadata of the object.
     pub(crate) meta: ObjectMeta,
 }
 
-/// An object as its parts made it.
+/// An object that is uploaded in parts.
 pub(crate) struct Parts<'a> {
     pub(crate) job: &'a Running,
     pub(crate) store: &'a Store,
     pub(crate) id: &'a ObjectId,
     pub(crate) options: &'a PutOptions,
-    /// By what a later run goes on with it, and an earlier one is gone on with.
+    /// The journal for a later run, with the state that an earlier run left.
     pub(crate) unfinished: Option<&'a Unfinished>,
     /// Bytes of this upload that count as done.
     done: AtomicU64,
@@ -103,15 +109,16 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Sends an object of `size` bytes, if that is known, and compares what the store then has.
+    /// Sends an object of `size` bytes, if that is known, then compares the stored object with the bytes that
+    /// were sent.
     ///
     /// # Errors
-    /// What the store or the input says. Nothing is left behind in the store then, or what the error says.
+    /// The store's or the input's error. Nothing is left behind in the store then, unless the error says so.
     pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
-            // One that was compared already, and isn't what is to be sent.
+            // The finished object was compared already, and differs from what is sent.
             Some(There::Finished(_)) | None => self.send_anew(size, input).await,
         };
         let (mut conflicts, mut losses) = (0, 0);
@@ -156,14 +163,15 @@ impl Parts<'_> {
         }
     }
 
-    /// Writes down what the store calls an upload, before anything is sent.
+    /// Records the store's name for an upload, before anything is sent.
     pub(super) async fn begun(&self, upload: Upload) {
         if let Some(unfinished) = self.unfinished {
             unfinished.begun(self.job, upload).await;
         }
     }
 
-    /// Ends an upload that failed or is through: aborted, unless a later run can go on with it.
+    /// Ends an upload that failed or is complete. A failed one is aborted, unless a later run can continue
+    /// it.
     pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
         let error = match result {
             Ok(done) => {
@@ -245,10 +253,10 @@ impl Parts<'_> {
         self.complete(upload, parts).await
     }
 
-    /// Has the object made of its parts, which are in the order of their numbers, and compares what the store then has.
-    ///
+    /// Completes the object from its parts, which are in the order of their numbers, then compares the stored
+    /// object with them.
     /// # Errors
-    /// What the store says; an object that differs.
+    /// The store's error; an object that differs.
     pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
         let whole = whole(&parts);
         let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
@@ -271,7 +279,7 @@ impl Parts<'_> {
         Ok(sent)
     }
 
-    /// Sends a part, unless the store has it and the file's bytes are still those that it was made of.
+    /// Sends a part, unless the store has it and the file still has the same bytes.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
@@ -313,7 +321,7 @@ impl Parts<'_> {
         self.unfinished.inspect(|unfinished| unfinished.resumed(self.job, bytes));
     }
 
-    /// Compares what the store has with what was sent. An object that differs is taken back.
+    /// Compares the stored object with the bytes that were sent. Removes an object that differs.
     pub(super) async fn compare(&self, meta: ObjectMeta, size: u64, sums: &Checksums) -> Result<Sent, Error> {
         let tells = |meta: &ObjectMeta| {
             let stored = &meta.checksums;
@@ -321,9 +329,10 @@ impl Parts<'_> {
         };
         let meta = match tells(&meta) {
             true => meta,
-            // Completing doesn't return the checksum everywhere.
+            // Not every store returns the checksum at completion.
             false => match self.store.head(self.id, meta.version.as_ref()).await {
-                // Who may write an object may not always read it: it then counts as unverified.
+                // The permission to write doesn't always include the permission to read. The object then
+                // counts as unverified.
                 Err(error) if error.is_permission() => meta,
                 described => described?,
             },
@@ -335,7 +344,8 @@ impl Parts<'_> {
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
-                // What isn't gone would make a second try under a condition fail for a wrong reason.
+                // If the wrong object still exists, a second try under a condition would fail for the wrong
+                // reason.
                 let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }
@@ -351,24 +361,24 @@ impl Parts<'_> {
     }
 }
 
-/// Returns whether nothing of an upload that failed so is of use any more, while another one may follow in its place.
+/// Returns whether an upload that failed in this way is lost, but another one may replace it.
 fn begins_anew(error: &Error) -> bool {
     error.is_conflict() || error.is_upload_gone()
 }
 
-/// What is computed of each part: its CRC32C, by which a later run recognises it. A store that isn't given the parts' CRC32C
-/// may have computed a CRC64/NVME of the whole by itself, as S3 does.
+/// Returns the checksums to compute of each part. A later run recognises the part by its CRC32C. A store that
+/// gets no CRC32Cs of parts may compute a CRC64/NVME of the whole by itself, as S3 does.
 pub(crate) fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
 
-/// The checksums of what parts make together.
+/// Returns the checksums of all parts together.
 fn whole(parts: &[(Part, Run)]) -> Run {
     parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
-/// By what an object of these parts is verified: where the store gives nothing of the whole, by the MD5s of all its parts, which
-/// were compared as they came and by which the completion named them.
+/// Returns how an object of these parts was verified. If the store gives no checksum of the whole, these are
+/// the MD5s of all its parts. They were compared as the parts were sent, and named by the completion.
 fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     match whole {
         Verified::Unverified if !parts.is_empty() && parts.iter().all(|part| part.md5.is_some()) => {
@@ -378,7 +388,8 @@ fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     }
 }
 
-/// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile. Whether it is gone.
+/// Removes an object that turned out to be wrong, if nobody has replaced it meanwhile. Returns whether it is
+/// gone.
 pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) -> bool {
     let condition = match (&meta.version, store.capabilities().delete_keeps_condition) {
         (Some(version), true) => Condition::Matches(version.clone()),

@@ -1,4 +1,4 @@
-//! Finding what is to be uploaded: files, trees, pipes, standard input.
+//! Finds the files to upload: files, trees, pipes, standard input.
 
 use std::fs::Metadata;
 use std::io::Read;
@@ -24,19 +24,19 @@ use crate::search::{Prefix, Search};
 use crate::walk::{self, Found, FoundFile, Links, Order, Walk};
 use crate::{CopyRequest, Error, Op, Warning, glob, gzip};
 
-/// Local sources that are looked at together.
+/// Local sources that are looked up together.
 const SOURCES_AT_ONCE: usize = 256;
 
-/// A local source, as the disk has it.
+/// A local source, as found on disk.
 struct Named {
     path: PathBuf,
-    /// Whether a pattern has brought it.
+    /// True if it is the match of a pattern.
     is_matched: bool,
     metadata: Result<Metadata, Error>,
 }
 
 impl Named {
-    /// What a path means. Blocks.
+    /// Returns what a path means. Blocks.
     fn of(path: PathBuf) -> Vec<Self> {
         let look = |path: PathBuf, is_matched| {
             let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
@@ -52,7 +52,7 @@ impl Named {
     }
 }
 
-/// A file that was named in a file's line, as the disk has it.
+/// A file that a list of names contains, as found on disk.
 struct Looked {
     path: PathBuf,
     name: String,
@@ -61,7 +61,7 @@ struct Looked {
 }
 
 impl Looked {
-    /// What a name below a folder means. Blocks.
+    /// Returns what a name below a folder means. Blocks.
     fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
         let path = root.join(&name);
         let found = match Relative::new(name.clone()) {
@@ -76,17 +76,17 @@ impl Looked {
     }
 }
 
-/// Finds what is to be uploaded.
+/// Finds the files to upload.
 pub(crate) struct Uploads<'a> {
     pub(crate) search: &'a mut Search,
     pub(crate) to: Prefix<'a>,
 }
 
-/// Files that were found and are not on their way yet.
+/// Files that were found and have not started yet.
 pub(crate) struct Waiting {
-    /// Small ones that are begun together.
+    /// Small ones that begin together.
     group: Group<Item>,
-    /// Those of which it is still to be found out whether they exist.
+    /// Files whose destinations must still be looked up.
     unasked: Vec<Item>,
 }
 
@@ -100,7 +100,7 @@ impl Uploads<'_> {
     /// Looks through local sources.
     ///
     /// # Errors
-    /// For a store that can't be used. Errors of single sources are reported as theirs.
+    /// If a store can't be used. Errors of single sources are reported as theirs.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let mut waiting = Waiting::new();
@@ -140,10 +140,10 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Sends standard input on its way.
+    /// Starts the upload of standard input.
     ///
     /// # Errors
-    /// For a store that can't be used.
+    /// If a store can't be used.
     pub(crate) async fn standard_input(&mut self) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let id = ObjectId::new(self.to.bucket, self.to.key);
@@ -153,13 +153,13 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Whether the filter takes a file that a pattern has brought.
+    /// Returns whether the filter takes a file that matched a pattern.
     fn takes(&self, path: &Path, metadata: &Metadata) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.search.request.filter.takes(&name, metadata.len(), metadata.modified().ok())
     }
 
-    /// The object that a single source becomes.
+    /// Returns the object that a single source becomes.
     fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
         match name_of_path(path) {
@@ -185,7 +185,7 @@ impl Uploads<'_> {
         }
     }
 
-    /// A pipe or a device that was named: read to its end.
+    /// Uploads a named pipe or device, which is read to its end.
     async fn special(&mut self, store: &Store, path: PathBuf) -> Result<(), Cancelled> {
         let id = match self.single(&path) {
             Ok(id) => id,
@@ -242,7 +242,7 @@ impl Uploads<'_> {
             .await
     }
 
-    /// What a file names below a folder.
+    /// Uploads the files below a folder that a list names.
     async fn names(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
         let Some(from) = self.search.request.files_from.clone() else { return Ok(Ok(())) };
         let name = match self.search.request.contents {
@@ -274,7 +274,7 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    /// Sends what a batch of a tree has brought on its way. `prefix` is that of all its keys.
+    /// Starts the uploads of a batch of a tree. `prefix` is that of all its keys.
     async fn send_found(
         &mut self,
         store: &Store,
@@ -297,7 +297,7 @@ impl Uploads<'_> {
         }
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let threads = self.search.job.engine.cores.min(4);
-        // What is asked for in order is answered by few pages.
+        // If files come in order, few pages of a listing answer for their destinations.
         let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();
@@ -335,10 +335,10 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    /// Sends a file on its way.
+    /// Starts the upload of a file.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(crate) async fn item(
         &mut self,
         store: &Store,
@@ -365,7 +365,7 @@ impl Uploads<'_> {
         self.admit(store, item, waiting).await
     }
 
-    /// Leaves those that wait alone whose destinations exist. `tree` is the prefix of all of them.
+    /// Skips waiting files whose destinations exist. `tree` is the prefix of all of them.
     async fn ask(
         &mut self,
         store: &Store,
@@ -380,7 +380,7 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Sends an item on its way, or only reports it.
+    /// Starts an item, or only reports it.
     async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
@@ -396,10 +396,10 @@ impl Uploads<'_> {
         units.large(counted(run)).await
     }
 
-    /// Sends those on their way that wait to be begun together.
+    /// Starts the items that wait to begin together.
     ///
     /// # Errors
-    /// When the job was cancelled.
+    /// If the job was cancelled.
     pub(crate) async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
@@ -428,7 +428,7 @@ async fn plan(job: &Running, store: &Store, item: Item) {
     }
 }
 
-/// Uploads one file that was found, for which memory is reserved where it is small.
+/// Uploads one file that was found. Memory is reserved for it if it is small.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     if request.dry_run {
         plan(&job, &store, item).await;
@@ -439,8 +439,8 @@ pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Sto
     }
 }
 
-/// Standard input as a file of its own: [`std::io::Stdin`] takes a descriptor that can't be read for one at its end, and an
-/// empty object would be stored.
+/// Returns standard input as a file of its own. [`std::io::Stdin`] treats a descriptor that can't be read as
+/// one at its end, and an empty object would be stored.
 fn standard_input() -> Result<std::fs::File, Error> {
     let owned = std::io::stdin().as_fd().try_clone_to_owned();
     Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))

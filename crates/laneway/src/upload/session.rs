@@ -1,4 +1,4 @@
-//! An object sent through a resumable session: chunk after chunk, in order.
+//! Sends an object through a resumable session, chunk after chunk in order.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// How often a chunk is sent again of which the store has kept nothing.
+/// Number of times that a chunk is sent again if the store has kept none of it.
 const FRUITLESS_MAX: u32 = 3;
 
 impl Parts<'_> {
@@ -27,7 +27,7 @@ impl Parts<'_> {
         self.session(&session, 0, input).await
     }
 
-    /// Goes on with a session that has the bytes below `offset`.
+    /// Continues a session that has the bytes below `offset`.
     ///
     /// # Errors
     /// As [`send`](Parts::send).
@@ -50,8 +50,8 @@ impl Parts<'_> {
     ) -> Result<(ObjectMeta, Run), Error> {
         let mut whole = Run::of(b"", Wanted::CRC32C);
         loop {
-            // No look-ahead to find the last part: uploads that each hold a part and wait for memory for the next one could
-            // wait for each other for ever.
+            // Don't read ahead to find the last part. Uploads that each hold a part and wait for memory for
+            // the next one could deadlock.
             let part = match input.next().await? {
                 Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
                 None => ReadyPart {
@@ -81,8 +81,8 @@ impl Parts<'_> {
         }
     }
 
-    /// Sends one chunk, as far as the session doesn't have it yet, until the store has all of it. `whole` is what all is
-    /// with it.
+    /// Sends one chunk, or the part of it that the session doesn't have, until the store has all of it.
+    /// `whole` has the checksums of all bytes up to its end.
     async fn chunk(
         &self,
         session: &Resumable,
@@ -92,14 +92,15 @@ impl Parts<'_> {
         part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
         let (end, is_last) = (whole.len, part.is_last);
-        // What is sent is a multiple of the unit, also where a server has kept something in between: it passes over what
-        // it has already (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
+        // Sent ranges are multiples of the unit, even if the server's offset lies in between. It skips the
+        // bytes that it has already
+        // (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
         let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
         let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
         loop {
             let rest = tail(&part.body, at - start);
             let appended = match self.store.resumable_append(session, at, rest, is_last).await {
-                // The session doesn't answer any more: the object may say that it has all.
+                // The session doesn't answer any more. The object may show that it is complete.
                 Err(error) if is_last && error.is_uncertain() => {
                     return self.made(whole).await.map(Some).map_err(|_| error.into());
                 }
@@ -129,8 +130,8 @@ impl Parts<'_> {
 }
 
 impl Parts<'_> {
-    /// The object that a session has made which doesn't tell of it. Another's is not taken for it, nor compared any
-    /// further: that would end in its being withdrawn.
+    /// Returns the object that a session made without reporting it. Another writer's object is not taken for
+    /// it. It isn't compared any further either, because that would end in its removal.
     async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
@@ -140,7 +141,7 @@ impl Parts<'_> {
     }
 }
 
-/// A body without its first `skip` bytes.
+/// Returns a body without its first `skip` bytes.
 fn tail(body: &Body, mut skip: u64) -> Body {
     let mut rest = Body::empty();
     for segment in body.segments() {

@@ -1,4 +1,4 @@
-//! Small files: read in groups by the file threads, then one request each, all of a group at once.
+//! Uploads small files. File threads read them in groups. Each then takes one request, a group at once.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::preserve::Attributes;
 use crate::running::{Moved, Running};
 use crate::{CopyRequest, Error, existing, gzip};
 
-/// A file in memory, compressed where that is asked for.
+/// A file in memory, compressed if requested.
 struct Loaded {
     bytes: Bytes,
     crc32c: Option<u32>,
@@ -36,7 +36,7 @@ pub(crate) async fn upload_group(
     let read = Arc::clone(&those);
     let read = job.engine.files.run(move || read.iter().map(|item| load(item, &on)).collect::<Vec<_>>());
     let read = read.await;
-    // The file thread has let go of them, however it ended.
+    // The file thread has released them, however it ended.
     let items = Arc::into_inner(those).unwrap_or_default();
     let loaded = read.unwrap_or_else(|error| for_each(&items, &error));
     let mut puts: FuturesUnordered<_> = loaded
@@ -47,7 +47,7 @@ pub(crate) async fn upload_group(
     while puts.next().await.is_some() {}
 }
 
-/// The failure of a whole group, told of each of its files.
+/// Returns the failure of a whole group as the error of each of its files.
 fn for_each<T>(items: &[Item], error: &Error) -> Vec<Result<T, Error>> {
     items.iter().map(|item| Err(error.again(item.path.display().to_string()))).collect()
 }
@@ -61,13 +61,13 @@ async fn upload(
 ) {
     let begun = item.begin(job, store);
     let result = match loaded {
-        // Read before the job was cancelled, and not yet on its way.
+        // It was read before the job was cancelled, but not sent.
         _ if job.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => {
             let identity = loaded.identity;
             put(job, request, store, &item, loaded).await.map(|moved| (moved, identity))
         }
-        // It has grown since it was found; boxed, because hardly any does.
+        // It has grown since it was found. Boxed, because this is rare.
         Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
@@ -95,12 +95,12 @@ async fn put(
         loaded.attributes,
     );
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
-    // Of a compressed file all that was found of it is done with.
+    // For a compressed file, all bytes that were found count as moved.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
     Ok(sent.moved)
 }
 
-/// Reads a file; `None` when it is too large to be held. Blocks.
+/// Reads a file. Returns `None` if it is too large for memory. Blocks.
 fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&item.path)?;
     let (identity, attributes) = (source.identity(), source.attributes());

@@ -1,4 +1,4 @@
-//! Reading files that may change, grow or vanish while they are read.
+//! Reads files that may change, grow or vanish meanwhile.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -11,15 +11,15 @@ use crate::checksum::{Hashing, Run, Wanted};
 use crate::identity::Identity;
 use crate::preserve::Attributes;
 
-/// How much of a file is read at a time to compute a checksum.
+/// Bytes of a file that are read at once for a checksum.
 const READ: usize = 256 << 10;
 
-/// What is said of a file that isn't what it was.
+/// The error for a file that changed.
 pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
 
-/// What `st_blocks` counts in, whatever the file system's own blocks are.
+/// The unit of `st_blocks`, whatever the file system's own blocks are.
 const BLOCK: u64 = 512;
-/// Holes of fewer bytes are not spoken of.
+/// Holes of fewer bytes are not reported.
 const HOLES_MIN: u64 = 1 << 20;
 
 /// A file as it was when it was opened.
@@ -32,7 +32,7 @@ pub(crate) struct Source {
     attributes: Attributes,
 }
 
-/// What would be different had a file changed.
+/// The facts that differ if a file has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Seen {
     size: u64,
@@ -49,9 +49,9 @@ impl Source {
     /// Opens a regular file. Blocks.
     ///
     /// # Errors
-    /// When it vanished, can't be read, or is no regular file any more.
+    /// If it vanished, can't be read, or isn't a regular file any more.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        // Non-blocking, lest a pipe that took the file's place holds the thread.
+        // Non-blocking, in case a pipe that took the file's place would block the thread.
         let file = std::fs::OpenOptions::new()
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
@@ -69,37 +69,37 @@ impl Source {
         Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
 
-    /// Its size when it was opened.
+    /// Returns its size when it was opened.
     pub(crate) fn size(&self) -> u64 {
         self.as_opened.size
     }
 
-    /// What tells it from another file, or from itself once it has changed.
+    /// Returns its identity, which differs for another file and after a change.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// What it was besides its bytes when it was opened.
+    /// Returns its attributes besides the bytes when it was opened.
     pub(crate) fn attributes(&self) -> Attributes {
         self.attributes
     }
 
-    /// How many of its bytes are holes, as far as that is worth a word. A file system that compresses has fewer bytes of it too, and no hole.
-    /// Blocks.
+    /// Returns how many of its bytes are holes, if they are worth a warning. A compressing file system also
+    /// stores fewer bytes, but has no holes. Blocks.
     pub(crate) fn holes(&self) -> Option<u64> {
         let size = self.as_opened.size;
         let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
         let missing = size.checked_sub(stored).filter(|missing| *missing >= HOLES_MIN)?;
         let hole = rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Hole(0)).ok()?;
-        // Whole files are read from where they stand.
+        // Whole files are read from the current position.
         rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Start(0)).ok()?;
         (hole < size).then_some(missing)
     }
 
-    /// Whether it is still as it was opened. Blocks.
+    /// Checks that it hasn't changed since it was opened. Blocks.
     ///
     /// # Errors
-    /// When its size or its time of change differs.
+    /// If its size or its time of change differs.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
         if Seen::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
@@ -108,9 +108,9 @@ impl Source {
     /// Reads all of it. Blocks.
     ///
     /// # Errors
-    /// When it changes meanwhile, or can't be read.
+    /// If it changes meanwhile, or can't be read.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
-        // One byte of room more shows the file's end, or that it has grown, without another call.
+        // One more byte of room shows the file's end, or that it has grown, without another call.
         let size = self.as_opened.size as usize;
         let mut bytes = Vec::with_capacity(size + 1);
         let mut file = Read::take(&*self.file, size as u64 + 1);
@@ -122,15 +122,15 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Reads all of it as a stream, whose end is an error when the file has changed meanwhile.
+    /// Reads all of it as a stream. The stream ends with an error if the file has changed meanwhile.
     pub(crate) fn stream(self) -> Stream {
         Stream { source: self, at: 0 }
     }
 
-    /// The checksums of a range. Blocks.
+    /// Returns the checksums of a range. Blocks.
     ///
     /// # Errors
-    /// When the file has become shorter, or can't be read.
+    /// If the file has become shorter, or can't be read.
     pub(crate) fn hash(&self, offset: u64, len: u64, wanted: Wanted) -> Result<Run, Error> {
         self.hash_while(offset, len, wanted, |_| Ok(()))
     }
@@ -163,7 +163,7 @@ impl Source {
         Error::source(self.path.display().to_string(), CHANGED)
     }
 
-    /// What is said of a file that holds more than none and says that it is empty, as those of the kernel do.
+    /// Returns the error for a file with content whose reported size is 0, as the kernel's files have.
     fn lacks_size(&self) -> Option<Error> {
         let is_empty = self.as_opened.size == 0 && self.file.metadata().is_ok_and(|now| now.len() == 0);
         let why = "its size can't be told: pipe it, as in cat FILE | laneway cp - URL";
@@ -171,7 +171,7 @@ impl Source {
     }
 }
 
-/// A file's bytes from its start to its end. An error of ours comes wrapped: [`unwrapped`] gives it back.
+/// A file's bytes from start to end. It wraps our own errors, and [`unwrapped`] returns them.
 #[derive(Debug)]
 pub(crate) struct Stream {
     source: Source,
@@ -193,18 +193,18 @@ impl Read for Stream {
     }
 }
 
-/// The checksums of a file as it is now. Blocks.
+/// Returns the checksums of a file's current content. Blocks.
 ///
 /// # Errors
-/// When it can't be read, or changes meanwhile.
+/// If it can't be read, or changes meanwhile.
 pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
     hashed_while(path, wanted, |_| Ok(()))
 }
 
-/// The same, where `goes_on` is told of the bytes as they are read, and may end it. Blocks.
+/// Does the same. `goes_on` receives the bytes as they are read, and may end it. Blocks.
 ///
 /// # Errors
-/// Those of [`hashed`], and what `goes_on` says.
+/// Those of [`hashed`], and of `goes_on`.
 pub(crate) fn hashed_while(
     path: &Path,
     wanted: Wanted,
@@ -216,7 +216,7 @@ pub(crate) fn hashed_while(
     Ok(run)
 }
 
-/// The error of a read: ours as it was, any other as the path's.
+/// Returns the error of a read: our own unchanged, any other as the path's.
 pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

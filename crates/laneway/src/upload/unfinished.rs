@@ -1,4 +1,4 @@
-//! Uploads that an earlier run left unfinished: asked for and gone on with, or aborted.
+//! Uploads that an earlier run left unfinished. They are looked up and continued, or aborted.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,30 +16,30 @@ use crate::Error;
 use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
 use crate::running::Running;
 
-/// Most abandoned uploads that a run aborts: a few requests, whatever the folder holds.
+/// Most abandoned uploads that a run aborts. This takes a few requests, whatever the folder contains.
 const ABANDONED_MAX: usize = 16;
 
-/// How long a cancelled job waits to learn what it has to abort.
+/// The time that a cancelled job waits for the name of an upload that it must abort.
 const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
-/// The journal of an upload, and what the store has of it.
+/// The journal of an upload, and the state that the store has of it.
 pub(crate) struct Unfinished {
     pub(crate) journal: Arc<Journal>,
     pub(crate) subject: Subject,
     pub(crate) there: Option<There>,
-    /// Whether it is kept when the job is cancelled.
+    /// True if it is kept when the job is cancelled.
     pub(crate) keep_partial: bool,
-    /// Bytes that this run didn't send because they were there.
+    /// Bytes that this run didn't send because the store had them.
     resumed: AtomicU64,
 }
 
-/// What the store has of an upload.
+/// The state that the store has of an upload.
 pub(crate) enum There {
     /// These parts of a multipart upload.
     Parts(Multipart, BTreeMap<u32, Part>),
     /// A session's bytes below the offset.
     Session(Resumable, u64),
-    /// The object that a session has made, whose end an earlier run didn't hear of.
+    /// The object that a session completed without the earlier run's knowledge.
     Finished(Box<ObjectMeta>),
 }
 
@@ -54,7 +54,7 @@ impl There {
 }
 
 impl Unfinished {
-    /// Begins the journal anew with what the store calls an upload.
+    /// Begins the journal anew with the store's name for an upload.
     pub(crate) async fn begun(&self, job: &Running, upload: Upload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
         let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
@@ -63,43 +63,44 @@ impl Unfinished {
         }
     }
 
-    /// Writes down a part that the store has.
+    /// Records a stored part.
     ///
     /// # Errors
-    /// When no file operation can be run any more.
+    /// If file operations can't run any more.
     pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         job.engine.files.run(move || journal.part(&part)).await
     }
 
-    /// Counts bytes that are there, so that they need not be sent.
+    /// Counts bytes that the store has and that need not be sent.
     pub(crate) fn resumed(&self, job: &Running, bytes: u64) {
         self.resumed.fetch_add(bytes, Ordering::Relaxed);
         job.progress.there(bytes);
     }
 
-    /// Says that all bytes are sent after all: nothing counts as there any more.
+    /// Notes that all bytes are sent after all. None counts as resumed any more.
     pub(crate) fn starts_over(&self, job: &Running) {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
-    /// Says how much of the object a session has.
+    /// Notes how many bytes of the object a session has.
     pub(crate) fn stands_at(&self, offset: u64) {
         self.journal.stands_at(offset);
     }
 
-    /// How many bytes stay in the store for a later run after this error: the file and the object are as they should be.
+    /// Returns how many bytes the store keeps for a later run after this error. They are kept only if file
+    /// and object are unchanged.
     pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
         let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
         Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
     }
 
-    /// Forgets what the journal says: that is of an upload which can't be gone on with.
+    /// Makes the journal invalid, because its upload can't be continued.
     pub(crate) fn void(&self) {
         self.journal.void();
     }
 
-    /// Removes the journal of an upload that is done with.
+    /// Removes the journal of an upload that has ended.
     pub(crate) async fn forget(&self, job: &Running) {
         let journal = Arc::clone(&self.journal);
         if let Err(e) = job.engine.files.run(move || journal.remove()).await {
@@ -108,10 +109,10 @@ impl Unfinished {
     }
 }
 
-/// Takes up the journal of an upload. `None` where there can't be one: then the upload runs without.
+/// Opens the journal of an upload. Returns `None` if there can't be one. The upload then runs without it.
 ///
 /// # Errors
-/// When the store can't be asked what it has, so that nothing could be sent to it either.
+/// If the store can't be asked for its state, so that nothing could be sent to it either.
 pub(crate) async fn take_up(
     job: &Running,
     store: &Store,
@@ -159,7 +160,7 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
     }
 }
 
-/// What is there of an upload that can be gone on with. One that can't is aborted.
+/// Returns the state of an upload that can be continued. Aborts one that can't.
 async fn there(
     store: &Store,
     journal: &Journal,
@@ -187,16 +188,17 @@ async fn there(
     };
     match asked {
         Ok(Ok(there)) => Ok(Some(there)),
-        // fake-gcs-server 1.56 makes an object of what it has when a session is only asked where it stands.
+        // fake-gcs-server 1.56 completes the object with the bytes it has when a session is only asked for
+        // its offset.
         Ok(Err(Some(meta))) if meta.size < subject.file.size => {
             withdraw(store, &meta).await;
             Ok(None)
         }
         Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
-        // The session had ended, and what has become of its object since then nobody knows.
+        // The session had ended, and its object may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
-        // Whoever may send parts may not always list them.
+        // The permission to send parts doesn't always include the permission to list them.
         Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
         Err(error) => {
             tracing::debug!(%error, "an upload that was begun earlier can't be gone on with");
@@ -206,8 +208,8 @@ async fn there(
     }
 }
 
-/// Waits for an upload to begin. One that the store was asked for when the job was cancelled would stay behind unknown, so
-/// that its name is waited for, a little, and it is aborted.
+/// Waits for an upload to begin. If the job is cancelled after the request was sent, the upload would stay
+/// behind unknown. So this waits a little for its name, and aborts it.
 pub(crate) async fn begun<T>(
     job: &Running,
     store: &Store,
@@ -226,7 +228,7 @@ pub(crate) async fn begun<T>(
     }
 }
 
-/// Gives an upload up, so that nothing of it stays in the store. Whether that is so.
+/// Aborts an upload, so that nothing of it stays in the store. Returns whether it succeeded.
 pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
     let aborted = aborted(store, upload).await;
     if let Err(error) = &aborted {
@@ -243,7 +245,7 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
     aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }
 
-/// Aborts uploads to this store that were abandoned long ago, whatever they were of.
+/// Aborts uploads to this store that were abandoned long ago, of any file.
 async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
     let is_ours =
@@ -263,8 +265,8 @@ async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Resul
     Ok(())
 }
 
-/// Whether the journal of an abandoned upload is of no more use: it is gone, or it won't be let go however often that is
-/// asked for, which is logged once.
+/// Returns whether the journal of an abandoned upload can be removed. Its upload is gone, or the store will
+/// always refuse to abort it, which is logged once.
 fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
     match aborted {
         Ok(()) => true,

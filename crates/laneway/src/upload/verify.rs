@@ -1,4 +1,4 @@
-//! Comparing what a store says it has with what was sent.
+//! Compares stored objects with the bytes that were sent.
 
 use bytes::Bytes;
 use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PutOptions, Store};
@@ -11,7 +11,7 @@ use crate::location::url;
 use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 
-/// What the caller says that the bytes of an object are.
+/// The checksums that the caller knows of the bytes.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Given {
     pub(crate) url: String,
@@ -19,10 +19,10 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Compares what is to be stored with what the caller says that it is.
+    /// Compares bytes with the caller's checksums, before they are stored.
     ///
     /// # Errors
-    /// Integrity, where they differ.
+    /// Integrity, if they differ.
     pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
         match (self.crc32c, whole.crc32c) {
             (Some(given), Some(is)) if given != is => {
@@ -40,7 +40,7 @@ impl Given {
 /// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///
 /// # Errors
-/// Integrity, where the size or what is compared differs.
+/// Integrity, if the size or the checksum differs.
 pub(crate) fn verify(
     store: &Store,
     meta: &ObjectMeta,
@@ -75,11 +75,11 @@ pub(crate) fn verify(
     Ok(Verified::Unverified)
 }
 
-/// Sends bytes in one request and compares what the store then has. Where that differs they are sent once more, unless
-/// under a condition: the wrong object would stand in the way of the right one.
+/// Sends bytes in one request and compares the stored object. If it differs, they are sent once more, unless
+/// there is a condition: the wrong object would be in the way of the right one.
 ///
 /// # Errors
-/// What the store says; integrity where it has something else both times.
+/// The store's error; integrity if the stored object differs both times.
 pub(crate) async fn put(
     job: &Running,
     store: &Store,
@@ -107,11 +107,11 @@ pub(crate) async fn put(
     }
 }
 
-/// The checksums of bytes that went in one request, with the one that the store tells of them where that isn't the
-/// CRC32C: stores that take none compute their own, and an ETag may be an MD5.
+/// Returns the checksums of bytes that were sent in one request, with the kind that the store reports, if
+/// that isn't CRC32C. Stores that take no checksum compute their own, and an ETag may be an MD5.
 ///
 /// # Errors
-/// Where no thread can compute it.
+/// If no thread can compute it.
 async fn comparable(
     job: &Running,
     sums: Checksums,

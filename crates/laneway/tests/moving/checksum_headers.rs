@@ -81,7 +81,7 @@ fn a_bucket_without_amazons_checksums_is_written_read_and_emptied() {
 }
 
 #[test]
-fn without_amazons_checksums_a_part_is_compared_by_its_md5_and_sent_once_more() {
+fn without_checksum_headers_a_part_is_verified_by_md5_and_resent() {
     let habits = [Habits::b2(), Habits::gcs_interop()];
     for (habits, damage, again) in habits
         .into_iter()

@@ -27,7 +27,7 @@ fn words(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn small_files_of_an_extension_are_stored_compressed_and_the_others_as_they_are() {
+fn small_files_of_an_extension_are_compressed_and_others_are_not() {
     for kind in KINDS {
         let stage = Stage::new(kind);
         stage.file("site/index.html", "<p>".repeat(1000));

@@ -68,7 +68,7 @@ fn an_upload_that_meets_another_write_begins_anew() {
 }
 
 #[test]
-fn an_upload_that_always_meets_another_write_fails_and_is_not_called_skipped() {
+fn an_upload_in_constant_conflict_fails_and_is_not_skipped() {
     let stage = Stage::with_faults(KINDS[2], &["complete status 409 ConditionalRequestConflict"]);
     let source = Location::Local(stage.file("big", noise(17 * MIB, 7)));
     let report = no_clobber(&stage, source, "big");
@@ -131,7 +131,7 @@ fn a_move_works_whatever_a_store_makes_of_conditional_deletes() {
 }
 
 #[test]
-fn a_tree_that_moves_inside_s3_is_removed_in_batches_and_only_as_it_was_copied() {
+fn a_tree_moved_inside_s3_is_removed_in_batches_by_version() {
     let stage = Stage::new(KINDS[2]);
     for i in 0..40 {
         stage.object(&format!("from/{i:02}"), b"bytes");

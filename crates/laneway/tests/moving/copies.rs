@@ -59,7 +59,7 @@ fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
 }
 
 #[test]
-fn a_copy_that_is_not_what_was_listed_is_an_error_of_integrity_where_nobody_can_look_again() {
+fn a_copy_that_differs_from_its_listing_is_an_integrity_error() {
     // Whose listings tell checksums.
     let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
     let stage = Stage::with_faults(kind, &["copy stall"]);
@@ -190,7 +190,7 @@ fn what_one_call_does_not_copy_is_copied_by_parts_inside_the_store() {
 }
 
 #[test]
-fn a_copy_by_parts_that_fails_is_aborted_and_one_of_a_changed_object_is_an_error() {
+fn a_failed_copy_in_parts_is_aborted_with_its_error() {
     for (rule, kind) in [("copy:3 status 403", "permission"), ("copy:3 status 412", "precondition")] {
         let stage = copying_by_parts(&[rule]);
         stage.object("t/large", &noise(23 * MIB, 1));

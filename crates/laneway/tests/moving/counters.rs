@@ -86,7 +86,7 @@ fn a_tally_counts_what_each_verb_takes() {
 }
 
 #[test]
-fn a_call_that_is_tried_again_counts_both_attempts_and_another_call_does_not() {
+fn a_retried_call_counts_both_attempts_and_no_other_calls() {
     for kind in DIALECTS {
         let stage = Stage::with_faults(kind, &["get:1 status 500"]);
         stage.object("k", b"five!");

@@ -67,7 +67,7 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
 }
 
 #[test]
-fn what_a_slow_connection_still_has_to_bring_at_the_end_is_shared_with_others() {
+fn the_rest_of_a_slow_connection_is_shared_with_others() {
     at_once(&KINDS, |kind| {
         let bytes = noise(40 * MIB, 1);
         // Alone the stream that opens would take 40 s.
@@ -97,7 +97,7 @@ fn where_one_connection_is_allowed_one_request_brings_an_object() {
 }
 
 #[test]
-fn a_body_whose_every_answer_breaks_after_a_few_bytes_is_asked_for_with_pauses_and_given_up() {
+fn a_body_that_always_breaks_is_retried_with_pauses_and_given_up() {
     at_once(&KINDS, |kind| {
         let stage = Stage::with_faults(kind, &["get reset@20KiB"]);
         stage.object("k", &noise(40 * MIB, 1));
@@ -149,7 +149,7 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
 
 /// The same of what takes bytes in order, where an error comes behind bytes that were written, and of another store.
 #[test]
-fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
+fn an_object_replaced_while_it_is_read_is_never_a_mixture() {
     at_once(&KINDS, |kind| {
         for to_store in [false, true] {
             let stage = Stage::with_faults(kind, &["get:1 reset@3MiB", "get:2-100 delay 300ms"]);

@@ -107,7 +107,7 @@ fn snapshot(below: &Path, but: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn no_name_of_an_object_leads_out_of_the_destination_by_any_way_that_writes_files() {
+fn no_key_leads_out_of_the_destination_in_any_job() {
     at_once(&DIALECTS, |kind| {
         let keys = hostile_keys();
         assert!(keys.len() >= 60, "{}", keys.len());

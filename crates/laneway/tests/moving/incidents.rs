@@ -229,7 +229,7 @@ fn an_object_of_unequal_parts_comes_whole() {
 
 /// A body that breaks off in the middle and is gone on with by an answer that begins elsewhere.
 #[test]
-fn what_a_server_sends_from_another_place_is_not_written_where_the_last_answer_ended() {
+fn bytes_from_a_wrong_offset_are_not_written() {
     let bytes = noise(300_000, 3);
     let whole = bytes.clone();
     let to = |stage: &Path| Location::from(stage);
@@ -327,7 +327,7 @@ fn session(kept: impl Fn(usize, usize) -> usize + Send + Sync + 'static) -> (Scr
 
 /// google-cloud-cpp #2980: what a session had not kept of a chunk was left out, or sent twice.
 #[test]
-fn an_upload_goes_on_where_its_session_stands_and_not_where_the_last_chunk_ended() {
+fn an_upload_continues_at_its_sessions_offset() {
     let dir = tempfile::tempdir().unwrap();
     let (path, bytes) = (dir.path().join("f"), noise(40 * MIB, 4));
     std::fs::write(&path, &bytes).unwrap();
@@ -390,7 +390,7 @@ fn names_with_two_dots_in_them_go_up_and_come_back() {
 /// R2 has told checksums of copies that were not those of their bytes. A copy whose checksum is another than its source's is never
 /// called verified, and its source is not removed; a checksum of another algorithm is not believed to say anything.
 #[test]
-fn a_copy_whose_checksum_is_misreported_is_not_verified_and_its_source_stays() {
+fn a_copy_with_a_wrong_checksum_is_unverified_and_its_source_stays() {
     for (header, claimed, is_done) in [
         ("x-amz-checksum-crc32c", "AAAAAA==", false),
         ("x-amz-checksum-sha256", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", true),

@@ -108,7 +108,7 @@ fn gcs_objects_are_compared_by_crc32c_composed_ones_too() {
 }
 
 #[test]
-fn s3_objects_are_compared_by_the_crc_of_the_whole_that_their_writer_chose() {
+fn s3_objects_are_verified_by_their_full_object_crc() {
     for (name, by) in
         [("CRC32C", Verified::Crc32c), ("CRC64NVME", Verified::Crc64nvme), ("CRC32", Verified::Crc32)]
     {
@@ -184,7 +184,7 @@ fn a_resumed_download_is_compared_by_a_composite_too() {
 }
 
 #[test]
-fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() {
+fn composite_checksums_are_unverified_in_order_or_if_not_crc32c() {
     let stage = s3(S3Config::default());
     let bytes = noise(LARGE, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
@@ -202,7 +202,7 @@ fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() 
 }
 
 #[test]
-fn without_a_crc_the_etag_of_an_s3_object_of_one_part_is_its_md5_up_to_64_mib() {
+fn an_etag_verifies_an_s3_object_of_one_part_up_to_64_mib() {
     let silent = || s3(S3Config { checksums: false, ..S3Config::default() });
     for (size, by) in [(1000, Verified::Md5), (LARGE, Verified::Md5), (64 * MIB + 1, Verified::Unverified)] {
         let stage = silent();

@@ -109,7 +109,7 @@ fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
 }
 
 #[test]
-fn what_ls_prints_as_json_is_an_inventory_and_sync_and_verify_take_it_in_order() {
+fn the_json_output_of_ls_is_an_inventory_for_sync_and_verify() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         let (mut lines, mut names) = (String::new(), Vec::new());
@@ -236,7 +236,7 @@ fn listings_that_lack_objects_or_hold_old_versions_are_no_inventories() {
 }
 
 #[test]
-fn a_data_file_that_is_damaged_or_not_whole_is_refused_before_anything_of_it_is_gone_by() {
+fn a_damaged_data_file_is_refused_before_its_use() {
     let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::S3).unwrap());
     stage.object("k", b"x");
     let row = format!("\"bucket\",\"k\",\"\",\"true\",\"false\",\"1\",\"\",\"{}\"\n", version(&stage, "k"));
@@ -274,8 +274,8 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     }
     let whole = "bucket,name,size,timeDeleted\nbucket,k,1,\n";
     for (records, why) in [
-        (2.into(), "tells of 2 objects"),
-        ("2".into(), "tells of 2 objects"),
+        (2.into(), "reports 2 objects"),
+        ("2".into(), "reports 2 objects"),
         ("many".into(), "no number"),
         (1.5.into(), "no number"),
         ((-1).into(), "no number"),
@@ -343,7 +343,7 @@ fn an_inventory_in_a_store_is_read_from_where_its_manifest_says() {
 }
 
 #[test]
-fn a_data_file_in_a_store_whose_md5_differs_is_refused_before_anything_of_it_is_gone_by() {
+fn a_stored_data_file_with_a_wrong_md5_is_refused_before_its_use() {
     let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::S3).unwrap());
     stage.object("p/a", b"x");
     let [manifest, data] = stored(&stage, Some("0123456789abcdef0123456789abcdef"));

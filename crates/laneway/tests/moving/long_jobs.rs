@@ -36,7 +36,7 @@ impl Length {
 /// As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
 /// `LANEWAY_SOAK_LONG_JOB_S` makes it last minutes indeed.
 #[test]
-fn large_uploads_after_a_burst_of_small_ones_are_completed_on_connections_that_are_there() {
+fn a_long_job_avoids_connections_closed_while_idle() {
     let Length { idle_max, bandwidth, large_mib } = Length::asked();
     at_once(&DIALECTS, |kind| {
         let config = Config { rtt: Duration::from_millis(60), idle_max: Some(idle_max), ..Config::default() };

@@ -99,7 +99,7 @@ fn what_was_named_is_looked_at_by_one_request_before_it_is_left_alone() {
 }
 
 #[test]
-fn what_was_named_is_looked_at_side_by_side_and_done_in_the_order_in_which_it_was_named() {
+fn named_sources_are_looked_up_in_parallel_and_done_in_order() {
     // HTTP/2, on whose one connection all that is asked at once goes at once.
     let stage = Stage::new(KINDS[1]);
     let keys: Vec<String> = (0..40).map(|i| format!("s/{i:02}")).collect();
@@ -183,7 +183,7 @@ fn a_torn_last_line_is_told_and_counts_as_not_written() {
 }
 
 #[test]
-fn a_manifest_of_another_job_or_with_a_broken_line_is_refused_by_its_number() {
+fn a_foreign_or_broken_manifest_is_refused_with_its_line() {
     let stage = Stage::new(DIALECTS[1]);
     stage.file("tree/a", "a");
     copy(&stage, stage.path("tree"), stage.url("p"), true).all_done();
@@ -229,7 +229,7 @@ fn a_manifest_of_the_same_job_at_another_endpoint_is_refused() {
 }
 
 #[test]
-fn commands_of_a_run_that_keep_a_manifest_together_know_their_own_items_alone() {
+fn commands_with_a_shared_manifest_know_only_their_own_items() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         stage.file("f", "x");

@@ -9,7 +9,7 @@ const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
 
 /// Whoever waits for memory for its next slice holds only slices that come before it, and those end by themselves.
 #[test]
-fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_other() {
+fn several_streams_share_the_smallest_budget_without_deadlock() {
     for kind in KINDS {
         for budget in BUDGETS {
             let stage = Stage::with_memory(kind, budget);

@@ -54,7 +54,7 @@ fn a_large_file_that_exists_costs_one_head() {
 }
 
 #[test]
-fn many_named_files_cost_a_page_and_those_among_thousands_of_others_a_head_each() {
+fn named_files_cost_a_page_or_a_head_each_among_many_others() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         let sources: Vec<_> =

@@ -108,7 +108,7 @@ fn of(provider: Provider) -> Kind {
 }
 
 #[test]
-fn parquet_tells_the_current_objects_by_keys_as_they_are_through_all_groups_of_rows() {
+fn parquet_inventories_list_current_objects_of_all_row_groups() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         // No key of CSV's, where it would stand for `p/a b/`.

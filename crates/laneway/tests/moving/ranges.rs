@@ -168,7 +168,7 @@ fn an_answer_of_another_length_or_place_is_no_range() {
 }
 
 #[test]
-fn ranges_of_many_objects_come_object_by_object_and_one_that_fails_ends_no_other() {
+fn ranges_of_many_objects_fail_object_by_object() {
     at_once(&KINDS, |kind| {
         let stage = Stage::new(kind);
         let objects: Vec<_> = (0..100).map(|n| noise(n * 1_000 + 1, n as u64)).collect();

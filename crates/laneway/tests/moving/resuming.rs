@@ -89,7 +89,7 @@ fn an_object_that_was_replaced_meanwhile_is_fetched_anew() {
 }
 
 #[test]
-fn an_object_that_shrank_or_vanished_meanwhile_leaves_nothing_of_the_old_one() {
+fn a_shrunk_or_removed_object_leaves_no_partial_download() {
     at_once(&DIALECTS, |kind| {
         let stage = halting(kind);
         stage.object("k", &noise(SIZE, 1));

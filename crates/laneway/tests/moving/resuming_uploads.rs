@@ -150,7 +150,7 @@ fn a_cancelled_upload_is_kept_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload_is_aborted() {
+fn a_changed_file_or_description_aborts_the_old_upload() {
     at_once(&DIALECTS, |kind| {
         for mut upload in interrupted(kind) {
             upload.fail_half_way();
@@ -172,7 +172,7 @@ fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload
 
 /// What was resumed and then sent after all isn't called resumed.
 #[test]
-fn a_resumed_upload_that_meets_another_write_sends_everything_and_counts_each_byte_once() {
+fn a_resumed_upload_in_conflict_sends_and_counts_all_bytes_once() {
     let mut upload = Interrupted::new(KINDS[2], false);
     upload.fail_half_way();
     upload.faults(&["complete:1 status 409 ConditionalRequestConflict"]);
@@ -393,7 +393,7 @@ fn an_abandoned_upload_that_may_not_be_aborted_is_asked_for_once() {
 }
 
 #[test]
-fn each_store_is_rid_of_its_abandoned_uploads_whichever_is_uploaded_to_first() {
+fn abandoned_uploads_are_aborted_in_each_store() {
     at_once(&DIALECTS, |kind| {
         let mut upload = Interrupted::new(kind, false);
         upload.fail_half_way();

@@ -108,7 +108,7 @@ fn an_empty_source_removes_nothing_unless_that_is_allowed() {
             let report = sync(&stage, request.clone().delete(true));
             let (class, why) = report.failure();
             assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
-            assert!(report.warnings[0].contains("holds nothing"), "{report:?}");
+            assert!(report.warnings[0].contains("is empty"), "{report:?}");
             assert_eq!(counts(&sync(&stage, request.clone())), (0, 0, 0, 0));
             assert_eq!(counts(&sync(&stage, request.delete(true).allow_empty(true))), (0, 1, 0, 0));
         }
@@ -158,7 +158,7 @@ fn a_source_that_does_not_exist_is_an_error_and_removes_nothing() {
 }
 
 #[test]
-fn what_filters_leave_of_a_source_alone_does_not_go_under_a_name_of_another_case() {
+fn filtered_source_names_are_not_removed_under_another_case() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         for key in ["p/KEPT", "p/FOLDER/a", "p/other"] {
@@ -449,7 +449,7 @@ fn times_modes_and_owners_are_kept_with_objects_and_set_on_files() {
 }
 
 #[test]
-fn a_store_whose_clock_is_an_hour_off_is_told_apart_by_times_that_objects_carry() {
+fn a_store_clock_an_hour_off_is_handled_by_file_times() {
     let stage = Stage::new(DIALECTS[0]);
     let ahead = SystemTime::now() + Duration::from_secs(3600);
     let path = stage.file("tree/a", "a");

@@ -156,7 +156,7 @@ fn the_destination_decides_what_a_copied_directory_is_called() {
 }
 
 #[test]
-fn a_prefix_means_what_lies_under_it_and_the_object_of_its_name_only_where_that_is_nothing() {
+fn a_prefix_means_its_content_or_else_the_object_of_its_name() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         for key in ["p", "p/f", "px"] {
@@ -193,7 +193,7 @@ fn a_trees_contents_go_straight_into_a_folder_where_that_is_asked_for() {
 }
 
 #[test]
-fn keys_that_would_escape_or_cannot_be_files_are_refused_and_the_rest_is_done() {
+fn keys_that_cannot_be_safe_files_are_refused_one_by_one() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         let long = format!("t/{}", "n".repeat(256));

@@ -39,7 +39,7 @@ fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
 
 /// Roles that allow objects to be created allow multipart uploads not always.
 #[test]
-fn where_multipart_uploads_are_forbidden_a_large_file_goes_as_a_resumable_session() {
+fn a_large_file_uses_a_session_where_multipart_is_forbidden() {
     let stage = Stage::with_faults(KINDS[0], &["begin:1 status 403"]);
     let bytes = noise(40 * MIB, 1);
     let path = stage.file("big", &bytes);
@@ -124,7 +124,7 @@ fn a_pipe_is_uploaded_whole_whatever_its_length() {
 }
 
 #[test]
-fn a_pipe_without_multipart_is_a_session_also_when_it_ends_where_a_chunk_ends() {
+fn a_pipe_without_multipart_is_a_session_of_any_length() {
     for len in [32 * MIB, 40 * MIB + 17] {
         let stage = Stage::without_multipart(DIALECTS[0]);
         let bytes = noise(len, len as u64);

@@ -1,4 +1,4 @@
-"""What the library in Rust gives Python: a stub for each of its files that has a class, and for each verb."""
+"""The classes and verbs of the library in Rust: a stub for each file with a class, and for each verb."""
 
 from laneway._laneway.bytes import Bytes as Bytes
 from laneway._laneway.files import AsyncReadableFile as AsyncReadableFile

@@ -1,6 +1,7 @@
-"""Laneway under whatever opens files by fsspec: pandas, pyarrow, Dask, DuckDB, zarr.
+"""Laneway for libraries that open files by fsspec: pandas, pyarrow, Dask, DuckDB, zarr.
 
-`register()` makes it the filesystem of `gs://`, `gcs://`, `s3://` and `s3a://` in this process, in the place of gcsfs and s3fs.
+`register()` makes it the filesystem of `gs://`, `gcs://`, `s3://` and `s3a://` in this process, instead of gcsfs and
+s3fs.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ PROTOCOLS: dict[str, type[LanewayFileSystem]] = {
 
 
 def register(protocols: str | Iterable[str] = tuple(PROTOCOLS)) -> None:
-    """Has fsspec open URLs of these protocols by Laneway, from now on and in this process."""
+    """Makes fsspec open URLs of these protocols with Laneway, in this process from now on."""
     for protocol in [protocols] if isinstance(protocols, str) else protocols:
         if protocol not in PROTOCOLS:
             raise ValueError(f"{protocol!r} is none of {', '.join(PROTOCOLS)}")

@@ -28,10 +28,10 @@ class _Group:
 
 
 class Ahead:
-    """What is read ahead of one file, any thread's reads of it."""
+    """The reads ahead of one file, for any thread's reads."""
 
     def __init__(self, file: ReadableFile, folders: Folders, path: str, footer: int) -> None:
-        """The opening request has brought the last `footer` bytes."""
+        """Sets up the reads ahead. The opening request has brought the last `footer` bytes."""
         self._file, self._folders, self._footer_len = file, folders, footer
         self._folder = folder_of(path)
         meta = file.meta
@@ -41,18 +41,18 @@ class Ahead:
         self._is_new = True
         self._begun: frozenset[str] | None = None
         self._said: frozenset[str] = frozenset()
-        # Where the rest of a long footer is.
+        # The place of the rest of a long footer.
         self._footer: tuple[Range, bytes] | None = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
-        # By where they begin; those that nobody asks for go in this order.
+        # By their start. Columns that nobody asks for are dropped in this order.
         self._coming: OrderedDict[int, tuple[Range, _Group, int]] = OrderedDict()
         self._bytes = 0
 
     def _look(self) -> None:
-        """Looks once for what is known of the file, and what its last bytes tell, which are here."""
+        """Looks once at the known facts about the file, and at its last bytes, which are here."""
         self._is_new = False
         layout = self._folders.layout(self._name)
         if layout is not None:
@@ -62,7 +62,7 @@ class Ahead:
             self.saw(last, self._file.read_ranges(starts=[last.start], ends=[last.end])[0].to_bytes())
 
     def saw(self, read: Range, content: bytes) -> None:
-        """Looks whether what was read of the file is its footer."""
+        """Checks whether the bytes that were read of the file are its footer."""
         if self._columns is not None:
             return
         if read.end == self._file.size and content.endswith(MAGIC):
@@ -87,7 +87,7 @@ class Ahead:
         return Columns(layout, self._folders.columns(self._folder), self._folders.reads_all(self._folder))
 
     def begin(self, room: int) -> int:
-        """Fetches what will be read of the file, before anybody has opened it, and says how many bytes are on their way."""
+        """Fetches columns before anybody has opened the file. Returns how many bytes are on their way."""
         known = self._folders.certain(self._folder)
         with self._lock:
             if known is self._begun or not known or room <= 0:
@@ -101,9 +101,9 @@ class Ahead:
             return self._bytes
 
     def read(self, asked: Range) -> list[tuple[_Group, int]]:
-        """What brings these bytes together, if they are on their way; to be handed to `content`."""
+        """Returns the fetches that bring these bytes together, if they are on their way, for `content`."""
         if self._process != os.getpid():
-            # A child of a fork: what its parent began never comes here.
+            # In the child of a fork, fetches of its parent never complete.
             self._begin_anew()
         with self._lock:
             if self._is_new and asked.end < self._file.size:
@@ -129,7 +129,7 @@ class Ahead:
 
     @staticmethod
     def content(parts: list[tuple[_Group, int]]) -> bytes | None:
-        """Waits for the bytes; `None` where they could not be had."""
+        """Waits for the bytes. Returns `None` if they could not be fetched."""
         try:
             columns = [group.column(place) for group, place in parts]
         except Exception:  # noqa: BLE001 - who asks for them again is told
@@ -137,7 +137,7 @@ class Ahead:
         return columns[0] if len(columns) == 1 else b"".join(columns)
 
     def close(self) -> None:
-        """No more is read of the file: what is under way ends."""
+        """Ends the reads ahead, because the file is not read any more."""
         if self._columns is not None and (names := self._columns.names):
             self._folders.remember(self._folder, names, is_all=True)
             self._folders.remember_groups(self._folder, self._columns.groups_read, self._groups)

@@ -1,4 +1,4 @@
-"""What a filesystem stands on: stores of buckets, paths, and the loop of its process."""
+"""The base of the filesystems: stores of buckets, paths, and the loop of the process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def _understood(options: dict[str, Any]) -> dict[str, Any]:
-        """Storage options as stores know them."""
+        """Returns storage options in the stores' form."""
         return options
 
     def __init__(
@@ -41,7 +41,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         **options: Any,
     ) -> None:
         options = self._understood(options)
-        # What is wrong with them is said here, and not with the first file.
+        # Report bad options here, not at the first file.
         settings(self._scheme, config, client_options, retry_config, options)
         self._given = {
             "config": config,
@@ -61,7 +61,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         )
 
     def _settings(self) -> dict[str, Any]:
-        """The settings of a client of its own, as its stores have them."""
+        """Returns the settings of the client that its stores use."""
         given = dict(self._given)
         provider = given.pop("credential_provider")
         config, client_options, retry_config = (given.pop(name) for name in ("config", "client_options", "retry_config"))
@@ -70,7 +70,9 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     @property
     def loop(self) -> Any:
-        """The loop that runs what is called blocking: in the child of a fork that process's own, since no thread outlives a fork."""
+        """Returns the loop that runs blocking calls. The child of a fork has its own, because no thread survives a
+        fork.
+        """
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._loop = None if self.asynchronous else get_loop()
@@ -85,7 +87,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         return super()._strip_protocol(path)
 
     def _at(self, path: str) -> tuple[ObjectStore, str]:
-        """The store of a path's bucket, and the key in it: empty for the bucket itself."""
+        """Returns the store of a path's bucket, and the key in it: empty for the bucket itself."""
         bucket, _, key = self._strip_protocol(path).partition("/")
         if not bucket:
             raise NotImplementedError("buckets can't be listed: a path begins with the name of one")
@@ -95,8 +97,8 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         return store, key
 
     def _object(self, path: str) -> tuple[ObjectStore, str]:
-        """The same, of a path that has to name an object."""
+        """Does the same for a path that must name an object."""
         store, key = self._at(path)
         if not key:
-            raise IsADirectoryError(f"{path}: a bucket is no object")
+            raise IsADirectoryError(f"{path} is a bucket, not an object")
         return store, key

@@ -1,8 +1,8 @@
-"""What is read next of a Parquet file: the columns that were read before, of the row groups that follow.
+"""Predicts the next reads of a Parquet file: the columns that were read before, in the next row groups.
 
-Arrow reads the columns of a file one after the other where the file is Python's (its lock is held over each read), a round trip for
-each. Which they will be can be known: those that were read of the row group before, or of the file before in the same folder. The decisions
-stand here, without a file or a thread; `_ahead.py` carries them out.
+For a file in Python, Arrow reads the columns one after the other, because it holds the file's lock over each read. Each
+takes a round trip. The next columns are predictable: those read of the previous row group, or of the previous file in
+the folder. The decisions are made here, without a file or a thread; `_ahead.py` carries them out.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# A footer ends with its own length, four bytes, and these.
+# A footer ends with its own length, four bytes, and these bytes.
 MAGIC = b"PAR1"
 TAIL = 8
-# Bytes that are read ahead before a second row group is read, at first from then on, and at most: what is read and not asked for is
-# wasted, and held meanwhile.
+# Bytes that are read ahead before a second row group is read, at first from then on, and at most. Bytes that are read
+# and not asked for are wasted, and take memory meanwhile.
 WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
-# Row groups that Arrow's threads read at a time, in whatever order.
+# Row groups that Arrow's threads read at a time, in any order.
 TOGETHER = 16
-# So many row groups are looked at: each costs some microseconds.
+# The most row groups that are inspected. Each costs some microseconds.
 GROUPS_MAX = 10_000
 # Folders whose columns are remembered, and files whose layouts are.
 FOLDERS_MAX = 64
@@ -37,31 +37,33 @@ class Range(NamedTuple):
 
 
 class Layout:
-    """Where the columns of a Parquet file's row groups lie, as far as it was asked. Takes what pyarrow knows of the file."""
+    """The places of a Parquet file's columns, by row group, as far as they were needed. Uses pyarrow's metadata of the
+    file.
+    """
 
     def __init__(self, metadata: Any) -> None:
         self._metadata = metadata
         self.groups = min(metadata.num_row_groups, GROUPS_MAX)
         self.columns = metadata.num_columns
         self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
-        # The columns of the row groups that were looked at last, by where they begin.
+        # The columns of the row groups inspected last, by their start.
         self._places: OrderedDict[Hashable, dict[int, int]] = OrderedDict()
 
     @staticmethod
     def can_be_told() -> bool:
-        """Whether pyarrow is at work here."""
+        """Returns whether pyarrow is loaded."""
         return "pyarrow.parquet" in sys.modules
 
     @classmethod
     def of_footer(cls, footer: bytes) -> Layout | None:
-        """The layout that the last bytes of a file tell, if they are a whole footer."""
+        """Returns the layout from the last bytes of a file, if they are a whole footer."""
         if not cls.can_be_told():
             return None
         parquet, pyarrow = sys.modules["pyarrow.parquet"], sys.modules["pyarrow"]
         try:
             return cls(parquet.read_metadata(pyarrow.BufferReader(footer)))
         except (ValueError, OSError):
-            # Its reader will say what is wrong with it.
+            # Its reader will report the problem.
             return None
 
     def chunk(self, group: int, column: int) -> Range:
@@ -75,7 +77,7 @@ class Layout:
         return self._names[column]
 
     def named(self, names: frozenset[str]) -> set[int]:
-        """The columns of these names."""
+        """Returns the columns of these names."""
         return {column for column, name in enumerate(self._names) if name in names} if names else set()
 
     @cached_property
@@ -84,14 +86,14 @@ class Layout:
         return [str(group.column(column).path_in_schema) for column in range(self.columns)]
 
     def locate(self, asked: Range) -> tuple[int, list[int]] | None:
-        """The row group, and the columns that are exactly these bytes of it."""
+        """Returns the row group, and its columns that are exactly these bytes."""
         group = bisect_right(self._starts, asked.start) - 1
         if group < 0:
             return None
         places = self._places.get(group)
         if places is None:
             chunks = ((self.chunk(group, column), column) for column in range(self.columns))
-            # A footer may say anything: what has no bytes leads nowhere.
+            # A footer may contain anything. Empty columns are ignored.
             places = {chunk.start: column for chunk, column in chunks if chunk.end > chunk.start}
             _remember(self._places, group, places, TOGETHER)
         column = places.get(asked.start)
@@ -104,7 +106,7 @@ class Layout:
 
 
 def folder_of(path: str) -> str:
-    """The folder that a file's table is in: those by whose names tables are parted (`year=2024`) are of one."""
+    """Returns the folder of a file's table. Partition folders (`year=2024`) belong to one table."""
     folder = path.rpartition("/")[0]
     while "=" in folder.rpartition("/")[2]:
         folder = folder.rpartition("/")[0]
@@ -112,40 +114,45 @@ def folder_of(path: str) -> str:
 
 
 class Folders:
-    """What files have told that others, or their next readers, go by: the columns that were read of the last file in each folder, and
-    layouts. pyarrow opens a file twice, and reads its footer once."""
+    """Facts about files for other files and later readers.
+
+    They are the columns that were read of the last file in each folder, and layouts. pyarrow opens a file twice, and
+    reads its footer once.
+    """
 
     def __init__(self) -> None:
         self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
         self._doubted: str | None = None
-        # Those of whose files single row groups were read.
+        # Folders whose files were read by single row groups.
         self._selective: OrderedDict[str, bool] = OrderedDict()
 
     def columns(self, folder: str) -> frozenset[str]:
         return self._columns.get(folder, frozenset())
 
     def doubt(self, folder: str) -> None:
-        """Somebody reads it anew, and maybe other columns."""
+        """Notes that a folder is read anew, maybe with other columns."""
         self._doubted = folder
 
     def certain(self, folder: str) -> frozenset[str]:
-        """Columns that are being read now."""
+        """Returns columns that are being read now."""
         return frozenset() if folder == self._doubted else self.columns(folder)
 
     def remember(self, folder: str, columns: frozenset[str], is_all: bool) -> None:
-        """Some columns of a file, or all that were read of it: others of the folder may be read at the same time."""
+        """Adds columns of a file, or sets all that were read of it. Other files of the folder may be read at the same
+        time.
+        """
         if folder == self._doubted:
             self._doubted = None
         if is_all or not columns <= self.columns(folder):
             _remember(self._columns, folder, columns, FOLDERS_MAX)
 
     def reads_all(self, folder: str) -> bool:
-        """Whether files are taken to be read whole: what was read of one last says so, and nothing else."""
+        """Returns whether files are expected to be read completely. The last file that was read decides."""
         return not self._selective.get(folder, False)
 
     def remember_groups(self, folder: str, read: int, of: int) -> None:
-        """So many row groups of a file were read."""
+        """Notes how many row groups of a file were read."""
         if read and of > 1:
             _remember(self._selective, folder, read == 1, FOLDERS_MAX)
 
@@ -159,15 +166,16 @@ class Folders:
 def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: int) -> None:
     known[name] = value
     if len(known) > most:
-        # The oldest; another thread may have had the same thought.
+        # Drop the oldest. Another thread may do the same at the same time.
         known.pop(next(iter(known)), None)
 
 
 class Columns:
-    """Decides what to fetch of one file, `known` being the columns that were read of the one before, and `names` those of this one.
+    """Decides which columns to fetch of one file. `known` are the columns that were read of the file before, and
+    `names` those of this one.
 
-    Threads read a file's row groups in no order, so that each column of each row group is fetched once, and what was not asked for
-    holds back what else would be fetched.
+    Threads read a file's row groups in any order. So each column of each row group is fetched once. Fetched columns
+    that nobody asks for hold back further fetches.
     """
 
     def __init__(self, layout: Layout, known: frozenset[str] = frozenset(), reads_all: bool = False) -> None:
@@ -176,16 +184,19 @@ class Columns:
         self._read: set[int] = set()
         self.names: frozenset[str] = frozenset()
         self._groups: set[int] = set()
-        # What was asked for or fetched, by row group and column; and the sizes of what was fetched and not asked for yet.
+        # The columns that were asked for or fetched, by row group; and the sizes of those fetched and not asked for
+        # yet.
         self._seen: set[tuple[int, int]] = set()
         self._waiting: dict[tuple[int, int], int] = {}
         self._waiting_bytes = 0
         self._window = WINDOW_FIRST
-        # The row groups from here on have not been thought of.
+        # Row groups from here on have not been considered.
         self._next = 0
 
     def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
-        """The columns to fetch before anything was read, which were read of the files before: of as many row groups as there is room for."""
+        """Returns the columns to fetch before any read: those read of earlier files, for as many row groups as fit into
+        `room`.
+        """
         if not self._reads_all and self._layout.groups > 1:
             return []
         self._known = self._layout.named(known)
@@ -196,12 +207,14 @@ class Columns:
         return [chunks for chunks in fetched if chunks]
 
     def read(self, asked: Range) -> list[list[Range]]:
-        """The columns to fetch now that these bytes are read, for each row group; those of the bytes may be among them."""
+        """Returns the columns to fetch now that these bytes are read, for each row group. Those of the bytes may be
+        among them.
+        """
         located = self._layout.locate(asked)
         if located is None:
             return []
         group, columns = located
-        # What proves right is done more of.
+        # Correct predictions widen the window.
         self._window = min(self._window + self._take(group, columns), WINDOW_MAX)
         new = set(columns) - self._read
         self._read |= new
@@ -214,7 +227,7 @@ class Columns:
             window = self._window if len(self._groups) > 1 else WINDOW_GUESSED
             first = min(self._groups)
             if group > self._next + TOGETHER or self._next == 0:
-                # Row groups were left out, or these are the first that follow each other.
+                # Row groups were skipped, or these are the first consecutive ones.
                 self._next = group if self._next else first
                 self._waiting.clear()
                 self._waiting_bytes = 0

@@ -1,4 +1,4 @@
-"""What fsspec says of objects and directories."""
+"""fsspec's entries of objects and directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Entry: TypeAlias = dict[str, Any]
 
 
 def file(bucket: str, meta: ObjectMeta) -> Entry:
-    """An object's entry: what the store says of it, and `mtime`, by which pyarrow knows the time."""
+    """Returns an object's entry: the store's metadata, and `mtime`, which pyarrow reads."""
     entry = {"name": f"{bucket}/{meta['path']}", "type": "file", "mtime": meta["last_modified"], **meta}
     del entry["path"]
     return entry
@@ -22,19 +22,19 @@ def directory(name: str) -> Entry:
 
 
 def entry(bucket: str, meta: ObjectMeta) -> Entry:
-    """An object's entry. One whose name ends in a slash stands for a directory, as consoles make them."""
+    """Returns an object's entry. A name with a slash at its end stands for a directory, as consoles make them."""
     if meta["path"].endswith("/"):
         return directory(f"{bucket}/{meta['path'].removesuffix('/')}")
     return file(bucket, meta)
 
 
 def state(entry: Entry) -> tuple[Any, ...]:
-    """What changes whenever an object does, whoever told of it."""
+    """Returns a value that changes whenever an object does, from any source of its metadata."""
     return entry["name"], entry["size"], entry["type"], entry.get("version") or entry.get("e_tag")
 
 
 def tree(root: str, entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """The listings of a directory and of all below it, out of all that is below it."""
+    """Returns the listings of a directory and of all below it, from all entries below it."""
     levels: dict[str, list[Entry]] = {root: []}
     directories = {root}
     for found in entries:

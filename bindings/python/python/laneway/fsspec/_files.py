@@ -1,4 +1,4 @@
-"""Files that are open: Laneway's own, with what callers of fsspec's files ask them besides."""
+"""Open files: Laneway's own, with the methods that callers of fsspec's files expect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What is appended to is copied by pieces of this size.
+# Appending copies the old content in pieces of this size.
 _CHUNK = 8 << 20
 _MODES = "'rb', 'wb', 'xb' or 'ab'"
 
@@ -63,7 +63,7 @@ def open_file(
 
 
 def said(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What callers say of an object that is written. Sizes of pieces are the engine's to choose."""
+    """Returns the properties of a new object in a caller's options. The engine chooses the sizes of pieces."""
     return {name: value for name, value in kwargs.items() if name in ("attributes", "tags")}
 
 
@@ -75,14 +75,14 @@ def _old(store: ObjectStore, key: str) -> Any:
 
 
 class Reader(io.BufferedIOBase):
-    """An object that is read. It is the engine's to know what to read ahead; all reads are of one version."""
+    """An object that is read. The engine decides what to read ahead. All reads are of one version."""
 
     mode = "rb"
 
     def __init__(self, fs: LanewayFileSystem, path: str) -> None:
         self.fs, self.path = fs, path
         self._file, self._ahead, self._is_early = fs.openings.open(path)
-        # Of a file that was opened early: who reads first, and whether its size was told.
+        # For a file that was opened early: the lock of its first reader, and whether its size was reported.
         self._first, self._is_size_told = threading.RLock(), False
         self.blocksize = fs.blocksize
 
@@ -114,7 +114,7 @@ class Reader(io.BufferedIOBase):
     def _read(self, size: int | None) -> bytes:
         if self._ahead is None or size is None or size < 0:
             return self._file.read(size)
-        # Other threads may seek from here on: the place is taken first, and what is read is this place's.
+        # Other threads may seek from here on. Take the position first, and read from there.
         start = self._file.tell()
         asked = Range(start, max(start, min(start + size, self._file.size)))
         self._file.seek(asked.end)
@@ -131,7 +131,9 @@ class Reader(io.BufferedIOBase):
         return content
 
     def _of_one_version(self, read: Callable[[], T], is_whole: bool = False) -> T:
-        """Reads. A file that was opened before its turn and isn't there any more is opened anew, as long as nothing of it was handed out."""
+        """Reads. A file that was opened ahead and no longer exists is opened anew, as long as none of its bytes were
+        returned.
+        """
         if not self._is_early:
             return read()
         with self._first:
@@ -145,12 +147,12 @@ class Reader(io.BufferedIOBase):
             if content:
                 self._is_early = False
             else:
-                # Where a file ends tells its size.
+                # The end of a file reveals its size.
                 self._is_size_told = True
             return content
 
     def _open_anew(self, start: int, is_whole: bool) -> bool:
-        """Opens what is there now, unless the caller may count on a size that it hasn't got."""
+        """Opens the current version, unless the caller may rely on another size."""
         file, ahead, _ = self.fs.openings.open_now(self.path)
         if self._is_size_told and file.size != self._file.size and not (is_whole and start == 0):
             return False
@@ -214,7 +216,7 @@ class CachedFile(AbstractBufferedFile):  # type: ignore[misc, unused-ignore]
 
 
 class Writer(io.BufferedIOBase):
-    """A new object. It is there once the file is closed, or its transaction ends; left by an exception, it is given up."""
+    """A new object. It exists once the file is closed, or its transaction ends. An exception in its block aborts it."""
 
     def __init__(
         self, fs: LanewayFileSystem, path: str, mode: str, autocommit: bool, options: dict[str, Any]
@@ -243,7 +245,7 @@ class Writer(io.BufferedIOBase):
         return True
 
     def flush(self, force: bool = False) -> None:
-        """There is nothing to see before the end."""
+        """Does nothing: an object isn't visible before its end."""
         self._check()
 
     def close(self) -> None:
@@ -256,12 +258,12 @@ class Writer(io.BufferedIOBase):
             super().close()
 
     def commit(self) -> None:
-        """Ends the object."""
+        """Completes the object."""
         self._file.close()
         self.fs.invalidate_cache(self.path)
 
     def discard(self) -> None:
-        """Gives the object up."""
+        """Aborts the object."""
         self.autocommit = False
         self._file.abort()
 
@@ -271,7 +273,7 @@ class Writer(io.BufferedIOBase):
         self.close()
 
     def __del__(self) -> None:
-        # fsspec's compressors leave the file below them to be closed so.
+        # fsspec's compressors leave it to the garbage collector to close the file below them.
         if hasattr(self, "_file"):
             self.close()
 

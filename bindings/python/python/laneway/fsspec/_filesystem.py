@@ -1,4 +1,4 @@
-"""The filesystem's verbs: each is the store's own."""
+"""The filesystem's verbs, which are the store's own."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
-# Whether what paths stand for becomes files of this machine, whose names are made of theirs.
+# True while paths become local files, whose names come from theirs.
 _becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 
 class LanewayFileSystem(Listing):
     """Objects as files, below their buckets. Its options are the keyword arguments of stores.
 
-    Directories are where objects are; one that was made is remembered here until it is removed. What was listed is remembered, as fsspec's other filesystems do
-    it; files that are opened are asked for afresh.
+    Directories exist as prefixes of objects. A directory that was made is remembered here until it is removed. Listings
+    are remembered, as in fsspec's other filesystems. Files that are opened are looked up anew.
     """
 
     async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
@@ -66,7 +66,7 @@ class LanewayFileSystem(Listing):
         on_error: str = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Ranges of files, of each by as few requests as pay. `max_gap` is the engine's to choose."""
+        """Reads ranges of files, each file in as few requests as pay off. The engine chooses `max_gap`."""
         starts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
         ends = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
@@ -87,7 +87,7 @@ class LanewayFileSystem(Listing):
         return out
 
     async def _ranges(self, path: str, ranges: list[tuple[int | None, int | None]]) -> list[bytes]:
-        """Ranges of a file, as slices have them: cut where the file ends."""
+        """Reads ranges of a file with the meaning of slices: they are cut at the file's end."""
         store, key = self._object(path)
         limits = await asyncio.gather(*(self._limits(path, start, end) for start, end in ranges))
         for is_last_try in (False, True):
@@ -102,7 +102,7 @@ class LanewayFileSystem(Listing):
         raise AssertionError
 
     async def _limits(self, path: str, start: int | None, end: int | None) -> tuple[int, int]:
-        """A slice of a file as bytes from its beginning, of which those that count from its end need its size."""
+        """Converts a slice of a file to offsets. A slice that counts from the end needs the file's size."""
         start = start or 0
         if start >= 0 and end is not None and end >= 0:
             return start, end
@@ -164,7 +164,9 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """A directory with all below it is one job, as `laneway.copy` has them; what is asked for otherwise comes file by file."""
+        """Downloads files. A directory with all below it is one job, as in `laneway.copy`. Other requests go file by
+        file.
+        """
         path = self._strip_protocol(rpath)
         is_job = recursive and maxdepth is None and not (kwargs.keys() - {"batch_size"}) and _is_plain(rpath, lpath)
         if not is_job or await self._isfile(path) or not await self._has_files(path):
@@ -179,8 +181,9 @@ class LanewayFileSystem(Listing):
         await self._job(f"{self._scheme}://{path}/", local, callback)
 
     async def _expand_path(self, *args: Any, **kwargs: Any) -> Any:
-        """What a pattern or a directory stands for. A store's keys may hold `..`, and older releases of fsspec make paths of them as they are: nothing is
-        made of any where one would lead elsewhere."""
+        """Returns the paths that a pattern or a directory means. Keys may contain `..`, and older releases of fsspec
+        make paths of them unchanged. If one path would lead outside the destination, this refuses all.
+        """
         paths = await super()._expand_path(*args, **kwargs)
         if _becomes_files.get():
             for path in paths:
@@ -198,7 +201,7 @@ class LanewayFileSystem(Listing):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The same of a directory of this machine."""
+        """Does the same for a local directory."""
         is_job = recursive and maxdepth is None and kwargs == said(kwargs) and _is_plain(lpath, rpath)
         if not is_job or not os.path.isdir(lpath):
             return await super()._put(lpath, rpath, recursive, callback, batch_size, maxdepth, **kwargs)
@@ -208,14 +211,14 @@ class LanewayFileSystem(Listing):
         try:
             await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
         finally:
-            # Of a job that fails the rest has been done.
+            # If a job fails, the rest of it has been done.
             folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
             for folder in folders:
                 await self._mkdir(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
             self.invalidate_cache(path)
 
     async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
-        """Copies what is below a directory into another one. The callback counts files."""
+        """Copies everything below a directory into another one. The callback counts files."""
 
         def report(progress: Progress) -> None:
             callback.set_size(progress.items_found)
@@ -247,7 +250,7 @@ class LanewayFileSystem(Listing):
         maxdepth: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Removes files, with `recursive` all below directories too, in full batches."""
+        """Removes files, and with `recursive` everything below directories, in full batches."""
         paths = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
         matched: list[str] = []
         for one in paths:
@@ -273,11 +276,11 @@ class LanewayFileSystem(Listing):
     async def _removable(
         self, path: str, recursive: bool, maxdepth: int | None, is_named: bool
     ) -> tuple[str, list[str]]:
-        """The keys that go with a path."""
+        """Returns the keys that a path's removal removes."""
         bucket, key = path.partition("/")[::2]
         store, _ = self._at(path)
         if recursive and maxdepth is None:
-            # Objects that stand for directories go too.
+            # Objects that stand for directories are removed too.
             keys = [meta["path"] for meta in await store.list(f"{key}/" if key else "").collect_async()]
             if not key or keys and not await self._isfile(path):
                 return bucket, keys
@@ -289,7 +292,7 @@ class LanewayFileSystem(Listing):
         if (await self._info(path, refresh=True))["type"] == "file":
             return bucket, [key]
         if is_named:
-            raise IsADirectoryError(f"{path}: a directory is removed with recursive=True")
+            raise IsADirectoryError(f"{path} is a directory; use recursive=True to remove it")
         return bucket, []
 
     def _open(
@@ -301,8 +304,9 @@ class LanewayFileSystem(Listing):
         cache_options: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Opens a file. The engine chooses what to read ahead, unless a `cache_type` of fsspec's is asked for."""
-        # Cast, because a checker that also sees an installed package takes its class for another one.
+        """Opens a file. The engine chooses what to read ahead, unless the caller asks for a `cache_type` of fsspec's.
+        """
+        # Cast, because a type checker that also sees an installed package treats the two classes as different.
         return open_file(cast(Any, self), path, mode, block_size, autocommit, cache_options, kwargs)
 
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
@@ -310,31 +314,33 @@ class LanewayFileSystem(Listing):
         return await open_stream(cast(Any, self), path, mode, kwargs)
 
     def modified(self, path: str) -> datetime | None:
-        """When the store says that an object changed."""
+        """Returns the time of an object's last change, by the store."""
         return cast("datetime | None", self._object_info(path)["last_modified"])
 
     def created(self, path: str) -> datetime | None:
-        """When the store says that an object was created. S3 knows one time: what changes there is another object."""
-        # Listings don't tell it.
+        """Returns the time of an object's creation, by the store. S3 has only one time: a changed object is a new one
+        there.
+        """
+        # Listings don't have it.
         info = self._object_info(path, refresh=True)
         return cast("datetime | None", info.get("created", info["last_modified"]))
 
     def _object_info(self, path: str, refresh: bool = False) -> dict[str, Any]:
         info = cast("dict[str, Any]", self.info(path, refresh=refresh))
         if info["type"] == "directory":
-            raise IsADirectoryError(f"{path}: directories are where objects are, and know no time")
+            raise IsADirectoryError(f"{path}: a directory has no time")
         return info
 
     def checksum(self, path: str, refresh: bool = False) -> int:
-        """A number that changes whenever the object does."""
+        """Returns a number that changes whenever the object does."""
         return int(self.ukey(path, refresh=refresh), 16)
 
     def ukey(self, path: str, refresh: bool = False) -> str:
-        """What changes whenever the object does, in 32 hexadecimal digits."""
+        """Returns a value of 32 hexadecimal digits that changes whenever the object does."""
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
-        """A URL by which whoever holds it may read the object for so many seconds."""
+        """Returns a URL. Whoever has it may read the object for this many seconds."""
         store, key = self._object(path)
         return store.sign(method, key, timedelta(seconds=expiration))
 
@@ -352,7 +358,7 @@ class GCSFileSystem(LanewayFileSystem):
 
 
 class S3FileSystem(LanewayFileSystem):
-    """S3, or what speaks its protocol."""
+    """S3, or a server that speaks its protocol."""
 
     protocol = ("s3", "s3a")
     _scheme = "s3"
@@ -364,12 +370,12 @@ class S3FileSystem(LanewayFileSystem):
 
 
 def _is_plain(source: Any, destination: Any) -> bool:
-    """Whether one path is meant, and not a pattern or several."""
+    """Returns whether both are single paths without patterns."""
     return isinstance(source, str) and isinstance(destination, str) and not has_magic(source)
 
 
 async def _write(body: Any, file: Any, callback: Any) -> None:
     async for chunk in body:
-        # Disks make wait too, and others are served by this thread.
+        # Disks are slow too, and this thread serves others.
         await asyncio.to_thread(file.write, chunk)
         callback.relative_update(len(chunk))

@@ -1,4 +1,4 @@
-"""What is there. Listings are kept until this process writes below them, or until `listings_expiry_time`."""
+"""Lists and looks up entries. Listings are kept until a write below them, or until `listings_expiry_time`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from laneway.fsspec._openings import Openings
 
 class Listing(Base):
     def __init__(self, **options: Any) -> None:
-        # Directories that were made, and may have nothing in them: stores know none, this filesystem does until they are removed.
+        # Directories that were made and may be empty. Stores don't have empty ones; this filesystem has them until they
+        # are removed.
         self._made: set[str] = set()
         super().__init__(**options)
         self.openings = Openings(self.dircache.get, self._object)
@@ -56,13 +57,13 @@ class Listing(Base):
                 return directory(path)
         finally:
             if below is not None:
-                # Where there is an object, nobody waits for what is below.
+                # If the object exists, nobody waits for the entries below it.
                 below.cancel()
                 below.add_done_callback(_is_looked_at)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     async def _has_files(self, path: str) -> bool:
-        """Whether there is anything below a directory."""
+        """Returns whether there is anything below a directory."""
         store, key = self._at(path)
         return await _first(store, _folder(key))
 
@@ -112,14 +113,14 @@ class Listing(Base):
             self.dircache.pop(path, None)
 
     def _known(self, path: str) -> Entry | None:
-        """What listings say of a path. That they lack it says nothing: others write too."""
+        """Returns the entry of a path in kept listings. Its absence there proves nothing, because others write too."""
         for one in self.dircache.get(self._parent(path), ()):
             if one["name"] == path:
                 return dict(one)
         return directory(path) if path in self.dircache else None
 
     async def _level(self, path: str, prefix: str = "", refresh: bool = False) -> list[Entry]:
-        """What lies directly below a directory, and has a name that begins with `prefix`."""
+        """Returns the entries directly below a directory whose names begin with `prefix`."""
         known = None if refresh else self.dircache.get(path)
         if known is not None:
             return [one for one in known if one["name"].startswith(f"{path}/{prefix}")]
@@ -134,7 +135,9 @@ class Listing(Base):
         return list(entries)
 
     async def _levels(self, path: str, maxdepth: int, prefix: str) -> list[Entry]:
-        """What lies at most so deep below a directory, by a request for each directory on the way."""
+        """Returns the entries at most `maxdepth` levels below a directory, with a request for each directory on the
+        way.
+        """
         found = level = await self._level(path, prefix)
         for _ in range(maxdepth - 1):
             folders = [one["name"] for one in level if one["type"] == "directory"]
@@ -143,7 +146,7 @@ class Listing(Base):
         return found
 
     async def _all(self, path: str, prefix: str) -> list[Entry]:
-        """All that lies below a directory, by one listing."""
+        """Returns all entries below a directory, by one listing."""
         store, key = self._at(path)
         metas = await store.list(_folder(key) + prefix).collect_async()
         levels = tree(path, (entry(store.bucket, meta) for meta in metas))
@@ -158,16 +161,17 @@ def _folder(key: str) -> str:
 
 
 def _may_be_folder(key: str) -> bool:
-    """Whether a folder is looked for at the same time as an object: files have an ending most of the time."""
+    """Returns whether to look for a folder at the same time as for an object. Names of files usually have an extension.
+    """
     return "." not in key.rpartition("/")[2]
 
 
 def _is_looked_at(task: asyncio.Task[bool]) -> None:
-    """What failed and isn't waited for is nobody's matter: asyncio would log it."""
+    """Reads the result of a task that nobody waits for, so that asyncio doesn't log its failure."""
     if not task.cancelled():
         task.exception()
 
 
 async def _first(store: ObjectStore, prefix: str) -> bool:
-    """Whether there is anything below a prefix."""
+    """Returns whether there is anything below a prefix."""
     return bool(await store.list(prefix, limit=1).collect_async())

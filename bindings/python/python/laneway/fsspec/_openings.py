@@ -1,4 +1,5 @@
-"""Carries out what `_order.py` decides: opens files before they are asked for, and fetches columns of those that have opened."""
+"""Carries out the decisions of `_order.py`: opens files before they are asked for, and fetches columns of opened ones.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 _PARQUET = (".parquet", ".parq", ".pq")
 _FOOTER = 1 << 16
 
-# Those of all filesystems in this process, by their ids.
+# The openings of all filesystems in this process, by their ids.
 _ALL: WeakValueDictionary[int, Openings] = WeakValueDictionary()
 
 
 class Opened(NamedTuple):
-    """A file that is open, and what is read ahead of it."""
+    """An open file, and its reads ahead."""
 
     file: ReadableFile
     ahead: Ahead | None
@@ -44,14 +45,14 @@ class _Coming:
         self._opened: Opened | None = None
 
     def begin(self, room: int) -> int:
-        """Fetches columns where it has opened, and says how many bytes are on their way."""
+        """Fetches columns if the file is open. Returns how many bytes are on their way."""
         if self._opening is not None and self._opening.is_done():
             self.result()
         ahead = self._opened and self._opened.ahead
         return ahead.begin(room) if ahead else 0
 
     def result(self) -> Opened | None:
-        """Waits until it is open; `None` where it could not be opened."""
+        """Waits until it is open. Returns `None` if it could not be opened."""
         with self._lock:
             opening, self._opening = self._opening, None
             if opening is not None:
@@ -63,28 +64,29 @@ class _Coming:
 
 
 class Openings:
-    """The files of a filesystem that are opened ahead. Any thread asks for them."""
+    """The files of a filesystem that are opened ahead. Any thread may use it."""
 
     def __init__(self, listed: Callable[[str], Listing | None], place: Callable[[str], tuple[ObjectStore, str]]) -> None:
-        """`listed` gives the listing of a folder, where it is kept, `place` the store and the key of a path."""
+        """Takes functions: `listed` returns the kept listing of a folder, and `place` the store and key of a path."""
         self._listed, self._place = listed, place
         self._folders = Folders()
         self._begin_anew()
         _ALL[id(self)] = self
 
     def _begin_anew(self) -> None:
-        # What logs may open files meanwhile on the thread that has it.
+        # Reentrant: logging under this lock may open files on the same thread.
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
-        # What was written since. It is kept until somebody has the lock: what is given up as garbage writes on any thread, whatever locks that has.
+        # Files that were written since. They wait until somebody has the lock. A discarded file may be collected, and
+        # write, on any thread that holds any lock.
         self._written: deque[str] = deque()
         self._timer: Timer | None = None
 
     def open(self, path: str) -> Opened:
-        """Opens a file, where that wasn't begun ahead, and begins those that come after it."""
+        """Opens a file, unless that began ahead, and begins to open the next ones."""
         if self._process != os.getpid():
-            # A child of a fork: what its parent began never comes here.
+            # In the child of a fork, openings of its parent never complete.
             self._begin_anew()
         with self._lock:
             now_s = monotonic()
@@ -99,7 +101,7 @@ class Openings:
                 self._begin(other)
             ahead = [*self._coming.items()]
             self._arm(now_s)
-        # Footers are looked through outside of the lock, and what is wrong with other files is no matter of this one.
+        # Parse footers outside the lock. Problems of other files don't concern this one.
         room = WINDOW_MAX
         for other, one in ahead:
             try:
@@ -110,7 +112,7 @@ class Openings:
         return self.open_now(path) if opened is None else opened._replace(is_early=True)
 
     def open_now(self, path: str) -> Opened:
-        """Opens what is there at this moment."""
+        """Opens the current version."""
         store, key = self._place(path)
         return self._opened(path, store.open_reader(key, footer=_footer(path)))
 
@@ -130,7 +132,7 @@ class Openings:
                 self._order.forget(path)
 
     def _arm(self, now_s: float) -> None:
-        """Has what is ahead let go of once it is too old, though nobody opens a file any more."""
+        """Makes sure that old openings are dropped, even if nobody opens a file any more."""
         oldest_s = self._order.oldest_s
         if self._timer is not None or oldest_s is None:
             return
@@ -139,7 +141,7 @@ class Openings:
         try:
             timer.start()
         except RuntimeError:
-            # No thread begins as a process ends, and nothing is held for long then.
+            # No thread can start while a process ends, and nothing is held for long then.
             return
         self._timer = timer
 
@@ -160,10 +162,12 @@ class Openings:
         return Opened(file, Ahead(file, self._folders, path, _FOOTER) if _is_parquet(path) else None)
 
     def forget(self, name: str) -> None:
-        """A file, or what is in a folder, was written: every filesystem of this process opens it anew."""
+        """Notes that a file, or the content of a folder, was written. Every filesystem of this process then opens it
+        anew.
+        """
         for one in _ALL.valuerefs():
             openings = one()
-            # A request goes out once its file is noted: where none is noted, those to come see what was written.
+            # A request goes out after its file is noted. If none is noted, later requests see the new content.
             if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
                 openings._written.append(name)
 

@@ -1,4 +1,4 @@
-"""Storage options: the configuration keys of stores, beside what s3fs and gcsfs call the same things."""
+"""Storage options: the configuration keys of stores, and the names that s3fs and gcsfs use for the same things."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ _GCSFS = {"endpoint_url": "base_url"}
 
 
 def of_s3(options: dict[str, Any]) -> dict[str, Any]:
-    """Options for an `S3Store`; of s3fs's `client_kwargs` the endpoint and the region mean something here."""
+    """Returns options for an `S3Store`. Of s3fs's `client_kwargs`, the endpoint and the region have a meaning here."""
     options = _renamed(options, _S3FS)
     client = options.pop("client_kwargs", None) or {}
     return _renamed(client, _CLIENT_KWARGS) | options
 
 
 def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
-    """Options for a `GCSStore`; gcsfs's `token` is `"anon"`, a file of credentials, a service account's key, or where they are looked for anyway."""
+    """Returns options for a `GCSStore`. gcsfs's `token` is `"anon"`, a file of credentials, a service account's key, or
+    a default source.
+    """
     options = _renamed(options, _GCSFS)
     token = options.pop("token", None)
     if token == "anon":

@@ -1,7 +1,8 @@
-"""Which files are opened before they are asked for: those that come next, where files are opened in the order of their listing.
+"""Decides which files to open before they are asked for: the next ones, if files are opened in the order of their
+listing.
 
-pyarrow opens the files of a dataset one after the other where their filesystem is Python's, and waits for each. The decisions stand here, without a file or a clock;
-`_openings.py` carries them out.
+For a filesystem in Python, pyarrow opens the files of a dataset one after the other, and waits for each. The decisions
+are made here, without a file or a clock; `_openings.py` carries them out.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-# For so long a file that was opened ahead is as good as one that is opened now: others may write to it meanwhile.
+# For this long, a file that was opened ahead counts as current. Others may write to it meanwhile.
 AGE_MAX_S = 5.0
-# Files that are opened ahead at first, and at most: at 20 ms each sixteen are more than one reader of footers keeps up with.
+# Files that are opened ahead at first, and at most. At 20 ms each, sixteen are more than one reader of footers can use.
 AHEAD_FIRST, AHEAD_MAX = 2, 16
-# So much of a listing is looked through for them.
+# The most entries of a listing that are searched for them.
 LOOK_MAX = 100
 
 Listing = list[dict[str, Any]]
 
 
 class Asked(NamedTuple):
-    """What becomes of files when one of them is asked for."""
+    """The decision about files when one of them is asked for."""
 
     is_ahead: bool
     is_next: bool
@@ -31,13 +32,13 @@ class Asked(NamedTuple):
 
 
 class Order:
-    """Decides what is opened ahead. `following` gives the names that come after one, in order."""
+    """Decides which files to open ahead. `following` returns the names that come after one, in order."""
 
     def __init__(self, following: Callable[[str], Iterator[str]]) -> None:
         self._following = following
         self._last, self._last_at_s = "", 0.0
         self._width = AHEAD_FIRST
-        # What was begun, and when.
+        # The files that began to open, with the time.
         self._begun: dict[str, float] = {}
 
     def asked(self, name: str, now_s: float) -> Asked:
@@ -53,7 +54,7 @@ class Order:
         if not is_next:
             self._width = AHEAD_FIRST
             return Asked(is_ahead, False, [], drop)
-        # What would be too old by its turn isn't begun.
+        # A file that would be too old by its turn isn't opened.
         width = int(min(self._width, AGE_MAX_S / 2 / max(gap_s, 1e-6)))
         self._width = min(2 * self._width, AHEAD_MAX)
         begin = [other for other in islice(self._following(name), width) if other not in self._begun]
@@ -67,18 +68,18 @@ class Order:
 
     @property
     def oldest_s(self) -> float | None:
-        """When the first of what is ahead was begun."""
+        """Returns the time when the oldest file opened ahead began to open."""
         return min(self._begun.values(), default=None)
 
     def expired(self, now_s: float) -> list[str]:
-        """What became too old, and is not ahead any more."""
+        """Returns files that became too old, which are not ahead any more."""
         gone = [other for other, at_s in self._begun.items() if now_s - at_s > AGE_MAX_S]
         for other in gone:
             del self._begun[other]
         return gone
 
     def forget(self, name: str) -> list[str]:
-        """A file, or those in a folder, may have changed: what of it is not ahead any more."""
+        """Notes that a file, or those in a folder, may have changed. Returns those that are not ahead any more."""
         gone = [other for other in self._begun if not name or other == name or other.startswith(f"{name}/")]
         for other in gone:
             del self._begun[other]
@@ -86,9 +87,10 @@ class Order:
 
 
 def following(listed: Callable[[str], Listing | None], name: str) -> Iterator[str]:
-    """The files that come after one, folder after folder, as far as listings tell them. `listed` gives that of a folder.
+    """Returns the files that come after one, folder after folder, as far as listings are known. `listed` returns the
+    listing of a folder.
 
-    They are of its kind, by the end of their names. What begins with a dot or an underline is about a table, and none of it.
+    They have the same extension. Names that begin with a dot or an underscore are metadata of a table, not its data.
     """
     kind = _kind(name)
     for other in islice(_after(listed, name), LOOK_MAX):
@@ -99,7 +101,9 @@ def following(listed: Callable[[str], Listing | None], name: str) -> Iterator[st
 
 
 def _after(listed: Callable[[str], Listing | None], name: str) -> Iterator[str | None]:
-    """What comes after a name: `None` where that isn't known, and nothing for what is no file of a table."""
+    """Returns the entries after a name: `None` if that isn't known, and nothing for entries that aren't a table's
+    files.
+    """
     folder = name.rpartition("/")[0]
     while folder and (entries := listed(folder)) is not None:
         for at in range(bisect_right(entries, name, key=_name), len(entries)):

@@ -216,7 +216,7 @@ fn what_lies_under_the_name_and_is_no_file_of_ours_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_took_the_temporary_name_is_neither_put_in_place_nor_removed() {
+fn a_file_that_took_the_temporary_name_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let (staged, _) = resume(dir.path(), &subject(), 1);
     write(&staged, 0, &[1; 10]);

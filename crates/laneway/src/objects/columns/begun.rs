@@ -1,11 +1,12 @@
-//! What was begun ahead of one reader.
+//! The reads ahead of one reader.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Columns;
 
-/// Ranges that are on their way or wait, by what will be asked for; `R` brings them, and is given up as it is dropped.
+/// Ranges that are on their way or wait, by the read that will want them. `R` fetches them, and dropping it
+/// abandons them.
 pub(in crate::objects) struct Begun<R> {
     columns: Option<Columns>,
     waiting: VecDeque<(Vec<Range<u64>>, R)>,
@@ -16,7 +17,8 @@ impl<R> Begun<R> {
         Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
     }
 
-    /// What brings these ranges, if it was begun before. What follows them is begun now; what proved wrong is given up.
+    /// Returns the fetch of these ranges, if it began ahead. Starts the reads that now follow, and abandons
+    /// wrong predictions.
     pub(in crate::objects) fn take(
         &mut self,
         asked: &[Range<u64>],

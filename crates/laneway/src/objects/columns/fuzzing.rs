@@ -1,4 +1,4 @@
-//! Footers as anybody may have written them, for fuzzers, and a reader that goes by what they tell.
+//! Footers with arbitrary content, for fuzzers, and a reader that follows them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -6,12 +6,13 @@ use std::ops::Range;
 use super::layout::{Layout, MAGIC};
 use super::{Begun, Columns, WINDOW};
 
-/// Bytes of a footer that a row group takes at least, and each of its columns: their fields' heads, one byte a number, and their ends.
+/// The least bytes of a row group in a footer, and of each of its columns: field headers, one byte for each
+/// number, and ends.
 const GROUP_LEN_MIN: usize = 3;
 const COLUMN_LEN_MIN: usize = 7;
 
-/// The last bytes of a file. Before them stand a byte that draws how many lie before these, and whether they end by themselves or a right end
-/// is added; and one that draws the columns that are read.
+/// Reads the last bytes of a file. Two bytes precede them. The first chooses how many bytes lie before, and
+/// whether a valid end is added. The second chooses the columns to read.
 pub fn parquet_footer(input: &[u8]) {
     let [drawn, picked, last @ ..] = input else { return };
     let mut last = last.to_vec();
@@ -44,7 +45,7 @@ pub fn parquet_footer(input: &[u8]) {
     }
 }
 
-/// What counts as ahead until it is given up.
+/// A fetch that counts as ahead until it is dropped.
 struct Bringing<'a> {
     len: u64,
     ahead: &'a Cell<u64>,

@@ -1,15 +1,17 @@
-//! Where the columns of a Parquet file lie, as its footer tells it.
+//! The places of a Parquet file's columns, from its footer.
 //!
-//! Of Thrift's compact protocol this reads the four structs that lead there, and passes over everything else: of the 400 KiB that 50 columns and
-//! 64 row groups take in a footer, three numbers a column are wanted. The fields' numbers are those of `parquet.thrift`.
+//! This reads the four structs of Thrift's compact protocol that lead there, and skips everything else. The
+//! footer of a file with 50 columns and 64 row groups has 400 KiB, of which only three numbers a column
+//! matter. The field numbers are those of `parquet.thrift`.
 
 use std::ops::Range;
 
-/// A footer ends with its own length, four bytes, and these.
+/// A footer ends with its own length, four bytes, and these bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 const TAIL: usize = 8;
 
-/// Structs and lists within each other: a footer has some ten, and who writes more wants to see the stack end.
+/// The limit for nested structs and lists. A footer has about ten levels, and a deeper one may be an attack
+/// on the stack.
 const DEPTH_MAX: u8 = 32;
 
 const STOP: u8 = 0;
@@ -25,7 +27,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// What the last bytes of a file of `size` bytes tell: nothing where they are no whole footer, or name other files or places that there aren't.
+    /// Returns the layout from the last bytes of a file of `size` bytes. Returns `None` if they aren't a
+    /// whole footer, or if it names other files or places outside this one.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         let (rest, tail) = last.split_at_checked(last.len().checked_sub(TAIL)?)?;
         let (length, magic) = tail.split_at(TAIL - MAGIC.len());
@@ -38,7 +41,7 @@ impl Layout {
     }
 }
 
-/// What is left of a footer. `None` is for what makes no sense.
+/// The rest of a footer. Methods return `None` for invalid data.
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
@@ -47,11 +50,12 @@ impl Thrift<'_> {
     }
 
     fn row_group(&mut self) -> Option<Vec<Range<u64>>> {
-        // Without columns a row group would take more memory than its byte of the footer.
+        // Without columns, a row group would take more memory than its byte in the footer.
         self.structs(1, Self::column).filter(|columns| !columns.is_empty())
     }
 
-    /// What a struct has in its list of structs of this number; everything else of it is passed over.
+    /// Reads the entries of one list of structs in a struct, by the list's field number. Skips everything
+    /// else.
     fn structs<T>(&mut self, list: i16, each: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut read = Vec::new();
         self.fields(|from, id, kind| match (id, kind) {
@@ -81,7 +85,8 @@ impl Thrift<'_> {
         place
     }
 
-    /// From the dictionary, where there is one before the data, for as many bytes as are stored.
+    /// Returns the column's range: from the dictionary page, if there is one, for as many bytes as are
+    /// stored.
     fn place(&mut self) -> Option<Range<u64>> {
         let (mut len, mut data, mut dictionary) = (None, None, None);
         self.fields(|from, id, kind| {
@@ -99,7 +104,7 @@ impl Thrift<'_> {
         Some(start..start.checked_add(len?)?)
     }
 
-    /// Each field of a struct, by its number and type, to be read or passed over.
+    /// Calls `each` with the number and type of every field of a struct. It reads or skips the field.
     fn fields(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
         let mut id = 0_i16;
         loop {
@@ -125,7 +130,7 @@ impl Thrift<'_> {
     fn skip(&mut self, kind: u8, depth: u8) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // Truths of a struct are said by their type.
+            // A struct's booleans are encoded in the field type.
             1 | 2 => Some(()),
             3 => self.pass(1),
             4..=6 => self.varint().map(drop),
@@ -151,7 +156,7 @@ impl Thrift<'_> {
         }
     }
 
-    /// Each takes a byte at least, so that no count is believed beyond what is there.
+    /// Skips an element. Each takes at least one byte, so a count can't exceed the bytes that are there.
     fn skip_element(&mut self, kind: u8, depth: u8) -> Option<()> {
         if matches!(kind, 1 | 2) { self.pass(1) } else { self.skip(kind, depth) }
     }

@@ -1,4 +1,4 @@
-//! Carries a plan out: sends its requests, and hands on what each range asked for is made of.
+//! Carries out a plan: sends its requests, and assembles each range from the answers.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,17 +15,18 @@ use crate::Error;
 use crate::download::range_writer::Pinned;
 use crate::location::url;
 
-/// Requests of one call that may be under way at once. How many are on the wire is the dispatcher's decision, which opens 52
-/// connections of HTTP/1.1 for so many at 20 ms: with 128, and a round trip that a busy machine stretched, it once opened 69 for 392.
+/// Requests of one call that may be under way at once. The dispatcher decides how many are on the wire. For
+/// 100 requests at 20 ms, it opens 52 HTTP/1.1 connections. With 128 requests, and a round trip that a busy
+/// machine stretched, it once opened 69 for 392.
 const AT_ONCE: usize = 100;
 
-/// Bytes of results that may wait to be taken, those that are still under way included, where they are taken one by one.
+/// Bytes of results that may wait to be taken, including those under way, if they are taken one by one.
 const WAITING_MAX: usize = 64 << 20;
 
 /// The unit in which waiting bytes are counted.
 const UNIT: u64 = 1024;
 
-/// What the objects of one call share: how much of them is under way.
+/// The shared limits of one call's objects.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     requests: Arc<Semaphore>,
@@ -33,23 +34,23 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// For results that are wanted all together.
+    /// Returns the limits for results that are wanted all together.
     pub(super) fn of_all() -> Self {
         Self { requests: Arc::new(Semaphore::new(AT_ONCE)), waiting: None }
     }
 
-    /// For results that are taken as they come.
+    /// Returns the limits for results that are taken as they come.
     pub(super) fn of_taken() -> Self {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX / UNIT as usize));
         Self { waiting: Some(waiting), ..Self::of_all() }
     }
 
-    /// The same without counting what waits, for a part of what is counted already.
+    /// Returns the same limits without counting waiting bytes, for a part of bytes that are counted already.
     fn without_waiting(&self) -> Self {
         Self { waiting: None, ..self.clone() }
     }
 
-    /// Waits until so many bytes more may wait to be taken. More than may ever wait do so alone.
+    /// Waits until this many more bytes may wait to be taken. More bytes than the limit wait alone.
     async fn room(&self, bytes: u64) -> Room {
         let waiting = self.waiting.as_ref()?;
         let units = bytes.div_ceil(UNIT).clamp(1, WAITING_MAX as u64 / UNIT) as u32;
@@ -58,13 +59,13 @@ impl Limits {
     }
 }
 
-/// What results hold until they are taken.
+/// The permit that results hold until they are taken.
 pub(super) type Room = Option<Arc<OwnedSemaphorePermit>>;
 
-/// A range as it comes: its place among those asked for, its bytes, and what they hold until they are taken.
+/// A range as it comes: its place in the request, its bytes, and the permit that they hold.
 pub(super) type One = Result<(usize, Bytes, Room), Error>;
 
-/// All ranges of an object, and what they hold until they are taken.
+/// All ranges of an object, and the permit that they hold.
 pub(super) type All = Result<(Vec<Bytes>, Room), Error>;
 
 /// Ranges of one object.
@@ -72,28 +73,28 @@ pub(super) struct Fetch<'a> {
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
     pub(super) asked: &'a [Range<u64>],
-    /// The state that the object must be in.
+    /// The version that the object must have.
     pub(super) version: Option<&'a Version>,
-    /// The object's size in that state, if it is known.
+    /// The object's size in that version, if it is known.
     pub(super) size: Option<u64>,
     pub(super) prices: PriceList,
     pub(super) limits: &'a Limits,
 }
 
-/// Takes results: the place of a range among those asked for, its bytes, and what they hold until they are taken.
+/// Receives results: the place of a range in the request, its bytes, and the permit that they hold.
 pub(super) trait Taker: Fn(usize, Bytes, Room) + Sync {}
 impl<F: Fn(usize, Bytes, Room) + Sync> Taker for F {}
 
 impl Fetch<'_> {
-    /// Brings every range, each as soon as it is there.
+    /// Fetches every range, and hands each on as soon as it is there.
     ///
     /// # Errors
-    /// What the store says; a range that can't be read; an object that is replaced meanwhile.
+    /// The store's error; a range that can't be read; an object that was replaced meanwhile.
     pub(super) async fn each(&self, take: impl Taker) -> Result<(), Error> {
         self.carry_out(self.plan().await?, self.limits, take).await
     }
 
-    /// Brings every range, all together.
+    /// Fetches every range, and returns all together.
     ///
     /// # Errors
     /// As [`each`](Self::each).
@@ -107,9 +108,9 @@ impl Fetch<'_> {
         Ok((results.into_iter().map(|result| result.into_inner().unwrap_or_default()).collect(), room))
     }
 
-    /// The plan, and the state of the object where it had to be asked for or was given.
+    /// Returns the plan, and the object's version if it was given or had to be requested.
     async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
-        // The engine needn't be asked about the path where that changes nothing.
+        // If there is only one request, don't ask the engine about the path.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
             false => self.store.path(&self.id.bucket).await,
@@ -164,9 +165,9 @@ impl Fetch<'_> {
 struct Bringing<'a> {
     fetch: &'a Fetch<'a>,
     limits: &'a Limits,
-    /// The state that all answers must be of: what was given, or that of the first one.
+    /// The version that all answers must have: the given one, or that of the first answer.
     pinned: OnceLock<Pinned>,
-    /// How many requests there are.
+    /// The number of requests.
     requests: usize,
 }
 
@@ -213,7 +214,7 @@ impl Bringing<'_> {
         Ok(())
     }
 
-    /// Brings the bytes of a request, cut off at the object's end.
+    /// Fetches the bytes of a request, cut at the object's end.
     async fn bring(&self, request: Range<u64>, group: &Group) -> Result<Answer, Error> {
         // The semaphore is never closed.
         let _slot = self.limits.requests.acquire().await;
@@ -230,7 +231,7 @@ impl Bringing<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        // An answer of another range than the one that was asked for is refused by the store already.
+        // The store code refuses an answer with another range than the requested one.
         let got = self.of_one_state(&request, got).await?;
         Ok(Answer { bytes: got.body, request, size: got.meta.size })
     }
@@ -250,12 +251,13 @@ impl Bringing<'_> {
         store.get(get).await
     }
 
-    /// The first answer says which state all others must be of. Those were sent at the same time, so that one of another state
-    /// is asked for again, in the first one's: if the object was replaced between the two, that is refused.
+    /// Checks that all answers have the version of the first one. They were requested at the same time. So an
+    /// answer with another version is requested again, in the first version. If the object was replaced, the
+    /// store refuses that.
     ///
     /// # Errors
-    /// What the store says, `Precondition` for an object that was replaced; where the store tells no version and there is more than
-    /// one request.
+    /// The store's error; `Precondition` if the object was replaced; an error if the store tells no version
+    /// and there is more than one request.
     async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
         let pinned = self.pinned.get_or_init(|| Pinned::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
@@ -271,14 +273,14 @@ impl Bringing<'_> {
     }
 }
 
-/// What a request has brought of an object of a size.
+/// The answer to a request, with the object's size.
 struct Answer {
     request: Range<u64>,
     bytes: Bytes,
     size: u64,
 }
 
-/// The bytes `own` of a body that begins at `start`, without copying them.
+/// Returns the bytes `own` of a body that begins at `start`, without copying them.
 fn slice(body: &Bytes, start: u64, own: &Range<u64>) -> Bytes {
     let clamp = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX).min(body.len());
     body.slice(clamp(own.start)..clamp(own.end))

@@ -1,42 +1,43 @@
-//! What is known of the way to a store, and what a request over it costs in time.
+//! The known facts about the path to a store, and the cost of a request in time.
 
 use std::time::Duration;
 
 use laneway_lanes::{Path as Measured, Protocol};
 
-/// What is taken for true before anything was measured: a service in the same part of the world.
+/// The round trip assumed before a measurement: a store in the same part of the world.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(20);
 
-/// The least that a path is taken to carry, in bytes a second: 1 Gbit/s. Small requests alone don't show what it could
-/// carry, so that a lower rate is believed only once bulk has filled the path.
+/// The lowest rate assumed for a path, in bytes a second: 1 Gbit/s. Small requests alone don't show the
+/// path's capacity, so a lower rate counts only once bulk has filled the path.
 const RATE_ASSUMED: f64 = 125e6;
 
-/// What one connection brings of a body, in bytes a second, where the path carries more: S3 and GCS give about so much.
+/// The rate of one connection, in bytes a second, if the path carries more. S3 and GCS give about this much.
 const LANE_RATE_ASSUMED: f64 = 80e6;
 
-/// What a server takes to answer, beside the round trip.
+/// The time a server takes to answer, beside the round trip.
 const SERVICE: Duration = Duration::from_millis(1);
 
-/// What a connection costs to open, in processor time of both ends; and what each request does: signing, heads, records.
+/// The cost of opening a connection, in CPU seconds of both ends, and of each request: signing, heads,
+/// records.
 const HANDSHAKE: f64 = 0.000_8;
 const WORK: f64 = 0.000_1;
 
-/// Most connections of HTTP/1.1 that ranges of one call are spread over.
+/// Most HTTP/1.1 connections for the ranges of one call.
 const LANES_MAX: f64 = 64.0;
 
-/// A way to a store.
+/// A path to a store.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Path {
     pub(crate) round_trip: Duration,
-    /// What all connections together carry, in bytes a second.
+    /// The rate of all connections together, in bytes a second.
     pub(crate) rate: f64,
-    /// What one connection alone carries, in bytes a second.
+    /// The rate of one connection alone, in bytes a second.
     pub(crate) lane_rate: f64,
     pub(crate) protocol: Protocol,
 }
 
 impl Path {
-    /// The way to a store whose servers usually speak a protocol, as far as it was measured.
+    /// Returns the path to a store whose servers usually speak a protocol, with its measurements.
     pub(crate) fn new(usual: Protocol, measured: Measured) -> Self {
         let rate = match measured.rate {
             Some(rate) if measured.is_full => rate,
@@ -50,19 +51,20 @@ impl Path {
         }
     }
 
-    /// The seconds that one request more takes beside `requests`, without its bytes. Where connections carry one at a time,
-    /// that is its share of the round trips that they make in turn, of which the dispatcher opens as many as pay.
+    /// Returns the seconds that one more request takes beside `requests`, without its bytes. If a connection
+    /// carries one request at a time, that is its share of their round trips, over as many connections as the
+    /// dispatcher opens.
     pub(super) fn request_seconds(&self, requests: usize) -> f64 {
         let lanes = self.lanes(requests);
         match self.protocol.is_multiplexed() {
             true => WORK,
-            // All go at once, and each opens a connection.
+            // All requests go at once, and each opens a connection.
             false if lanes >= requests as f64 => HANDSHAKE + WORK,
             false => self.turn() / lanes + WORK,
         }
     }
 
-    /// The seconds that so many requests take together, without their bytes.
+    /// Returns the seconds that this many requests take together, without their bytes.
     pub(super) fn requests_seconds(&self, requests: usize) -> f64 {
         let count = requests as f64;
         match self.protocol.is_multiplexed() {
@@ -75,7 +77,7 @@ impl Path {
         }
     }
 
-    /// The seconds that a byte takes.
+    /// Returns the seconds that a byte takes.
     pub(super) fn byte_seconds(&self) -> f64 {
         1.0 / self.rate.max(1.0)
     }
@@ -84,7 +86,8 @@ impl Path {
         (self.round_trip + SERVICE).as_secs_f64()
     }
 
-    /// How many connections so many requests are worth; see the dispatcher's rule for express lanes.
+    /// Returns how many connections this many requests are worth. The dispatcher's rule for express lanes is
+    /// the same.
     fn lanes(&self, requests: usize) -> f64 {
         let count = requests.max(1) as f64;
         (count * self.turn() / HANDSHAKE).sqrt().min(count).clamp(1.0, LANES_MAX)

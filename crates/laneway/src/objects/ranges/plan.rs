@@ -1,8 +1,9 @@
-//! Which requests bring many ranges of one object.
+//! Plans the requests for many ranges of one object.
 //!
-//! Ranges that overlap or touch are one run of bytes. Runs whose distance costs less than a request are joined, up to what goes as
-//! one express request: beyond that another request costs little beside its bytes. A run that would keep one connection busy
-//! for long is cut. And where all of that costs more than the whole object does, the whole object is read.
+//! Ranges that overlap or touch are one run of bytes. Runs are joined if the bytes between them cost less
+//! than a request, up to the size of one express request. Beyond that, another request costs little compared
+//! to its bytes. A run that would keep one connection busy for long is cut. If all of this costs more than
+//! the whole object, the whole object is read.
 
 use std::ops::Range;
 
@@ -11,63 +12,63 @@ use super::prices::PriceList;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::{SLICE_MAX, SLICE_MIN};
 
-/// The largest request that neighbours are joined into: what is larger goes as bulk.
+/// The largest request that neighbours are joined into. Larger requests are bulk.
 const JOINED_MAX: u64 = SMALL_DOWNLOAD_MAX;
 
-/// How long a slice may keep a connection busy, in seconds.
+/// The time in seconds that a slice may keep a connection busy.
 const SLICE_SECONDS: f64 = 0.2;
 
-/// Requests, and which of them bring what was asked for.
+/// Requests, and the ranges that each of them brings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
-    /// Groups of requests, in the order of their bytes. Those of different groups bring nothing in common.
+    /// Groups of requests, in the order of their bytes. Different groups share no bytes.
     pub(crate) groups: Vec<Group>,
-    /// Ranges that hold no byte: their places among those asked for.
+    /// Ranges without a byte, by their places in the request.
     pub(crate) empty: Vec<usize>,
-    /// Whether something would be cut if the object's size were known.
+    /// True if a known size of the object would lead to cuts.
     pub(crate) needs_size: bool,
 }
 
-/// Requests for bytes that follow each other: one, or the cuts of a long run.
+/// Requests for adjacent bytes: a single one, or the cuts of a long run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Group {
-    /// The bytes of each request. Each begins where the one before it ends.
+    /// The bytes of each request. Each begins at the end of the one before.
     pub(crate) requests: Vec<Range<u64>>,
-    /// What is asked of them: the place among the ranges asked for, and the bytes.
+    /// The ranges that they bring: the place in the call's list, and the bytes.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// How many of the bytes somebody has asked for.
+    /// Number of the bytes that were asked for.
     pub(crate) wanted: u64,
 }
 
-/// Why ranges can't be read.
+/// The reason why ranges can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Unreadable {
-    /// This one ends before it begins.
+    /// This range ends before it begins.
     Reversed(Range<u64>),
-    /// This one begins at or beyond the end.
+    /// This range begins at or beyond the end.
     Outside(Range<u64>),
 }
 
 impl Group {
-    /// The bytes from the first request to the last.
+    /// Returns the bytes from the first request to the last.
     pub(crate) fn bytes(&self) -> Range<u64> {
         let first = self.requests.first().map_or(0, |request| request.start);
         first..self.requests.last().map_or(first, |request| request.end)
     }
 
-    /// How many bytes it brings.
+    /// Returns how many bytes it brings.
     pub(crate) fn len(&self) -> u64 {
         let bytes = self.bytes();
         bytes.end - bytes.start
     }
 }
 
-/// Whether one request brings the ranges, whatever the path.
+/// Returns whether one request brings the ranges, on any path.
 pub(crate) fn is_one_request(asked: &[Range<u64>]) -> bool {
     matches!(asked, [range] if range.end.saturating_sub(range.start) <= SLICE_MIN)
 }
 
-/// Plans how ranges are read. A range that reaches beyond the end is cut there, where the size is known.
+/// Plans how ranges are read. A range that reaches beyond the end is cut there, if the size is known.
 ///
 /// # Errors
 /// The first range that can't be read.
@@ -108,7 +109,7 @@ pub(crate) fn plan(
         }
         None => joined,
     };
-    // Cuts that lie beyond the end would be errors.
+    // Cuts beyond the end would be errors.
     let needs_size = size.is_none() && groups.iter().any(|group| cuts(group.len(), slice) > 1);
     if size.is_some() {
         groups.iter_mut().for_each(|group| group.requests = cut(group.bytes(), slice));
@@ -116,11 +117,11 @@ pub(crate) fn plan(
     Ok(Plan { groups, empty, needs_size })
 }
 
-/// What a range means in an object of a size, or of one that isn't known. A range without a byte is empty wherever it is, and of an
-/// empty object so is one that begins with it.
+/// Returns the range within an object of this size, or of unknown size. A range without a byte is empty
+/// wherever it is. In an empty object, so is a range that begins at 0.
 ///
 /// # Errors
-/// Where it ends before it begins, or begins at or beyond the end.
+/// If it ends before it begins, or begins at or beyond the end.
 pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, Unreadable> {
     if range.start > range.end {
         return Err(Unreadable::Reversed(range.clone()));
@@ -134,7 +135,7 @@ pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>
     }
 }
 
-/// Runs of bytes without a gap, each as one request.
+/// Joins ranges into runs of bytes without a gap, each as one request.
 fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
     let mut runs: Vec<Group> = Vec::new();
     for (at, range) in sorted {
@@ -150,7 +151,7 @@ fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<Group> {
     runs
 }
 
-/// Joins runs whose distance is at most `gap_max` bytes.
+/// Joins runs that are at most `gap_max` bytes apart.
 fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
     let mut joined: Vec<Group> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -170,12 +171,13 @@ fn join(runs: Vec<Group>, gap_max: f64) -> Vec<Group> {
     joined
 }
 
-/// How long slices are on a path, about: 8 to 16 MiB, the more the faster a connection is.
+/// Returns the approximate length of slices on a path: 8 to 16 MiB, more for a faster connection.
 fn slice_len(path: &Path) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Into how many requests so many bytes are cut, none of them below [`SLICE_MIN`] or above [`SLICE_MAX`] unless it is alone.
+/// Returns how many requests this many bytes are cut into. None is below [`SLICE_MIN`] or above
+/// [`SLICE_MAX`], unless it is alone.
 fn cuts(len: u64, slice: u64) -> u64 {
     len.div_ceil(slice).min(len / SLICE_MIN).max(1)
 }
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_asked_for_comes_once_within_the_bounds_of_waste_and_requests() {
+    fn every_requested_byte_comes_once_within_the_bounds_of_cost() {
         for seed in 0..3_000 {
             let mut random = Random(seed);
             let size = random.below(2 * GIB);
@@ -367,7 +369,7 @@ mod tests {
             }
             assert!(places.iter().all(|count| *count == 1), "seed {seed}");
 
-            // How many runs without a gap are asked for, and of how many bytes.
+            // Count the runs without a gap, and their bytes.
             let mut sorted: Vec<_> =
                 asked.iter().map(|r| within(r, known).unwrap()).filter(|r| !r.is_empty()).collect();
             sorted.sort_by_key(|range| range.start);

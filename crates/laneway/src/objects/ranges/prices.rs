@@ -1,47 +1,48 @@
-//! What stores charge, as far as it decides how ranges are read.
+//! Store prices, as far as they decide how ranges are read.
 
 use laneway_store::{RequestPrices, Store};
 
-/// What reading costs in money, and what time is worth: by these a plan weighs one more request against bytes that nobody
+/// The price of reading, and of time. A plan uses it to weigh one more request against bytes that nobody
 /// asked for. All amounts are US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {
-    /// A GET.
+    /// The price of a GET.
     pub request: f64,
-    /// A GiB that leaves the store: 0 for readers in the bucket's region, around 0.1 over the internet.
+    /// The price of a GiB that leaves the store: 0 for readers in the bucket's region, around 0.1 over the
+    /// internet.
     pub egress_gib: f64,
-    /// What a second of waiting costs the reader. The default is a machine of some 64 cores; a larger value joins less and sends more
-    /// requests.
+    /// The price of a second of waiting. The default is that of a machine with some 64 cores. A larger value
+    /// joins fewer ranges, and sends more requests.
     pub second: f64,
 }
 
 impl PriceList {
-    /// A reader who pays for nothing but time.
+    /// Prices for a reader who pays only for time.
     pub const FREE: Self = Self { request: 0.0, egress_gib: 0.0, second: 0.001 };
 
-    /// A reader in the bucket's region, who pays by a store's list.
+    /// Returns the prices for a reader in the bucket's region, by a store's price list.
     pub fn of(prices: &RequestPrices) -> Self {
         Self { request: prices.reads / 1000.0, ..Self::FREE }
     }
 
-    /// The prices of whoever serves a store's requests. Servers of one's own charge nothing.
+    /// Returns the prices of the service behind a store's endpoint. Self-hosted servers charge nothing.
     pub(super) fn charged_by(store: &Store) -> Self {
         let prices = store.capabilities().prices;
         if prices.are_charged_at(&store.endpoint()) { Self::of(&prices) } else { Self::FREE }
     }
 
-    /// What a request costs, in seconds of waiting.
+    /// Returns the price of a request, in seconds of waiting.
     pub(super) fn request_seconds(&self) -> f64 {
         self.seconds(self.request)
     }
 
-    /// What a byte costs, in seconds of waiting.
+    /// Returns the price of a byte, in seconds of waiting.
     pub(super) fn byte_seconds(&self) -> f64 {
         self.seconds(self.egress_gib / (1u64 << 30) as f64)
     }
 
-    /// Prices that aren't positive numbers are none.
+    /// Converts an amount to seconds. Prices that aren't positive numbers count as 0.
     fn seconds(&self, amount: f64) -> f64 {
         let seconds = amount / self.second;
         if seconds.is_finite() && seconds > 0.0 { seconds } else { 0.0 }

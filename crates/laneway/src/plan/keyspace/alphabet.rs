@@ -1,19 +1,20 @@
-//! The characters of the keys that were seen, by which the keyspace is measured.
+//! The characters of the keys seen so far. They are the digits by which the keyspace is measured.
 
 use std::collections::BTreeSet;
 
-/// Beyond so many characters no more are noted: keys in scripts with thousands of them are measured well enough by some.
+/// The most characters that are recorded. Keys in scripts with thousands of characters are measured well
+/// enough by some of them.
 const CHARACTERS_MAX: usize = 1024;
 
-/// Characters that keys were seen to have, in order, and which of them stand at which place of a key.
+/// The characters of the keys seen so far, in order, and the places in a key where each occurs.
 #[derive(Debug, Default)]
 pub(crate) struct Alphabet {
-    /// Those of ASCII, a bit each.
+    /// ASCII characters, one bit each.
     ascii: u128,
     others: BTreeSet<char>,
     in_order: Vec<char>,
     places: Vec<Place>,
-    /// Not taken in: where it rolls keys up, nothing is cut inside of what it rolls up.
+    /// Not recorded: cuts are never placed inside keys of a common prefix.
     delimiter: Option<char>,
 }
 
@@ -22,8 +23,9 @@ pub(crate) struct Alphabet {
 struct Place {
     least: char,
     greatest: char,
-    /// Whether it has begun anew while a place before it went on, as a digit does after the last one: then what was seen here
-    /// is taken for all that there is. The foremost places have only shown how far the listing has come.
+    /// True if it has started over while an earlier place advanced, as the last digit of a counter does. Then
+    /// the characters seen here count as complete. The first places have only shown how far the listing has
+    /// come.
     has_turned: bool,
 }
 
@@ -32,7 +34,7 @@ impl Alphabet {
         Self { delimiter, ..Self::default() }
     }
 
-    /// Takes in the characters of a key, but for those that a store or XML may refuse.
+    /// Records the characters of a key, except those that a store or XML may refuse.
     pub(crate) fn observe(&mut self, key: &str) {
         let before = (self.ascii, self.others.len());
         for (at, c) in key.chars().enumerate() {
@@ -58,7 +60,7 @@ impl Alphabet {
         }
     }
 
-    /// Takes in that one key is followed by another soon.
+    /// Records that one key is followed closely by another.
     pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
         let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
         if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {
@@ -68,17 +70,18 @@ impl Alphabet {
         }
     }
 
-    /// How many digits there are at a place: one for each character, and the least for the end of a key.
+    /// Returns the number of digits at a place: one for each character, and the smallest for the end of a
+    /// key.
     pub(crate) fn base(&self, place: usize) -> u64 {
         self.of_place(place).len() as u64 + 1
     }
 
-    /// The digit that stands for a character; one that was never seen has that of the one before it.
+    /// Returns the digit of a character. An unseen one has the digit of the next lower character.
     pub(crate) fn digit(&self, place: usize, c: char) -> u64 {
         self.of_place(place).partition_point(|seen| *seen <= c) as u64
     }
 
-    /// The character that a digit stands for; none for the end of a key.
+    /// Returns the character of a digit, or `None` for the end of a key.
     pub(crate) fn character(&self, place: usize, digit: u64) -> Option<char> {
         self.of_place(place).get(usize::try_from(digit).ok()?.checked_sub(1)?).copied()
     }
@@ -93,7 +96,8 @@ impl Alphabet {
     }
 }
 
-/// Whether a character is left out of keys that are made up: control characters, which XML can't hold, and what is no character.
+/// Returns whether a character must not occur in invented keys: control characters, which XML can't hold, and
+/// noncharacters.
 pub(crate) fn is_refused(c: char) -> bool {
     c.is_control() || matches!(c as u32 & 0xffff, 0xfffe | 0xffff) || matches!(c, '\u{fdd0}'..='\u{fdef}')
 }

@@ -1,79 +1,80 @@
-//! Where a stretch of the keyspace is cut.
+//! Chooses the keys at which a stretch of the keyspace is cut.
 //!
-//! Keys are taken for numbers: the characters after what all have in common are digits of a fraction, in the base of the characters
-//! that were seen. So the keys of the last page say how much of the keyspace a page takes, and what is left can be counted in
-//! pages. That is a guess: it is right where keys are spread evenly, and off by orders of magnitude where they aren't.
+//! Keys are treated as numbers. The characters after the common prefix are digits of a fraction, in the base
+//! of the characters seen so far. So the last page's keys show how much of the keyspace a page takes, and the
+//! rest can be counted in pages. That is a guess. It is right if keys are spread evenly, and wrong by orders
+//! of magnitude if they aren't.
 
 use super::alphabet::{Alphabet, is_refused};
 
-/// Digits beyond the first that tells two keys apart: more wouldn't change where a cut goes.
+/// Digits used beyond the first one in which two keys differ. More wouldn't move a cut.
 const PRECISION: usize = 4;
-/// The longest key that is asked for. A store takes 1024 bytes, of which one is left for what is put behind it.
+/// The longest key that is requested. A store takes 1024 bytes, and one of them is for a suffix.
 const KEY_BYTES_MAX: usize = 1023;
-/// A cut is put at the shortest key within this part of a step of where it is wanted.
+/// A cut goes to the shortest key that is within this fraction (1/4) of a step from its target.
 const LEEWAY: u64 = 4;
-/// Parts of one that factors are counted in.
+/// The unit of factors: 1/1024.
 const FRACTION: u64 = 1024;
 
-/// What is left of a stretch, and what is known of its last pages.
+/// The rest of a stretch, and the facts about its last pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest<'a> {
-    /// What all keys begin with that are listed.
+    /// The common prefix of the listed keys.
     pub(crate) prefix: &'a str,
     /// The last key that has come.
     pub(crate) after: &'a str,
-    /// `None`: it reaches to the end of the prefix.
+    /// The end; `None` if it reaches to the end of the prefix.
     pub(crate) end: Option<&'a str>,
     /// The first key of the page before the last one.
     pub(crate) before: Option<&'a str>,
-    /// Keys of the last page in order, each as many keys after the one before.
+    /// Keys of the last page in order, at equal distances.
     pub(crate) marks: &'a [String],
-    /// How much further pages are apart than their keys are, elsewhere in the listing, as the logarithm to base 2.
+    /// The factor by which pages are further apart than their keys, elsewhere in the listing (log2).
     pub(crate) apart_log2: f64,
 }
 
-/// What the rest of a stretch is guessed to be.
+/// A guess about the rest of a stretch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Guess {
-    /// How many pages the rest would have if it were filled like its last pages, as the logarithm to base 2.
+    /// The number of pages if the rest is as dense as its last pages (log2).
     pub(crate) pages_log2: f64,
-    /// How much further its last two pages are apart than their keys are: nothing where keys are spread evenly, much where each
-    /// folder has a page.
+    /// The factor by which its last two pages are further apart than their keys (log2). It is small if keys are spread
+    /// evenly, and large if each folder has a page.
     pub(crate) apart_log2: Option<f64>,
 }
 
-/// Where cuts are wanted.
+/// The wanted cuts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Wanted {
-    /// So that as many equal stretches as said arise.
+    /// Cuts into this many equal stretches.
     Evenly(usize),
-    /// After so many pages, and further and further from there, but no more often than said.
+    /// A first cut after `first_pages` pages, then cuts at growing distances, at most `max`.
     Ladder { first_pages: u64, max: usize },
 }
 
-/// A stretch's rest as numbers.
+/// The rest of a stretch as numbers.
 #[derive(Debug)]
 struct Frame<'a> {
     alphabet: &'a Alphabet,
     common: &'a str,
-    /// Characters of the keys that stand before the digits.
+    /// Number of characters of the keys before the digits.
     skipped: usize,
-    /// How many digits there are at each place.
+    /// The number of digits at each place.
     bases: Vec<u64>,
     after: Vec<u64>,
     end: Vec<u64>,
-    /// How much a page takes.
+    /// The part of the keyspace that a page takes.
     page: Vec<u64>,
     apart_log2: Option<f64>,
 }
 
-/// Guesses how much is left; `None` where there is nothing to go by.
+/// Guesses how much is left. Returns `None` without enough facts.
 pub(crate) fn guess(alphabet: &Alphabet, rest: Rest<'_>) -> Option<Guess> {
     let frame = Frame::new(alphabet, rest)?;
     Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
 }
 
-/// Keys to cut the rest at, in order: each lies after what has come and before the end.
+/// Returns keys at which to cut the rest, in order. Each lies after the last key and before the end.
 pub(crate) fn cuts(alphabet: &Alphabet, rest: Rest<'_>, wanted: Wanted) -> Vec<String> {
     let Some(frame) = Frame::new(alphabet, rest) else { return Vec::new() };
     let mut found: Vec<String> = Vec::new();
@@ -87,7 +88,7 @@ pub(crate) fn cuts(alphabet: &Alphabet, rest: Rest<'_>, wanted: Wanted) -> Vec<S
     found
 }
 
-/// Whether a store takes such a key for a bound.
+/// Returns whether a store accepts such a key as a bound.
 fn may_be_asked(key: &str) -> bool {
     key.len() <= KEY_BYTES_MAX
         && !key.chars().any(is_refused)
@@ -120,7 +121,7 @@ impl<'a> Frame<'a> {
         let is_some = |digits: &Vec<u64>| digits.iter().any(|digit| *digit > 0);
         let between = marks.windows(2).filter_map(|pair| difference(base, &pair[1], &pair[0]));
         let mut between: Vec<_> = between.filter(is_some).collect();
-        // A page that goes from one folder to the next has one wide gap among those of its density.
+        // In a page that crosses from one folder to the next, one gap is far wider than the others.
         between.sort();
         let dense = product(base, between.get(between.len() / 2)?, between.len() as u64 * FRACTION);
         let end = match rest.end {
@@ -153,7 +154,7 @@ impl<'a> Frame<'a> {
         Some(log2(base, &left)? - log2(base, &self.page)?)
     }
 
-    /// Where cuts are wanted, each with how far it is from the one before.
+    /// Returns the targets of cuts, each with its distance from the one before.
     fn targets(&self, wanted: Wanted) -> Vec<(Vec<u64>, Vec<u64>)> {
         let base = &self.bases[..];
         match wanted {
@@ -167,7 +168,7 @@ impl<'a> Frame<'a> {
                 let page = log2(base, &self.page);
                 let Some((page, pages)) = page.zip(self.pages_log2()) else { return Vec::new() };
                 let first = (first_pages as f64).log2();
-                // Twice as many digits further each time: a few cuts find the order of magnitude of any rest.
+                // Double the distance each time, so that a few cuts find the order of magnitude of any rest.
                 let rungs = (0..max.min(16)).map(|i| first + 2.0 * ((1_u64 << i) - 1) as f64);
                 rungs
                     .take_while(|rung| *rung < pages - 0.5)
@@ -180,7 +181,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The shortest key that is near enough to a target.
+    /// Returns the shortest key near enough to a target.
     fn key_near(&self, target: &[u64], step: &[u64]) -> Option<String> {
         let base = &self.bases[..];
         let leeway = quotient(base, step, LEEWAY);
@@ -194,14 +195,14 @@ impl<'a> Frame<'a> {
         }
         let mut key = self.common.to_owned();
         for (i, digit) in high[1..=at].iter().enumerate() {
-            // No key has its end before a character.
+            // No key ends before a character.
             key.push(self.alphabet.character(self.skipped + i, (*digit).max(1))?);
         }
         Some(key)
     }
 }
 
-/// What two keys begin with, up to where a character ends.
+/// Returns the common beginning of two keys, up to a character boundary.
 pub(super) fn common<'a>(a: &'a str, b: &str) -> &'a str {
     let len = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     &a[..a.floor_char_boundary(len)]
@@ -211,7 +212,7 @@ fn common_chars(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-// Numbers are digits with one place before the point; they are of one length. Each place has a base of its own.
+// Numbers are digits of equal count, with one place before the point. Each place has its own base.
 
 fn sum(bases: &[u64], a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut digits: Vec<u64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
@@ -219,7 +220,7 @@ fn sum(bases: &[u64], a: &[u64], b: &[u64]) -> Vec<u64> {
     digits
 }
 
-/// `None` where it would be less than nothing.
+/// Returns `None` if the result would be negative.
 fn difference(bases: &[u64], a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     if a < b {
         return None;
@@ -233,9 +234,9 @@ fn difference(bases: &[u64], a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     Some(digits)
 }
 
-/// Times a factor in parts of [`FRACTION`].
+/// Multiplies by a factor in units of 1/[`FRACTION`].
 fn product(bases: &[u64], a: &[u64], factor: u64) -> Vec<u64> {
-    // What each place has more than whole parts goes to the places after it.
+    // The fraction of each place goes to the places after it.
     let mut digits = vec![0; a.len()];
     let mut rest = 0;
     for ((digit, a), base) in digits.iter_mut().zip(a).zip(bases) {
@@ -257,7 +258,7 @@ fn quotient(bases: &[u64], a: &[u64], divisor: u64) -> Vec<u64> {
     divided.collect()
 }
 
-/// Makes every place but the first one a digit.
+/// Reduces every place but the first to a digit.
 fn carry(bases: &[u64], digits: &mut [u64]) {
     for i in (1..digits.len()).rev() {
         digits[i - 1] += digits[i] / bases[i];
@@ -272,7 +273,7 @@ fn log2(bases: &[u64], a: &[u64]) -> Option<f64> {
     Some(leading.log2() - bases[..first].iter().map(|base| (*base as f64).log2()).sum::<f64>())
 }
 
-/// The number whose logarithm to base 2 this is, to a few places; none is greater than what the first place holds.
+/// Returns the number with this log2, to a few places. It is limited by what the first place can hold.
 fn of_log2(bases: &[u64], log2: f64) -> Vec<u64> {
     let mut digits = vec![0; bases.len()];
     let mut unit = 0.0;

@@ -1,9 +1,9 @@
-//! What a store's listing must not do.
+//! Faults of a store's listing.
 
-/// Pages without any key that may follow one another. Stores that filter or clean up may send a few.
+/// The most pages without any key in a row. Stores that filter or clean up may send a few.
 pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 
-/// What a listing must not do.
+/// A fault of a listing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Disorder {
     #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
@@ -17,7 +17,7 @@ pub(crate) enum Disorder {
 }
 
 impl Disorder {
-    /// The key that it is about, if it is about one.
+    /// Returns the key that the fault concerns, if it concerns one.
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Self::Backwards(_, key) | Self::Outside(key) => Some(key),

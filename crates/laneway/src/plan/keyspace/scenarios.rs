@@ -12,12 +12,13 @@ const PAGE_TIME: Duration = Duration::from_millis(100);
 /// A store with keys in order.
 struct Store {
     keys: Vec<String>,
-    /// Whether it stops at the end that is asked for, as GCS does; else what lies beyond comes too, and is cut off.
+    /// True if it stops at the requested end, as GCS does. Otherwise keys behind the end come too, and are
+    /// cut off.
     stops: bool,
     page: usize,
 }
 
-/// What a page of it holds.
+/// The content of one of its pages.
 struct Answer {
     objects: Vec<String>,
     prefixes: Vec<String>,
@@ -61,7 +62,7 @@ impl Store {
     }
 }
 
-/// What a listing was.
+/// The result of a listing.
 #[derive(Debug)]
 struct Outcome {
     entries: Vec<String>,
@@ -71,7 +72,7 @@ struct Outcome {
     held_max: usize,
 }
 
-/// Pages that have arrived, each with what of it is the stretch's.
+/// Pages that have arrived, each with the keys that belong to its stretch.
 type Shelf = HashMap<StretchId, VecDeque<Vec<String>>>;
 
 /// Lists a store, each page of which takes some 100 ms. `change` may change it before each answer.
@@ -139,7 +140,7 @@ fn list(
 
 fn unchanged(_: &mut Store, _: &mut Random) {}
 
-/// Most requests that a listing of so many keys may take.
+/// Returns the most requests that a listing of this many keys may take.
 fn bound(keys: usize) -> usize {
     let pages = keys.div_ceil(PAGE).max(1);
     pages + 1 + (2 * pages).min(24) + pages / 4
@@ -149,7 +150,7 @@ fn text(random: &mut Random, alphabet: &[char], len: u64) -> String {
     (0..len).map(|_| alphabet[random.below(alphabet.len() as u64) as usize]).collect()
 }
 
-/// Keys of a shape, by its name.
+/// Returns keys of a named shape.
 fn shaped(shape: &str, keys: usize, random: &mut Random) -> Vec<String> {
     let hex: Vec<char> = "0123456789abcdef".chars().collect();
     let letters: Vec<char> = ('a'..='z').collect();
@@ -244,7 +245,7 @@ fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
 
 #[test]
 fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
-    // What the worst seed takes, by the order that is asked for: of 300 pages one by one, and 19 that sixteen chains would take.
+    // The turns of the worst seed, for each order. Page by page takes 300 turns, and sixteen perfect chains 19.
     for (shape, in_order, as_they_arrive) in [
         ("numbered", 90.0, 50.0),
         ("parts", 150.0, 60.0),
@@ -368,7 +369,7 @@ fn bounds_of_the_caller_hold_for_every_stretch() {
     }
 }
 
-/// A keyspace whose first page of 100 numbered keys has come, and more follow.
+/// Returns a keyspace after its first page of 100 numbered keys. More pages follow.
 fn begun() -> (Keyspace, Ask) {
     let mut keyspace =
         Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true, false);
@@ -386,7 +387,7 @@ fn come(keyspace: &mut Keyspace, ask: &Ask, numbers: std::ops::Range<usize>) -> 
 }
 
 #[test]
-fn a_listing_that_goes_backwards_or_elsewhere_is_an_error_that_names_the_key() {
+fn a_listing_out_of_order_is_an_error_that_names_the_key() {
     let (mut keyspace, ask) = begun();
     let repeated = come(&mut keyspace, &ask, 0..100).unwrap_err();
     assert_eq!(repeated, Disorder::Backwards("k/0099".into(), "k/0000".into()));
@@ -435,7 +436,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
 }
 
 #[test]
-fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
+fn a_store_that_ignores_cuts_is_listed_page_by_page() {
     let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
     let keys: Vec<String> = (0..3000).map(|n| format!("{n:05}")).collect();
     let (mut entries, mut waiting, mut requests) = (Vec::new(), VecDeque::new(), 0);
@@ -444,7 +445,7 @@ fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
             requests += 1;
             waiting.push_back(ask);
         }
-        // What was asked for last is answered first, so that cuts are answered before the stretch goes on.
+        // Answer the last request first, so that cuts are answered before the stretch continues.
         let Some(ask) = waiting.pop_back() else { break };
         let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
         let page = &keys[from..keys.len().min(from + PAGE)];
@@ -459,7 +460,7 @@ fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
 }
 
 #[test]
-fn what_was_passed_over_behind_a_cut_that_does_not_hold_is_told_and_not_lost() {
+fn keys_skipped_behind_an_ignored_cut_are_an_error() {
     let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
     let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();
     let (mut entries, mut disorder) = (0, None);
@@ -537,11 +538,11 @@ fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
     assert!((5..12).contains(&pages_at_once(|n| Duration::from_millis(50 * n.div_ceil(4)))));
 }
 
-/// What a listing costs a store that is 20 ms away and has two cores.
+/// The cost of a listing to a store that is 20 ms away and has two cores.
 #[derive(Debug)]
 struct Cost {
     requests: usize,
-    /// Entries that it sent, those too that lay beyond the stretch that they were asked for.
+    /// Entries that it sent, including those behind the requested stretch.
     sent: usize,
     seconds: f64,
 }

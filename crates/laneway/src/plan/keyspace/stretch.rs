@@ -1,4 +1,4 @@
-//! Neighbouring keys of a listing, and the page of them that is on its way.
+//! Neighbouring keys of a listing, and their page that is under way.
 
 use std::collections::HashSet;
 
@@ -6,29 +6,30 @@ use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
 use super::{Ask, Listed};
 
-/// Less than so many pages that are left are asked for by their number, and this much more: guesses of a dense rest are right to some
-/// per cent. A second request for what a guess left out is cheaper than half a page that is thrown away.
+/// If fewer pages than this are left, their number of keys plus a margin is requested. Guesses of a dense
+/// rest are right to a few per cent. A second request for keys that a guess left out costs less than half a
+/// page that is thrown away.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
-/// The fewest keys that are asked for.
+/// The fewest keys that are requested.
 const REST_MIN: u32 = 50;
 
-/// Which stretch a page is of.
+/// The id of a stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct StretchId(pub(super) u64);
 
-/// Where a stretch ends.
+/// The end of a stretch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// With the prefix.
+    /// The end of the prefix.
     Open,
-    /// Before this key, where the caller wants it.
+    /// Before this key, as the caller wants.
     Before(String),
-    /// With this key, where it was cut.
+    /// With this key, at a cut.
     At(String),
 }
 
-/// What has come.
+/// The kind of arrived entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Objects,
@@ -41,51 +42,51 @@ pub(super) struct Stretch {
     pub(super) id: StretchId,
     pub(super) start_after: Option<String>,
     pub(super) end: End,
-    /// The end and the prefix that its pages were asked for with, up to the one that brought the token.
+    /// The end and the prefix of its requests, up to the one whose answer had the token.
     pub(super) asked: Option<(End, String)>,
     /// The last key that has come.
     pub(super) last: Option<String>,
     pub(super) token: Option<String>,
     pub(super) is_asked: bool,
     pub(super) is_over: bool,
-    /// Pages that are under way or wait for their reader.
+    /// Number of pages under way or waiting for their reader.
     pub(super) held: usize,
-    /// Whether it began at a cut, and nothing has come of it yet.
+    /// True if it began at a cut, and no key has come yet.
     pub(super) is_new_cut: bool,
-    /// Whether the keys after its end are near it, so that its rest may be taken for filled.
+    /// True if the keys after its end are near it, so that its rest counts as filled.
     pub(super) is_filled: bool,
     pub(super) page: Page,
     /// Keys of the last full page.
     pub(super) marks: Vec<String>,
     /// The first key of the page before it.
     pub(super) before: Option<String>,
-    /// How many pages are left, as the logarithm to base 2 of a guess.
+    /// The guessed number of pages left (log2).
     pub(super) left_log2: Option<f64>,
-    /// Whether a page was asked for that was to hold all the rest.
+    /// True if a short page was requested that should have had all the rest.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
     /// Tokens since the last key.
     pub(super) tokens: HashSet<String>,
 }
 
-/// A page on its way.
+/// A page under way.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// The last key before it.
     pub(super) after: Option<String>,
-    /// The end and the prefix that it was asked for with.
+    /// The end and the prefix of its request.
     pub(super) asked: Option<(End, String)>,
     pub(super) last_object: Option<String>,
     pub(super) last_prefix: Option<String>,
     pub(super) entries: u64,
     pub(super) marks: Vec<String>,
-    /// Whether something came from beyond the stretch's end.
+    /// True if it had keys behind the stretch's end.
     pub(super) is_beyond: bool,
-    /// Whether it was asked for by a key, though there was a token.
+    /// True if it was requested by a key although there was a token.
     pub(super) is_by_key: bool,
-    /// Whether fewer keys were asked for than a page has.
+    /// True if fewer keys were requested than a page has.
     pub(super) is_short: bool,
-    /// Whether the store began it elsewhere: it is asked for once more.
+    /// True if the store began it in another place. It is requested again.
     pub(super) is_void: bool,
 }
 
@@ -130,8 +131,8 @@ impl Stretch {
         }
     }
 
-    /// The next page to ask for, of so many entries at most; `by_key` says that, if it may be asked for behind the last key even
-    /// where there is a token.
+    /// Returns the next page to request. `by_key` is the most entries of a page, if it may be requested by
+    /// the last key although there is a token.
     pub(super) fn ask(&mut self, listed: &Listed, by_key: Option<u64>) -> Ask {
         self.is_asked = true;
         self.held += 1;
@@ -153,16 +154,16 @@ impl Stretch {
         Ask { stretch: self.id, prefix, start_after, end, token, max }
     }
 
-    /// How many entries to ask for where less than a page of so many is left: what comes from beyond the end is thrown away, and
-    /// is most of what a page costs. Where there is more after all, that is once.
+    /// Returns how many entries to request if less than a full page is left. Keys behind the end are thrown
+    /// away, and they are most of a page's cost. If there is more after all, the next request is a full page.
     fn rest_max(&self, page_entries: u64) -> Option<u32> {
         let pages = self.left_log2.filter(|_| !self.was_short && self.end.key().is_some())?.exp2();
         let wanted = pages * page_entries as f64 * REST_MARGIN;
         (pages < REST_PAGES_MAX).then_some((wanted as u32).max(REST_MIN))
     }
 
-    /// What all keys of the stretch that haven't come begin with: the store then neither looks for what lies beyond its end nor
-    /// sends it. MinIO reads one folder alone where a prefix lies in it.
+    /// Returns the common prefix of all keys of the stretch that haven't come. The store then neither looks
+    /// for keys behind its end nor sends them. MinIO reads a single folder if the prefix lies in one.
     fn prefix<'a>(&'a self, listed: &'a str) -> &'a str {
         let within = self.last.as_deref().zip(self.end.key()).map(|(last, end)| common(last, end));
         within.filter(|within| within.starts_with(listed)).unwrap_or(listed)
@@ -172,7 +173,7 @@ impl Stretch {
         self.start_after.as_deref().is_none_or(|start| start < key)
     }
 
-    /// Looks whether a key may come now.
+    /// Checks whether a key may come now.
     pub(super) fn check(&self, listed: &Listed, kind: Kind, key: &str) -> Result<(), Disorder> {
         let before = match kind {
             Kind::Objects => &self.page.last_object,
@@ -180,7 +181,7 @@ impl Stretch {
         };
         let before = before.as_deref().or(self.page.after.as_deref());
         match before {
-            // What begins with what is rolled up may lie after a key inside of it.
+            // A common prefix may sort after a key below it.
             Some(before)
                 if key <= before && !(kind == Kind::Prefixes && self.is_start_inside(before, key)) =>
             {
@@ -191,7 +192,7 @@ impl Stretch {
         }
     }
 
-    /// Whether the listing starts after a key that is rolled up into this prefix.
+    /// Returns whether the listing starts after a key below this common prefix.
     fn is_start_inside(&self, before: &str, prefix: &str) -> bool {
         self.start_after.as_deref() == Some(before) && before.starts_with(prefix)
     }

@@ -1,4 +1,4 @@
-//! A local file's bytes compared with what the other side tells of its own.
+//! Compares a local file's bytes with the other side's checksums.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::sync::side::{At, Entry};
 use crate::upload::hashed_file_while;
 use crate::{Error, Location};
 
-/// Compares two of one size, at least one of which is a local file. An object whose listing tells no checksum of all its bytes is asked for.
+/// Compares two entries of equal size, at least one of which is a local file. An object without a checksum of
+/// all its bytes in its listing is asked for.
 ///
 /// # Errors
-/// For a file that can't be read, or changes meanwhile, and what a store says.
+/// If a file can't be read, or changes meanwhile; a store's error.
 pub(super) async fn finding(
     job: &Arc<Running>,
     source: (&Location, &Entry),
@@ -35,7 +36,7 @@ pub(super) async fn finding(
     let mut found = Finding::Same(Verified::Unverified);
     if is_comparable(&listed) {
         found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
-        // An ETag is the MD5 of other bytes where a KMS or customer key encrypts the object.
+        // If a KMS or customer's key encrypts the object, the ETag isn't its MD5.
         if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
             return Ok(found);
         }
@@ -50,7 +51,7 @@ pub(super) async fn finding(
     }
 }
 
-/// The checksums of a file, whose bytes count as moved while they are read.
+/// Returns the checksums of a file. Its bytes count as moved while they are read.
 async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
     let (reading, path) = (Arc::clone(job), path.to_owned());
     let size = path.metadata().map_or(0, |metadata| metadata.len());

@@ -1,4 +1,4 @@
-//! What two entries of one name say of each other.
+//! Compares two entries of one name.
 
 use laneway_store::{Checksums, Version};
 
@@ -6,22 +6,23 @@ use crate::event::Verified;
 use crate::sync::content::listed_sums;
 use crate::sync::side::{At, Entry};
 
-/// What was found of a name.
+/// The finding about a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// Both have it, of one size, and of one content where both tell a checksum that can be compared.
+    /// Both sides have it, with equal size, and equal content if they share a kind of checksum.
     Same(Verified),
     /// The destination lacks it.
     Missing,
     /// The source lacks it.
     Extra,
-    /// The source's size, and the destination's.
+    /// The sizes differ: the source's, and the destination's.
     Size(u64, u64),
-    /// ETags that are MD5s, unless a key of KMS or a customer's own encrypts the objects: no listing tells that.
+    /// The ETags differ. They are MD5s, unless a KMS or customer's key encrypts the objects, which no listing
+    /// shows.
     Etag,
-    /// The checksum that differs.
+    /// This checksum differs.
     Checksum(&'static str),
-    /// Why one of the two can't be read.
+    /// One of the two can't be read, for this reason.
     Unreadable(String),
 }
 
@@ -68,7 +69,8 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
     }
 }
 
-/// Whether two ETags are of the same parts: `MD5-N`. Equal ones are of one content, others say nothing, since parts may be cut elsewhere.
+/// Returns whether two ETags of the form `MD5-N` are equal. Then the content is equal. Others prove nothing,
+/// because the parts may differ.
 fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
     match (a, b) {
         (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
@@ -89,7 +91,7 @@ pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
         (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
         (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
         (Verified::Md5, "md5", pair(a.md5, b.md5)),
-        // Those of other parts say nothing.
+        // Composite checksums of other parts prove nothing.
         (Verified::Composite, "crc32c of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
     ];
     let mut same = None;

@@ -1,5 +1,6 @@
-//! The report, in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode,
-//! ResultMessage. As theirs it has no header, and keys are URL-encoded, so that its rows can be the manifest of a batch job.
+//! The report, in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus,
+//! ErrorCode, HTTPStatusCode, ResultMessage. It has no header and URL-encoded keys like those, so its rows
+//! can be the manifest of a batch job.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/batch-ops-examples-reports.html>
 
 use std::fs::File;
@@ -16,7 +17,7 @@ use crate::running::Running;
 use crate::sync::side::{At, Entry};
 use crate::{Error, Location};
 
-/// What a key keeps as it is.
+/// The characters that a key keeps unencoded.
 const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Rows that are collected before they are written.
@@ -36,7 +37,7 @@ impl Row {
         let version = match entry.map(|entry| &entry.at) {
             Some(At::Object(meta)) => match meta.version {
                 Some(Version::Generation(generation)) => generation.to_string(),
-                // An ETag is no version that could be asked for.
+                // An ETag can't be requested as a version.
                 _ => String::new(),
             },
             _ => String::new(),
@@ -54,7 +55,7 @@ impl Row {
     }
 }
 
-/// What a report is called until it is complete.
+/// Returns the name of a report until it is complete.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
@@ -64,17 +65,17 @@ fn unfinished(path: &Path) -> PathBuf {
 /// A report that is being written.
 pub(super) struct Report {
     path: PathBuf,
-    /// Where it is written until it is complete; `None` for what is no file, such as a pipe.
+    /// Its file until it is complete; `None` for a pipe or device.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
     waiting: Vec<Row>,
 }
 
 impl Report {
-    /// Begins a report anew.
+    /// Begins a new report.
     ///
     /// # Errors
-    /// For a file that can't be written.
+    /// If the file can't be written.
     pub(super) async fn begin(job: &Running, path: PathBuf) -> Result<Self, Error> {
         let at = path.clone();
         let create = move || match at.metadata() {
@@ -94,7 +95,8 @@ impl Report {
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
 
-    /// Writes what waits. Complete, it gets its name; else it keeps the one that says that it isn't.
+    /// Writes the waiting rows. A complete report gets its final name. An incomplete one keeps the other
+    /// name.
     pub(super) async fn end(mut self, job: &Running, is_complete: bool) -> Result<(), Error> {
         self.write(job).await?;
         let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };

@@ -72,7 +72,7 @@ fn two_read(stage: &Stage, file: &[u8], groups: &[Vec<Range<u64>>]) -> (Reader, 
 }
 
 #[test]
-fn columns_of_the_row_groups_that_follow_are_there_before_they_are_asked_for() {
+fn columns_of_the_next_row_groups_are_fetched_ahead() {
     let (file, groups) = file();
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);
@@ -93,7 +93,7 @@ fn columns_of_the_row_groups_that_follow_are_there_before_they_are_asked_for() {
 }
 
 #[test]
-fn who_stops_has_had_a_quarter_more_fetched_at_most_and_who_reads_other_columns_nothing() {
+fn a_wrong_prediction_fetches_at_most_a_quarter_more() {
     let (file, groups) = file();
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);

@@ -25,7 +25,7 @@ fn dropped<F: Future<Output: Debug> + Unpin>(stage: &Stage, verb: &str, begin: i
 }
 
 #[test]
-fn a_copy_that_is_dropped_gives_its_connection_back_and_a_rename_removes_nothing() {
+fn a_dropped_copy_frees_its_connection_and_removes_nothing() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::with_faults(kind, &["copy key=silent delay 60m", "delete delay 60m"]);
         stage.object("a", b"moved half-way");

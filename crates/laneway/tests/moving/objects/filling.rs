@@ -74,7 +74,7 @@ fn memory_is_filled_over_connections_that_break() {
 }
 
 #[test]
-fn memory_whose_read_is_dropped_half_way_is_given_back_and_no_more_written_to() {
+fn memory_of_a_dropped_read_is_returned_and_not_written_to() {
     at_once(&KINDS, |kind| {
         let stage = Stage::with_faults(kind, &["get stall@64KiB"]);
         let bytes = random_bytes(4, 20 * MIB);

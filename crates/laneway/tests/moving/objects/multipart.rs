@@ -7,7 +7,7 @@ use super::bucket;
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once};
 
 #[test]
-fn parts_in_any_order_and_from_elsewhere_become_an_object_that_is_verified() {
+fn parts_in_any_order_from_any_process_become_a_verified_object() {
     at_once(&KINDS, |kind| {
         let stage = Stage::new(kind);
         let bytes = random_bytes(1, 12 * MIB + 5);

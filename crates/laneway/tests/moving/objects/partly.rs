@@ -101,7 +101,7 @@ fn the_end_of_an_object_that_is_replaced_or_breaks_off_is_never_a_mixture() {
 }
 
 #[test]
-fn the_end_that_is_the_whole_is_compared_where_the_store_tells_its_checksum() {
+fn a_suffix_of_the_whole_object_is_verified() {
     let stage = Stage::new(KINDS[0]);
     stage.object("k", b"0123456789");
     let mut got = bucket(&stage, "").get("k").last(1 << 20).call().unwrap();

@@ -68,7 +68,7 @@ fn the_footer_comes_with_the_opening_request() {
 
 /// S3 tells no checksum beside a range.
 #[test]
-fn what_the_opening_request_brings_whole_is_compared_where_the_store_tells_a_checksum() {
+fn an_object_that_opens_whole_is_verified() {
     for kind in KINDS.into_iter().filter(|kind| kind.provider == Provider::Gcs) {
         let stage = Stage::new(kind);
         let bytes = random_bytes(1, 5000);

@@ -195,7 +195,7 @@ fn a_call_that_is_dropped_or_late_holds_nothing() {
 }
 
 #[test]
-fn small_objects_are_asked_for_at_once_however_many_slices_memory_has_room_for() {
+fn small_objects_are_all_requested_at_once_in_any_memory() {
     let stage = Stage::with_faults(KINDS[1], &["get stall"]);
     let bucket = bucket(&stage, "");
     let calls: Vec<_> = (0..40)

@@ -127,7 +127,7 @@ fn what_is_given_up_half_way_leaves_nothing_behind() {
 }
 
 #[test]
-fn who_gives_up_an_object_whose_end_was_asked_for_waits_until_nothing_is_left_of_its_upload() {
+fn aborting_a_finishing_object_waits_until_its_upload_is_gone() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::with_faults(kind, &["part delay 60m"]);
         let mut writer = bucket(&stage, "").writer("k");
@@ -154,7 +154,7 @@ fn a_writer_that_has_failed_says_so_again_and_can_still_be_given_up() {
     assert!(more.contains("takes no more bytes"), "{more}");
     for _ in 0..2 {
         let end = wait(writer.shutdown()).unwrap_err().to_string();
-        assert!(end.contains("as was said before"), "{end}");
+        assert!(end.contains("because an earlier write failed"), "{end}");
     }
     wait(writer.abort());
     let mut writer = bucket.writer("k");

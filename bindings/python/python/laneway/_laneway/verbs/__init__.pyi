@@ -1,4 +1,4 @@
-"""The verbs of a store, a file each. The classes that they stand in are only here: at run time the store has all of them itself."""
+"""The verbs of a store, one file each. Their classes exist only here: at run time the store itself has all verbs."""
 
 from laneway._laneway.verbs.copy import Copy as Copy
 from laneway._laneway.verbs.delete import Delete as Delete

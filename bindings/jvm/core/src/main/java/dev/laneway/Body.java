@@ -3,7 +3,7 @@ package dev.laneway;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 
-/** Bytes that the engine has for a caller, until they are copied into the caller's buffer. */
+/** Bytes that the engine holds for a caller, until they are copied into the caller's buffer. */
 final class Body implements AutoCloseable {
   static final Body NONE = new Body(null, 0);
 
@@ -16,7 +16,7 @@ final class Body implements AutoCloseable {
     this.length = length;
   }
 
-  /** Of no bytes there is no handle. */
+  /** Reads a body. An empty one has no handle. */
   static Body read(Unpacked answer) {
     long number = answer.number();
     int length = answer.count();
@@ -40,7 +40,7 @@ final class Body implements AutoCloseable {
       }
       Native.bodyToMemory(handle.number(), taken, into, at, count);
     } else {
-      // A buffer without an array that can be had is one that can't be written to.
+      // A buffer that isn't direct and has no accessible array is read-only.
       Native.bodyToArray(handle.number(), taken, into.array(), into.arrayOffset() + at, count);
     }
     into.position(at + count);

@@ -11,12 +11,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
 /**
- * A bucket, or the part of one below a prefix, by which every key is lengthened. It needs no closing, and any number of threads may use it.
+ * A bucket, or the part of one below a prefix. Every key gets the prefix in front. It needs no closing, and any number
+ * of threads may use it.
  *
- * <p>Keys are kept exactly: nothing is normalised, and no slash is put between prefix and key, so that a prefix that means a folder ends in one.
+ * <p>Keys are kept byte for byte: nothing is normalised, and no slash is put between prefix and key. So a prefix that
+ * means a folder must end in a slash.
  *
- * <p>Blocking verbs throw an {@link java.io.InterruptedIOException} where the thread is interrupted, and leave it interrupted; they are {@link
- * LanewayException}s else.
+ * <p>If the thread is interrupted, blocking verbs throw an {@link java.io.InterruptedIOException} and leave it
+ * interrupted. Other failures are {@link LanewayException}s.
  */
 public final class Bucket {
   /** Keys that are handed to the engine at a time. */
@@ -36,37 +38,40 @@ public final class Bucket {
     return new Bucket(Handle.quiet(number), made.text());
   }
 
-  /** Its URL, with the prefix. */
+  /** Returns its URL, with the prefix. */
   public String url() {
     return url;
   }
 
-  /** What the store knows about an object: one request, and none of its bytes. */
+  /** Returns the store's metadata of an object, in one request and without its bytes. */
   public ObjectMeta head(String key) throws IOException {
     return headCall(key).await();
   }
 
-  /** As {@link #head}. */
+  /** Does the same as {@link #head}. */
   public CompletableFuture<ObjectMeta> headAsync(String key) {
     return headCall(key).asFuture();
   }
 
-  /** Opens an object for reads at any place, all of them of the version that it has now: one request. */
+  /** Opens an object for reads at any place, all of its current version, in one request. */
   public ObjectReader open(String key) throws IOException {
     return open(key, OpenOptions.NONE);
   }
 
-  /** Opens an object for reads at any place, all of one version. Of what is {@linkplain OpenOptions#known known} nothing is asked. */
+  /**
+   * Opens an object for reads at any place, all of one version. A {@linkplain OpenOptions#known known} object takes no
+   * request.
+   */
   public ObjectReader open(String key, OpenOptions options) throws IOException {
     return openCall(key, options).await();
   }
 
-  /** As {@link #open(String, OpenOptions)}. */
+  /** Does the same as {@link #open(String, OpenOptions)}. */
   public CompletableFuture<ObjectReader> openAsync(String key, OpenOptions options) {
     return openCall(key, options).asFuture();
   }
 
-  /** Reads an object from its beginning on: what comes back tells its metadata and gives its bytes, which are fetched ahead. */
+  /** Reads an object from its beginning. The result has the metadata, and the bytes, which are fetched ahead. */
   public Download get(String key) throws IOException {
     return get(key, GetOptions.NONE);
   }
@@ -76,69 +81,79 @@ public final class Bucket {
     return getCall(key, options).await();
   }
 
-  /** As {@link #get(String, GetOptions)}: it is done once the store has answered, and bytes come from then on. */
+  /**
+   * Does the same as {@link #get(String, GetOptions)}. The future is done once the store has answered; the bytes arrive
+   * after that.
+   */
   public CompletableFuture<Download> getAsync(String key, GetOptions options) {
     return getCall(key, options).asFuture();
   }
 
   /**
-   * Writes an object of the buffer's remaining bytes, and compares what the store then has with what was sent. It is there as a whole or not at all. The
-   * buffer's position doesn't change. Out of a direct buffer the bytes go as they lie there, which must not change before the call has ended; those of
-   * another are copied once.
+   * Writes an object from the buffer's remaining bytes, then compares the stored object with them. The object exists
+   * completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent from where
+   * they are, and must not change before the call has ended. Those of another buffer are copied once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();
   }
 
-  /** As {@link #put}. */
+  /** Does the same as {@link #put}. */
   public CompletableFuture<Written> putAsync(String key, ByteBuffer bytes, PutOptions options) {
     return putCall(key, bytes, options).asFuture();
   }
 
-  /** Writes an object whose bytes are made one after the other, in parts that go while others gather. */
+  /** Writes an object whose bytes are produced one after the other. It sends parts while others gather. */
   public ObjectWriter writer(String key, PutOptions options) throws LanewayException {
     return ObjectWriter.of(this, handle, key, options);
   }
 
-  /** The objects whose keys begin with {@code prefix}, in the order of their keys' bytes. As {@link #list(String, ListOptions)}. */
+  /** Lists the objects whose keys begin with {@code prefix}, as {@link #list(String, ListOptions)} does. */
   public Stream<ObjectMeta> list(String prefix) {
     return list(prefix, ListOptions.NONE);
   }
 
   /**
-   * The objects whose keys begin with {@code prefix}, in the order of their keys' bytes, while pages arrive. What fails of it is an {@link
-   * java.io.UncheckedIOException} of the stream. A stream that isn't read to its end has to be closed.
+   * Lists the objects whose keys begin with {@code prefix}, in the byte order of their keys, while pages arrive. A
+   * failure is an {@link java.io.UncheckedIOException} of the stream. A stream that isn't read to its end must be
+   * closed.
    */
   public Stream<ObjectMeta> list(String prefix, ListOptions options) {
     return ListedObjects.stream(this, handle, prefix, options);
   }
 
-  /** What lies directly below {@code prefix}, which usually ends in a slash: objects, and the prefixes of what lies further down. */
+  /**
+   * Lists the entries directly below {@code prefix}, which usually ends in a slash: objects, and the prefixes of
+   * objects further down.
+   */
   public Listing listWithDelimiter(String prefix) throws IOException {
     return listWithDelimiter(prefix, ListOptions.NONE);
   }
 
-  /** What lies directly below {@code prefix}, of some keys. */
+  /** Lists the entries directly below {@code prefix}, limited by the options. */
   public Listing listWithDelimiter(String prefix, ListOptions options) throws IOException {
     return listDirCall(prefix, options).await();
   }
 
-  /** As {@link #listWithDelimiter(String, ListOptions)}. */
+  /** Does the same as {@link #listWithDelimiter(String, ListOptions)}. */
   public CompletableFuture<Listing> listWithDelimiterAsync(String prefix, ListOptions options) {
     return listDirCall(prefix, options).asFuture();
   }
 
-  /** Removes an object. GCS says where there was none; S3 doesn't, there it is a success. */
+  /** Removes an object. If it doesn't exist, GCS reports a failure and S3 reports success. */
   public void delete(String key) throws IOException {
     deleteCall(key, null).await();
   }
 
-  /** Removes an object in this state: one that was replaced stays, and that is a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /**
+   * Removes an object only in this version. One that was replaced stays, and that is a failure of kind {@link
+   * ErrorKind#PRECONDITION}.
+   */
   public void delete(String key, String version) throws IOException {
     deleteCall(key, version).await();
   }
 
-  /** As {@link #delete(String)}. */
+  /** Does the same as {@link #delete(String)}. */
   public CompletableFuture<Void> deleteAsync(String key) {
     return deleteCall(key, null).asFuture();
   }
@@ -146,7 +161,7 @@ public final class Bucket {
   /**
    * Removes objects in full batches, several of them at once. All are tried.
    *
-   * @return what failed, by key, in the order of the keys; empty where all were removed
+   * @return the failures by key, in the order of the keys; empty if all were removed
    */
   public Map<String, LanewayException> deleteAll(Iterable<String> keys) throws IOException {
     Map<String, LanewayException> failures = new LinkedHashMap<>();
@@ -162,39 +177,45 @@ public final class Bucket {
     return failures;
   }
 
-  /** As {@link #deleteAll}, of keys that are all there. */
+  /** Does the same as {@link #deleteAll} with a list of keys. */
   public CompletableFuture<Map<String, LanewayException>> deleteAllAsync(List<String> keys) {
     return deleteSome(keys).asFuture();
   }
 
-  /** Copies an object: the store does it by itself, and no bytes pass through this machine unless it can't. */
+  /** Copies an object. The store copies it by itself. Bytes pass through this machine only if the store can't. */
   public Written copy(String from, String to) throws IOException {
     return copy(from, to, CopyOptions.NONE);
   }
 
-  /** Copies an object, as the options say. */
+  /** Copies an object with options. */
   public Written copy(String from, String to, CopyOptions options) throws IOException {
     return copyCall(Native.COPY, from, to, options).await();
   }
 
-  /** As {@link #copy(String, String, CopyOptions)}. Many may be begun at once: the engine bounds what is under way. */
+  /**
+   * Does the same as {@link #copy(String, String, CopyOptions)}. Many may begin at once: the engine limits how many are
+   * under way.
+   */
   public CompletableFuture<Written> copyAsync(String from, String to, CopyOptions options) {
     return copyCall(Native.COPY, from, to, options).asFuture();
   }
 
-  /** Renames an object: copies it, and then removes the source in the state that was copied. Two requests, between which others may look. */
+  /**
+   * Renames an object: copies it, then removes the source in the version that was copied. This takes two requests, and
+   * others may see the state in between.
+   */
   public Written rename(String from, String to, CopyOptions options) throws IOException {
     return copyCall(Native.RENAME, from, to, options).await();
   }
 
-  /** As {@link #rename}. */
+  /** Does the same as {@link #rename}. */
   public CompletableFuture<Written> renameAsync(String from, String to, CopyOptions options) {
     return copyCall(Native.RENAME, from, to, options).asFuture();
   }
 
   /**
-   * Begins an upload whose parts the caller numbers, sends and names at its end, in this process or others. It takes no condition: GCS's uploads in parts
-   * keep none.
+   * Begins an upload whose parts the caller numbers, sends and finally names, in this process or others. It takes no
+   * condition, because GCS's multipart uploads have none.
    */
   public MultipartUpload beginMultipart(String key, PutOptions options) throws IOException {
     Packed packed = new Packed().text(key);
@@ -203,12 +224,12 @@ public final class Bucket {
     return new MultipartUpload(this, handle, key, id);
   }
 
-  /** An upload that was begun before, by the key and the {@linkplain MultipartUpload#id() id} that it has. Nothing is asked of the store. */
+  /** Returns an upload that was begun before, by its key and {@linkplain MultipartUpload#id() id}. Sends no request. */
   public MultipartUpload multipart(String key, String id) {
     return new MultipartUpload(this, handle, key, id);
   }
 
-  /** The uploads in parts of objects whose keys begin with {@code prefix} that were neither completed nor given up. */
+  /** Lists multipart uploads of keys that begin with {@code prefix} and were neither completed nor aborted. */
   public List<MultipartUpload> multipartUploads(String prefix) throws IOException {
     Packed packed = new Packed().text(prefix);
     return Engine.begin(
@@ -225,7 +246,7 @@ public final class Bucket {
         .await();
   }
 
-  /** Holds no secret. */
+  /** Contains no secret. */
   @Override
   public String toString() {
     return "Bucket[" + url + "]";

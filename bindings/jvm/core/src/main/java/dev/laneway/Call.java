@@ -14,15 +14,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A call of the engine's under way. It is a future that ends the call when it is cancelled, or completed by anybody else, and returns from that only once the
- * engine uses no buffer of the call's any more.
+ * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. That returns
+ * only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
   /** Makes the result of an answer. */
   interface Reading<T> {
     T of(Unpacked answer);
 
-    /** What becomes of an answer that nobody wants any more: no buffer is touched. */
+    /** Handles an answer that nobody wants any more. It touches no buffer. */
     default void unwanted(Unpacked answer) {
       if (of(answer) instanceof AutoCloseable unwanted) {
         closed(unwanted);
@@ -31,8 +31,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Where futures are completed: what depends on them may block, which the queue's thread must not. As {@link CompletableFuture}'s own, a common pool of
-   * one thread, which may be none, doesn't do.
+   * Completes futures. Their dependents may block, which the queue's thread must not. As with {@link
+   * CompletableFuture}, a common pool with at most one thread isn't used.
    */
   static final Executor COMPLETING =
       ForkJoinPool.getCommonPoolParallelism() > 1
@@ -51,7 +51,7 @@ class Call<T> extends CompletableFuture<T> {
 
   private final Reading<T> reading;
 
-  /** What has to stay until the call has ended: buffers that are lent, and whose handle it uses. */
+  /** Objects that must stay alive until the call has ended: lent buffers, and the owners of handles. */
   @SuppressWarnings("unused")
   private final Object[] kept;
 
@@ -60,7 +60,7 @@ class Call<T> extends CompletableFuture<T> {
   private long number;
   private boolean isBlocking = true;
 
-  /** Set once somebody else than the engine ends the call: its answer is read no more. */
+  /** Set once somebody other than the engine ends the call. Its answer is not read any more. */
   private boolean isGivenUp;
 
   Call(Reading<T> reading, Object... kept) {
@@ -76,13 +76,16 @@ class Call<T> extends CompletableFuture<T> {
     return number;
   }
 
-  /** This, for somebody who waits otherwise than by {@link #await}. */
+  /** Returns this call for a caller that doesn't wait by {@link #await}. */
   final synchronized CompletableFuture<T> asFuture() {
     isBlocking = false;
     return this;
   }
 
-  /** Waits for the result. An interrupt ends the call; where it was done all the same, its result is given and the thread stays interrupted. */
+  /**
+   * Waits for the result. An interrupt ends the call. If it succeeded all the same, this returns its result and the
+   * thread stays interrupted.
+   */
   final T await() throws IOException {
     try {
       return get();
@@ -98,7 +101,7 @@ class Call<T> extends CompletableFuture<T> {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof LanewayException failure) {
-        // Nobody else has it: it tells of the thread that waited, and not of the one that heard of it.
+        // Nobody else has the exception. Its trace shows the waiting thread, not the queue's.
         failure.fillInStackTrace();
         throw failure;
       }
@@ -106,11 +109,11 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** What the queue says: nothing is lent to the call any more. Runs on the queue's thread. */
+  /** Handles the call's end from the queue: nothing is lent to the call any more. Runs on the queue's thread. */
   final void ended(Unpacked answer) {
     synchronized (this) {
       if (isBlocking) {
-        // Nothing can depend on it: it has not been handed out, nor will be before this is over.
+        // Nothing can depend on the future: it was not handed out, and won't be before this is over.
         finish(answer);
         ended.countDown();
         return;
@@ -120,7 +123,7 @@ class Call<T> extends CompletableFuture<T> {
     completing(() -> finish(answer));
   }
 
-  /** Completes where what depends on it may block, or here where there is no thread for it: late is better than never. */
+  /** Completes on a thread that may block, or on this one if there is none. Late is better than never. */
   static void completing(Runnable work) {
     try {
       COMPLETING.execute(work);
@@ -132,12 +135,12 @@ class Call<T> extends CompletableFuture<T> {
   private void finish(Unpacked answer) {
     T result = null;
     Throwable failure = null;
-    // Who gives it up waits until its buffers are filled, or comes before.
+    // Giving up waits until the buffers are filled, or comes before that.
     synchronized (this) {
       try {
         boolean isDone = answer.flag();
         if (isGivenUp) {
-          // Who gave it up says how it has ended.
+          // The thread that gave it up decides how it ended.
           if (isDone) {
             reading.unwanted(answer);
           }
@@ -168,7 +171,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Ends the call, and waits until nothing is lent to it any more, which an interrupt doesn't cut short. */
+  /** Ends the call, and waits until nothing is lent to it any more. An interrupt doesn't shorten this. */
   void giveUp() {
     Engine.cancel(this);
     boolean wasInterrupted = false;
@@ -185,7 +188,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** The same where what comes all the same is not wanted. */
+  /** Does the same, and drops an answer that comes all the same. */
   private void giveUpForGood() {
     if (isDone()) {
       return;
@@ -226,7 +229,10 @@ class Call<T> extends CompletableFuture<T> {
     return this;
   }
 
-  /** Ends a future that is not done by then. Ending one waits for its buffers, which the one thread of all the JVM's timeouts must not. */
+  /**
+   * Ends a future that isn't done after the timeout. Ending it waits for its buffers, and must not block the only
+   * thread for all timeouts of the JVM.
+   */
   static void after(long timeout, TimeUnit unit, CompletableFuture<?> future, Runnable end) {
     CompletableFuture<Void> timer = new CompletableFuture<Void>().completeOnTimeout(null, timeout, unit);
     timer.thenRunAsync(end, COMPLETING);

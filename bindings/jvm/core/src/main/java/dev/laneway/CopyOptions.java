@@ -2,9 +2,9 @@ package dev.laneway;
 
 import java.util.Objects;
 
-/** How an object is copied or renamed. Each setter gives other options. */
+/** Options for copying or renaming an object. Each setter returns new options. */
 public final class CopyOptions {
-  /** Over whatever is there, with everything as the source's. */
+  /** Replaces an existing object, and keeps all properties of the source. */
   public static final CopyOptions NONE = new CopyOptions(PutOptions.NONE, null);
 
   private final PutOptions put;
@@ -15,17 +15,17 @@ public final class CopyOptions {
     this.bucket = bucket;
   }
 
-  /** What the copy is to be, and in which state its place has to be; what isn't said is as the source's. */
+  /** Sets properties of the copy, and a condition on its destination. Properties that aren't set are the source's. */
   public CopyOptions put(PutOptions options) {
     return new CopyOptions(Objects.requireNonNull(options, "options"), bucket);
   }
 
-  /** Only where there is no object: else a failure of kind {@link ErrorKind#ALREADY_EXISTS}. */
+  /** Writes only if there is no such object. Otherwise it is a failure of kind {@link ErrorKind#ALREADY_EXISTS}. */
   public CopyOptions ifAbsent() {
     return put(put.ifAbsent());
   }
 
-  /** Into another bucket, with its prefix. */
+  /** Copies into another bucket, below its prefix. */
   public CopyOptions into(Bucket bucket) {
     return new CopyOptions(put, Objects.requireNonNull(bucket, "bucket"));
   }

@@ -7,12 +7,12 @@ import java.util.Map;
  *
  * @param requests attempts that were sent
  * @param retries attempts after the first
- * @param hedges second requests for what a slow first one was to bring
+ * @param hedges second requests beside a slow first one
  * @param throttles answers that asked to slow down
  * @param connections connections that were opened
- * @param connectionsOpen those that are open
- * @param bytesReceived body bytes that came
- * @param bytesSent body bytes that went
+ * @param connectionsOpen connections that are open now
+ * @param bytesReceived body bytes received
+ * @param bytesSent body bytes sent
  */
 public record Counters(
     long requests,

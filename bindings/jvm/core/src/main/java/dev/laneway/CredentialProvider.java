@@ -3,16 +3,16 @@ package dev.laneway;
 import java.time.Instant;
 
 /**
- * Hands out credentials. The engine asks for them when it needs some, and again before they end, on a thread that may block; what is thrown fails the
- * calls that need them.
+ * Supplies credentials. The engine asks for them when it needs some, and again before they expire, on a thread that may
+ * block. An exception fails the calls that need them.
  */
 public interface CredentialProvider {
-  /** AWS keys; {@code null} where this has none. */
+  /** Returns AWS keys, or {@code null} if it has none. */
   default AccessKey accessKey() throws Exception {
     return null;
   }
 
-  /** A token for GCS; {@code null} where this has none. */
+  /** Returns a token for GCS, or {@code null} if it has none. */
   default BearerToken bearerToken() throws Exception {
     return null;
   }

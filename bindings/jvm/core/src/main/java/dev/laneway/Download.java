@@ -10,14 +10,15 @@ import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;
 
 /**
- * An object that is read in order. Of a large one bytes are fetched ahead over as many connections as pay, all of one version, and a whole object's checksum is
- * compared before its end is told. One thread uses it at a time; closed, it is read no further.
+ * An object that is read in order. A large one is fetched ahead over as many connections as pay off, all of one
+ * version. A whole object's checksum is compared before the end is reported. One thread uses it at a time. Closing it
+ * ends the reading.
  */
 public final class Download implements ReadableByteChannel {
-  /** What a JVM's arrays hold at most. */
+  /** The most bytes of a JVM array. */
   static final int ARRAY_BYTES_MAX = Integer.MAX_VALUE - 8;
 
-  /** Where an object is longer than was told, there is room for so many bytes at least. */
+  /** The least room that is added if an object is longer than reported. */
   private static final int GROWN_BYTES = 64 << 10;
 
   private final String url;
@@ -43,22 +44,22 @@ public final class Download implements ReadableByteChannel {
     return new Download(url, handle, meta, answer.number(), answer.number());
   }
 
-  /** What the store told of the whole object with its bytes. */
+  /** Returns the metadata of the whole object, as it came with the bytes. */
   public ObjectMeta meta() {
     return meta;
   }
 
-  /** The first of the object's bytes that come. */
+  /** Returns the offset of the first byte that is read. */
   public long start() {
     return start;
   }
 
-  /** The byte behind the last one that comes. */
+  /** Returns the offset behind the last byte that is read. */
   public long end() {
     return end;
   }
 
-  /** The next bytes, as many as are there and fit; -1 at the end. */
+  /** Reads the next bytes, as many as are there and fit. Returns -1 at the end. */
   @Override
   public int read(ByteBuffer into) throws IOException {
     if (!handle.isOpen()) {
@@ -83,15 +84,15 @@ public final class Download implements ReadableByteChannel {
     return read;
   }
 
-  /** All bytes that have not been read yet. Closes it. */
+  /** Reads all bytes that have not been read yet, and closes this. */
   public byte[] bytes() throws IOException {
     try (this) {
       if (left > ARRAY_BYTES_MAX) {
         throw tooLarge(url, left);
       }
       ByteBuffer all = ByteBuffer.allocate((int) left);
-      // Its end is read, too, which tells whether the checksum is right. A first answer may have told a wrong length, and what was then asked for again
-      // be longer.
+      // Read to the end, which verifies the checksum. The first answer may have reported a wrong length, and the object
+      // that is then requested again may be longer.
       ByteBuffer beyond = ByteBuffer.allocate(1);
       while (read(all.hasRemaining() ? all : beyond) >= 0) {
         if (!beyond.hasRemaining()) {
@@ -103,7 +104,7 @@ public final class Download implements ReadableByteChannel {
     }
   }
 
-  /** How much is taken for an object that is longer than so many bytes. */
+  /** Returns the new size for an object that is longer than {@code bytes}. */
   static int larger(String url, int bytes) throws LanewayException {
     if (bytes == ARRAY_BYTES_MAX) {
       throw tooLarge(url, bytes + 1L);
@@ -115,7 +116,7 @@ public final class Download implements ReadableByteChannel {
     return new LanewayException(ErrorKind.USAGE, url + ": " + bytes + " bytes fit into no array");
   }
 
-  /** The same as a stream, whose {@code close} closes this. */
+  /** Returns this as a stream, whose {@code close} closes this. */
   public InputStream stream() {
     return Channels.newInputStream(this);
   }

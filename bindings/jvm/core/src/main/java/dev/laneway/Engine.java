@@ -7,10 +7,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Calls of this class loader's: it begins them, and has a thread that hears of their ends. The thread is there while something is open.
+ * Begins calls for this class loader, and has a thread that receives their ends. The thread runs while something is
+ * open.
  */
 final class Engine {
-  /** Kinds of events in the queue, by the numbers that bindings/core/src/events.rs has. */
+  /** Kinds of events in the queue, with the numbers in bindings/core/src/events.rs. */
   private static final int CALL_ENDED = 1;
 
   private static final int RANGE_CAME = 2;
@@ -29,7 +30,7 @@ final class Engine {
 
   private Engine() {}
 
-  /** Something was opened, which may have calls. */
+  /** Notes that something was opened, which may have calls. */
   static void retain() {
     synchronized (LOCK) {
       if (!isListening) {
@@ -44,7 +45,7 @@ final class Engine {
     }
   }
 
-  /** Something was closed. */
+  /** Notes that something was closed. */
   static void release() {
     synchronized (LOCK) {
       users--;
@@ -74,7 +75,7 @@ final class Engine {
     }
   }
 
-  /** An answer that is here at once. */
+  /** Returns an answer that is here at once. */
   static Unpacked now(byte[] answer) throws LanewayException {
     Unpacked unpacked = new Unpacked(answer);
     if (!unpacked.flag()) {
@@ -97,7 +98,7 @@ final class Engine {
     Native.begin(QUEUE, number, verb, of.number(), arguments.bytes());
   }
 
-  /** A call with the remaining bytes of a buffer, whose position doesn't change. */
+  /** Begins a call with the remaining bytes of a buffer, whose position doesn't change. */
   static <T> Call<T> lend(
       int verb, Handle of, Packed arguments, ByteBuffer bytes, Call.Reading<T> reading) {
     Call<T> call = new Call<>(reading, of, bytes);
@@ -138,7 +139,7 @@ final class Engine {
           try {
             heard(event);
           } catch (Throwable failure) {
-            // The other events are of other calls.
+            // The other events belong to other calls.
             EngineLog.warn("what the engine said was not understood", failure);
           }
         }
@@ -185,7 +186,7 @@ final class Engine {
         try {
           thread.start();
         } catch (OutOfMemoryError noThread) {
-          // Whoever waits for the credentials hears of it.
+          // The call that waits for the credentials gets the failure.
           Native.provided(ask, new Packed().flag(false).text(String.valueOf(noThread)).bytes());
         }
       }
@@ -200,7 +201,7 @@ final class Engine {
     try {
       answer = isToken ? token(provider.bearerToken()) : key(provider.accessKey());
     } catch (Throwable failure) {
-      // Its message may hold anything, and goes to the caller whose provider it is.
+      // Its message may contain secrets. It goes only to the caller, who owns the provider.
       answer = new Packed().flag(false).text(String.valueOf(failure));
     }
     Native.provided(ask, answer.bytes());

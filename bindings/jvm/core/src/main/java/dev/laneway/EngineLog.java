@@ -7,11 +7,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What the engine has to say, and what there is to say of its use, in slf4j's logger {@code dev.laneway}. */
+/** Writes the engine's messages, and warnings about its use, to slf4j's logger {@code dev.laneway}. */
 final class EngineLog {
   private static final Logger LOGGER = LoggerFactory.getLogger("dev.laneway");
 
-  // The numbers that slf4j has for its levels, as bindings/core/src/log.rs.
+  // slf4j's numbers of its levels, as in bindings/core/src/log.rs.
   private static final int TRACE = 0;
   private static final int DEBUG = 10;
   private static final int INFO = 20;
@@ -19,15 +19,15 @@ final class EngineLog {
   private static final int ERROR = 40;
   private static final int NONE = Integer.MAX_VALUE;
 
-  /** How long what the logger's level was is believed. */
+  /** The time until the logger's level is read again. */
   private static final long LEVEL_KEPT_NS = TimeUnit.MILLISECONDS.toNanos(200);
 
-  /** Records that wait for a slow appender; what comes beyond them is dropped, and counted. */
+  /** Records that may wait for a slow appender. Beyond it, records are dropped and counted. */
   private static final int WAITING_MAX = 10_000;
 
   private static final AtomicLong DROPPED = new AtomicLong();
 
-  /** One thread, so that records stay in order; it is there while something is said. */
+  /** One thread, so that records stay in order. It exists while there are messages. */
   private static final ThreadPoolExecutor SAYING =
       new ThreadPoolExecutor(
           1,
@@ -51,7 +51,7 @@ final class EngineLog {
 
   private EngineLog() {}
 
-  /** Tells the engine which records are wanted, if that was not looked at lately. */
+  /** Tells the engine which records are wanted, unless that was done recently. */
   static void attend(long queue, boolean isNow) {
     long now = System.nanoTime();
     if (!isNow && now - lookedAt < LEVEL_KEPT_NS) {
@@ -65,7 +65,7 @@ final class EngineLog {
     }
   }
 
-  /** Wants no records any more: nobody takes them from the queue. */
+  /** Stops the records, because nobody takes them from the queue any more. */
   static void leave(long queue) {
     level = NONE;
     Native.logLevel(queue, NONE);

@@ -1,16 +1,19 @@
 package dev.laneway;
 
-/** What went wrong, as far as a caller decides by it. Each kind has a number that never changes; new kinds may come. */
+/**
+ * The kind of a failure, as far as a caller decides by it. Each kind has a number that never changes. Later versions
+ * may add kinds.
+ */
 public enum ErrorKind {
-  /** The object, bucket or path isn't there. */
+  /** The object, bucket or path doesn't exist. */
   NOT_FOUND(1),
-  /** The object exists, and was to be written only where there is none. */
+  /** The object exists, and the write was allowed only if it doesn't. */
   ALREADY_EXISTS(2),
-  /** The object isn't in the state that was asked for. */
+  /** The object isn't in the state that the request named. */
   PRECONDITION(3),
-  /** The object has not changed since the state or time that was named: there is nothing to fetch. */
+  /** The object has not changed since the named state or time, so there is nothing to fetch. */
   NOT_MODIFIED(4),
-  /** The store doesn't allow it. */
+  /** The store forbids it. */
   PERMISSION(5),
   /** There are no credentials, or the store doesn't accept them. */
   UNAUTHENTICATED(6),
@@ -18,27 +21,27 @@ public enum ErrorKind {
   THROTTLED(7),
   /** The store failed until the attempts ran out, or its answer makes no sense. */
   SERVER(8),
-  /** No answer, or not a whole one. */
+  /** No answer came, or an incomplete one. */
   TRANSPORT(9),
   /** The deadline of the call passed. */
   TIMEOUT(10),
-  /** Bytes or checksums differ from what they must be. */
+  /** Bytes or checksums differ from the expected ones. */
   INTEGRITY(11),
-  /** The range lies outside the object, or holds no byte. */
+  /** The range lies outside the object, or is empty. */
   INVALID_RANGE(12),
-  /** The store refuses the request, whatever its state. */
+  /** The store refuses the request, whatever the object's state. */
   INVALID(13),
-  /** The request makes no sense as a whole, and nothing was sent: the caller's mistake. */
+  /** The request as a whole makes no sense, by the caller's mistake. Nothing was sent. */
   USAGE(14),
-  /** A name or a combination that would be unsafe or ambiguous. */
+  /** Laneway refuses a name or a combination that would be unsafe or ambiguous. */
   REFUSED(15),
   /** The store can't do this. */
   UNSUPPORTED(16),
-  /** The object has to be restored from an archive before it can be read. */
+  /** The object must be restored from an archive before it can be read. */
   ARCHIVED(17),
   /** The source changed, vanished or can't be read. */
   SOURCE(18),
-  /** The destination doesn't take what comes. */
+  /** The destination doesn't take the bytes. */
   DESTINATION(19),
   /** A file operation failed. */
   LOCAL(20),
@@ -53,7 +56,7 @@ public enum ErrorKind {
     this.code = code;
   }
 
-  /** Its number, for records that can't name it. */
+  /** Returns its number, for records that can't use the name. */
   public int code() {
     return code;
   }

@@ -2,9 +2,9 @@ package dev.laneway;
 
 import java.util.Objects;
 
-/** Which bytes of an object are read, and in which state it has to be. Each setter gives other options. */
+/** Options for reading an object: its bytes, and its version. Each setter returns new options. */
 public final class GetOptions {
-  /** All bytes, in the state that it has. */
+  /** Reads all bytes of the current version. */
   public static final GetOptions NONE = new GetOptions(-1, -1, null, null);
 
   private final long start;
@@ -19,7 +19,7 @@ public final class GetOptions {
     this.unless = unless;
   }
 
-  /** The bytes from {@code start} to before {@code end}, cut off at the object's end. */
+  /** Reads the bytes from {@code start} to before {@code end}, cut at the object's end. */
   public GetOptions range(long start, long end) {
     if (start < 0 || end <= start) {
       throw new IllegalArgumentException("the range " + start + ".." + end + " holds no byte");
@@ -27,12 +27,12 @@ public final class GetOptions {
     return new GetOptions(start, end, version, unless);
   }
 
-  /** The bytes from {@code start} on. */
+  /** Reads the bytes from {@code start} on. */
   public GetOptions from(long start) {
     return range(start, Long.MAX_VALUE);
   }
 
-  /** The last bytes, so many of them or all that there are. */
+  /** Reads the last bytes, or all if there are fewer. */
   public GetOptions last(long bytes) {
     if (bytes <= 0) {
       throw new IllegalArgumentException("the last " + bytes + " bytes");
@@ -40,12 +40,12 @@ public final class GetOptions {
     return new GetOptions(-1, bytes, version, unless);
   }
 
-  /** Only in this state: else a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /** Reads only this version. Otherwise it is a failure of kind {@link ErrorKind#PRECONDITION}. */
   public GetOptions ifVersion(String version) {
     return new GetOptions(start, end, Objects.requireNonNull(version, "version"), unless);
   }
 
-  /** Only in another state than this: else a failure of kind {@link ErrorKind#NOT_MODIFIED}. */
+  /** Reads only a version other than this one. Otherwise it is a failure of kind {@link ErrorKind#NOT_MODIFIED}. */
   public GetOptions unlessVersion(String version) {
     return new GetOptions(start, end, this.version, Objects.requireNonNull(version, "version"));
   }

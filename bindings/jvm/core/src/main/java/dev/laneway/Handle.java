@@ -3,11 +3,13 @@ package dev.laneway;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** A number of {@link Native}'s, and that what it means is given up: by its owner, or else by the garbage collector. */
+/**
+ * A number of a native object. It releases the object when its owner closes it, or else when it is garbage collected.
+ */
 final class Handle implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** {@code trace} notes where each thing is opened, for the warning that it was not closed. */
+  /** {@code trace} records where each object is opened, for the warning that it was not closed. */
   private static final boolean IS_TRACED = "trace".equals(System.getProperty("dev.laneway.leaks"));
 
   private final State state;
@@ -19,22 +21,22 @@ final class Handle implements AutoCloseable {
     cleanable = CLEANER.register(this, state);
   }
 
-  /** Of what an owner has to close; one that is not is told of, as {@code what}. */
+  /** Returns a handle that its owner must close. If it isn't closed, a warning names {@code what}. */
   static Handle watched(long number, String what) {
     return new Handle(number, what, here());
   }
 
-  /** The same of what a call has opened, which told where it was begun. */
+  /** Returns the same for an object that a call has opened. The warning shows where the call began. */
   static Handle watched(Unpacked answer, String what) {
     return new Handle(answer.number(), what, answer.begun());
   }
 
-  /** Where a thread is, if that is noted. */
+  /** Returns the thread's current place, if tracing is on. */
   static Throwable here() {
     return IS_TRACED ? new Throwable("opened here") : null;
   }
 
-  /** Of what needs no closing. */
+  /** Returns a handle of an object that needs no closing. */
   static Handle quiet(long number) {
     return new Handle(number, null, null);
   }
@@ -53,7 +55,7 @@ final class Handle implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** Knows nothing of the handle, which could not be collected else. */
+  /** Has no reference to the handle, which could not be collected otherwise. */
   private static final class State implements Runnable {
     private final long number;
     private final String what;

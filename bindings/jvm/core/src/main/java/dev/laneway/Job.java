@@ -9,8 +9,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 
 /**
- * A job under way: a copy, a sync or a removal. Closed before its end it is cancelled: nothing more begins, what is under way is given up, and what it left is
- * cleaned up.
+ * A running job: a copy, a sync or a removal. Closing it before its end cancels it: nothing more begins, work under way
+ * is abandoned, and its leftovers are cleaned up.
  */
 public final class Job implements AutoCloseable {
   /** Failures and warnings that are kept. */
@@ -43,12 +43,15 @@ public final class Job implements AutoCloseable {
     return job;
   }
 
-  /** What the job did, once it has ended. It is no failure that some of it failed: see {@link Summary#orThrow}. */
+  /**
+   * Returns the totals of the job, once it has ended. Failed items are no failure of this future: see {@link
+   * Summary#orThrow}.
+   */
   public CompletableFuture<Summary> summary() {
     return summary.copy();
   }
 
-  /** Waits for the job's end. An interrupt cancels it, and it is waited for until it has cleaned up. */
+  /** Waits for the job's end. An interrupt cancels the job, and this waits until it has cleaned up. */
   public Summary join() throws IOException {
     try {
       return summary.get();
@@ -64,24 +67,24 @@ public final class Job implements AutoCloseable {
     }
   }
 
-  /** Progress of the job so far, or at its end. */
+  /** Returns the progress of the job so far, or at its end. */
   public Progress progress() {
     try {
       last = Progress.read(Engine.now(Native.progress(handle.number())));
     } catch (LanewayException ended) {
-      // It was looked at before its number was given up.
+      // It was read before its number was released.
     }
     return last;
   }
 
-  /** Begins nothing more, gives up what is under way and cleans up; the summary comes when that is done. */
+  /** Begins nothing more, abandons work under way, and cleans up. The summary comes when that is done. */
   public void cancel() {
     if (!summary.isDone()) {
       Native.cancelJob(handle.number());
     }
   }
 
-  /** Cancels what has not ended, and waits until it has cleaned up. */
+  /** Cancels the job unless it has ended, and waits until it has cleaned up. */
   @Override
   public void close() {
     cancel();
@@ -93,7 +96,7 @@ public final class Job implements AutoCloseable {
     return "Job[" + (summary.isDone() ? "ended" : "under way") + "]";
   }
 
-  /** Hears what has happened, again and again until the end. */
+  /** Takes the job's events, again and again until its end. */
   private void next() {
     Engine.begin(Native.JOB_EVENTS, handle, new Packed(), this::happened, this, laneway)
         .asFuture()

@@ -7,9 +7,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** What a job is to do besides. Each setter gives other options; one that the job has no use for is refused when it begins. */
+/** Options of a job. Each setter returns new options. A job refuses options that it doesn't have when it begins. */
 public final class JobOptions {
-  /** Nothing besides. */
+  /** No options. */
   public static final JobOptions NONE = new JobOptions(List.of(), PutOptions.NONE, null);
 
   private final List<Map.Entry<String, String>> wishes;
@@ -22,27 +22,27 @@ public final class JobOptions {
     this.progress = progress;
   }
 
-  /** Copies and removals: with all that directories and prefixes hold. */
+  /** Copies and removals: works on directories and prefixes with all their content. */
   public JobOptions recursive() {
     return with("recursive", "true");
   }
 
-  /** Copies: each source is removed once its copy is verified. */
+  /** Copies: removes each source once its copy is verified. */
   public JobOptions removeSource() {
     return with("remove_source", "true");
   }
 
-  /** Only tells what would be done. */
+  /** Only reports what would be done. */
   public JobOptions dryRun() {
     return with("dry_run", "true");
   }
 
-  /** Copies: leaves destinations that exist as they are. */
+  /** Copies: leaves existing destinations as they are. */
   public JobOptions noClobber() {
     return with("no_clobber", "true");
   }
 
-  /** Copies: what a tree holds goes straight into the destination, and not below the tree's own name. */
+  /** Copies: puts the content of a tree directly into the destination, not below the tree's own name. */
   public JobOptions contents() {
     return with("contents", "true");
   }
@@ -52,7 +52,7 @@ public final class JobOptions {
     return with("durable", "true");
   }
 
-  /** When the job is cancelled, leaves what has come of large objects for the same job to go on with. */
+  /** When the job is cancelled, keeps the bytes of large objects, so the same job can continue with them. */
   public JobOptions keepPartial() {
     return with("keep_partial", "true");
   }
@@ -62,47 +62,50 @@ public final class JobOptions {
     return with("preserve", "true");
   }
 
-  /** Enters directories through symbolic links too. */
+  /** Also enters directories through symbolic links. */
   public JobOptions followSymlinks() {
     return with("follow_symlinks", "true");
   }
 
-  /** Syncs: removes at the destination what the source doesn't have, after everything was copied and only where nothing failed. */
+  /**
+   * Syncs: removes items at the destination that the source doesn't have, after everything was copied and only if
+   * nothing failed.
+   */
   public JobOptions delete() {
     return with("delete", "true");
   }
 
-  /** Syncs: that may be done where the source has nothing at all. */
+  /** Syncs: allows removals even if the source is empty. */
   public JobOptions allowEmpty() {
     return with("allow_empty", "true");
   }
 
-  /** Syncs: where more than so many would be removed, none is. */
+  /** Syncs: removes nothing if more than this many items would be removed. */
   public JobOptions maxDelete(long most) {
     return with("max_delete", Long.toString(most));
   }
 
-  /** Syncs: compares what has the same size on both sides by checksums. */
+  /** Syncs: compares items of equal size by checksum. */
   public JobOptions checksum() {
     return with("checksum", "true");
   }
 
-  /** Syncs: copies only what the destination has already. */
+  /** Syncs: copies only items that already exist at the destination. */
   public JobOptions existing() {
     return with("existing", "true");
   }
 
-  /** Syncs: copies only what the destination doesn't have. */
+  /** Syncs: copies only items that don't exist at the destination. */
   public JobOptions ignoreExisting() {
     return with("ignore_existing", "true");
   }
 
-  /** Syncs: compares what both sides have by size alone. */
+  /** Syncs: compares items by size alone. */
   public JobOptions sizeOnly() {
     return with("size_only", "true");
   }
 
-  /** Syncs: leaves alone what is newer at the destination, whatever its size. */
+  /** Syncs: leaves items alone that are newer at the destination, whatever their size. */
   public JobOptions update() {
     return with("update", "true");
   }
@@ -112,7 +115,7 @@ public final class JobOptions {
     return with("ignore_symlinks", "true");
   }
 
-  /** Copies: compresses files with these extensions on their way up. */
+  /** Copies: compresses files with these extensions during upload. */
   public JobOptions gzip(List<String> extensions) {
     JobOptions options = this;
     for (String extension : extensions) {
@@ -121,42 +124,48 @@ public final class JobOptions {
     return options;
   }
 
-  /** Only what the lines of a file name, below the one source; nothing is listed then. A path or URL. */
+  /** Works only on the names in this file, below the one source, and lists nothing. It is a path or URL. */
   public JobOptions filesFrom(String file) {
     return with("files_from", file);
   }
 
-  /** A rule of which names are meant, as in a file of filters: {@code + *.parquet}, {@code - *}. The first that matches counts. */
+  /**
+   * Adds a rule for names, as in a file of filters: {@code + *.parquet}, {@code - *}. The first rule that matches
+   * decides.
+   */
   public JobOptions filter(String rule) {
     return with("filters", rule);
   }
 
-  /** Only what changed after this time. */
+  /** Takes only items that changed after this time. */
   public JobOptions newer(Instant time) {
     return with("newer", Long.toString(time.toEpochMilli()));
   }
 
-  /** Only what changed before this time. */
+  /** Takes only items that changed before this time. */
   public JobOptions older(Instant time) {
     return with("older", Long.toString(time.toEpochMilli()));
   }
 
-  /** Only what has at least so many bytes. */
+  /** Takes only items of at least this many bytes. */
   public JobOptions minSize(long bytes) {
     return with("min_size", Long.toString(bytes));
   }
 
-  /** Only what has at most so many bytes. */
+  /** Takes only items of at most this many bytes. */
   public JobOptions maxSize(long bytes) {
     return with("max_size", Long.toString(bytes));
   }
 
-  /** Copies and syncs: what new objects are to be. */
+  /** Copies and syncs: sets the properties of new objects. */
   public JobOptions put(PutOptions options) {
     return new JobOptions(wishes, Objects.requireNonNull(options, "options"), progress);
   }
 
-  /** Told how far the job is, about ten times a second, on the common pool. A job whose listener doesn't return stands still in the end. */
+  /**
+   * Calls a listener with the job's progress about ten times a second, on the common pool. If the listener doesn't
+   * return, the job eventually stalls.
+   */
   public JobOptions onProgress(Consumer<Progress> progress) {
     return new JobOptions(wishes, put, Objects.requireNonNull(progress, "progress"));
   }

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The way to buckets: settings, of which there may be several at a time in a process. The engine that does the work is one, whatever their number.
- * Closed, it gives no more buckets; what came of it goes on.
+ * A client: settings that lead to buckets. A process may have several. One engine does the work of all of them. A
+ * closed client returns no more buckets, but existing ones still work.
  */
 public final class Laneway implements AutoCloseable {
   private final Handle handle;
@@ -18,23 +18,27 @@ public final class Laneway implements AutoCloseable {
   }
 
   /**
-   * Set up as the environment's variables say: those of AWS's and Google's own tools, and of the program {@code laneway}.
+   * Returns a client that is configured by the environment variables of AWS's and Google's own tools, and of the
+   * program {@code laneway}.
    *
-   * @throws LanewayException where a variable or a file that one names can't be read
+   * @throws LanewayException if a variable, or a file that one names, can't be read
    */
   public static Laneway fromEnvironment() throws LanewayException {
     return new Builder().fromEnvironment().build();
   }
 
-  /** Begins with the public services, and no variable but those of credentials, AWS's region and AWS's endpoint. */
+  /**
+   * Starts with the public services, and reads only the variables for credentials and for AWS's region and endpoint.
+   */
   public static Builder builder() {
     return new Builder();
   }
 
   /**
-   * The bucket of a URL such as {@code gs://lake} or {@code s3://lake/warehouse/}, with the prefix that comes along. Nothing is asked of the store.
+   * Returns the bucket of a URL such as {@code gs://lake} or {@code s3://lake/warehouse/}, with the URL's prefix. Sends
+   * no request.
    *
-   * @throws LanewayException where the text is no URL of a store, or names no bucket
+   * @throws LanewayException if the text isn't a URL of a store, or names no bucket
    */
   public Bucket bucket(String url) throws LanewayException {
     return Bucket.of(handle, url);
@@ -45,31 +49,31 @@ public final class Laneway implements AutoCloseable {
    * destination that ends in {@code /}, or is {@code .} or {@code ..}, under its own name. It becomes any other
    * destination, whether that exists or not.
    *
-   * @throws LanewayException for what can't be meant; what fails of the job stands in its summary
+   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job copy(List<String> sources, String destination, JobOptions options) throws LanewayException {
     return Job.begin(this, handle, "copy", sources, destination, options);
   }
 
   /**
-   * Makes what lies below a destination equal to what lies below a source.
+   * Makes everything below a destination equal to everything below a source.
    *
-   * @throws LanewayException for what can't be meant; what fails of the job stands in its summary
+   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job sync(String source, String destination, JobOptions options) throws LanewayException {
     return Job.begin(this, handle, "sync", List.of(source), destination, options);
   }
 
   /**
-   * Removes objects, or what matches patterns.
+   * Removes objects, or those that match patterns.
    *
-   * @throws LanewayException for what can't be meant; what fails of the job stands in its summary
+   * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */
   public Job remove(List<String> targets, JobOptions options) throws LanewayException {
     return Job.begin(this, handle, "remove", targets, null, options);
   }
 
-  /** What the engine has done so far, for all that this and others in the process have asked for. */
+  /** Returns the engine's counts so far, for everything in the process. */
   public Counters counters() {
     try {
       return Counters.read(Engine.now(Native.counters(handle.number())));
@@ -78,31 +82,31 @@ public final class Laneway implements AutoCloseable {
     }
   }
 
-  /** Gives no more buckets and begins no more jobs. Buckets, readers and jobs that came of it go on. */
+  /** Closes this: it returns no more buckets and begins no more jobs. Its buckets, readers and jobs continue. */
   @Override
   public void close() {
     handle.close();
   }
 
-  /** Holds no secret. */
+  /** Contains no secret. */
   @Override
   public String toString() {
     return "Laneway[]";
   }
 
-  /** Sets a {@link Laneway} up. None of its settings has to be set for speed. */
+  /** Configures a {@link Laneway}. No setting has to be set for speed. */
   public static final class Builder {
     private final List<Map.Entry<String, String>> settings = new ArrayList<>();
     private CredentialProvider provider;
 
     private Builder() {}
 
-    /** Begins with what the process's variables say; the other settings go before them. */
+    /** Starts with the process's environment variables. Other settings override them. */
     public Builder fromEnvironment() {
       return with("environment", "true");
     }
 
-    /** Begins with what these variables say and no others: for programs that act for several users. */
+    /** Starts with these variables and no others, for programs that act for several users. */
     public Builder fromVariables(Map<String, String> variables) {
       with("variables", "");
       variables.forEach((name, value) -> with("variables:" + name, value));
@@ -114,53 +118,55 @@ public final class Laneway implements AutoCloseable {
       return with("anonymous", Boolean.toString(anonymous));
     }
 
-    /** Base URL of S3's API, instead of what variables and the profile say, and else AWS's. */
+    /**
+     * Sets the base URL of the S3 API. Without it, variables and the profile decide, and AWS's endpoint is the default.
+     */
     public Builder s3Endpoint(String url) {
       return with("s3_endpoint", url);
     }
 
-    /** Base URL of GCS's API, instead of {@code https://storage.googleapis.com}. */
+    /** Sets the base URL of the GCS API, instead of {@code https://storage.googleapis.com}. */
     public Builder gcsEndpoint(String url) {
       return with("gcs_endpoint", url);
     }
 
-    /** AWS region, instead of the variables' or the profile's. */
+    /** Sets the AWS region, instead of the one from the variables or the profile. */
     public Builder region(String region) {
       return with("region", region);
     }
 
-    /** AWS keys, instead of looking for some. */
+    /** Uses these AWS keys, and doesn't look for others. */
     public Builder accessKey(String id, String secret) {
       return with("access_key_id", id).with("secret_access_key", secret);
     }
 
-    /** The token of temporary AWS keys. */
+    /** Sets the session token of temporary AWS keys. */
     public Builder sessionToken(String token) {
       return with("session_token", token);
     }
 
-    /** AWS profile whose credentials are used, and no others. */
+    /** Uses the credentials of this AWS profile, and no others. */
     public Builder profile(String name) {
       return with("profile", name);
     }
 
-    /** The key of a service account of Google's, as the file that its console hands out holds it (JSON). */
+    /** Uses this key of a Google service account. It is the JSON text of the file that Google's console hands out. */
     public Builder serviceAccountKey(String json) {
       return with("service_account_key", json);
     }
 
-    /** The same in a file, which is read at {@link #build}. */
+    /** Uses the service account key in this file, which {@link #build} reads. */
     public Builder serviceAccountFile(String path) {
       return with("service_account_file", path);
     }
 
-    /** Asked for credentials, instead of looking for some in files and variables. */
+    /** Asks this provider for credentials, instead of looking in files and variables. */
     public Builder credentialProvider(CredentialProvider provider) {
       this.provider = Objects.requireNonNull(provider, "provider");
       return this;
     }
 
-    /** Trusts the certificates in a PEM file too, beside the platform's. It is read at {@link #build}. */
+    /** Trusts the certificates of this PEM file, besides the platform's. {@link #build} reads the file. */
     public Builder caFile(String path) {
       return with("ca_file", path);
     }
@@ -185,7 +191,7 @@ public final class Laneway implements AutoCloseable {
       return with("s3_accelerate", Boolean.toString(accelerate));
     }
 
-    /** Project that GCS bills, instead of the bucket's owner's. */
+    /** Sets the project that GCS bills, instead of the bucket owner's project. */
     public Builder userProject(String project) {
       return with("user_project", project);
     }
@@ -195,17 +201,17 @@ public final class Laneway implements AutoCloseable {
       return with("request_payer", Boolean.toString(pays));
     }
 
-    /** Proxy for {@code https} URLs. */
+    /** Sets the proxy for {@code https} URLs. */
     public Builder httpsProxy(String url) {
       return with("https_proxy", url);
     }
 
-    /** Proxy for {@code http} URLs. */
+    /** Sets the proxy for {@code http} URLs. */
     public Builder httpProxy(String url) {
       return with("http_proxy", url);
     }
 
-    /** Hosts that no proxy is asked for. */
+    /** Connects to these hosts directly, without a proxy. */
     public Builder noProxy(List<String> hosts) {
       hosts.forEach(host -> with("no_proxy", host));
       return this;
@@ -216,7 +222,7 @@ public final class Laneway implements AutoCloseable {
       return with("sse", algorithm);
     }
 
-    /** Customer-managed key of a key management service that new objects are encrypted with. */
+    /** Encrypts new objects with this customer-managed key of a key management service. */
     public Builder kmsKey(String key) {
       return with("kms_key", key);
     }
@@ -226,7 +232,7 @@ public final class Laneway implements AutoCloseable {
       return with("kms_bucket_key", Boolean.toString(enabled));
     }
 
-    /** A key that the store doesn't keep, as 32 bytes in base64: new objects are encrypted with it, and others read. */
+    /** Encrypts new objects, and reads others, with a key that the store doesn't keep, as 32 bytes in base64. */
     public Builder customerKey(String key) {
       return with("customer_key", key);
     }
@@ -241,42 +247,51 @@ public final class Laneway implements AutoCloseable {
       return with("user_agent_suffix", product);
     }
 
-    /** How long a request may go without a byte in either direction until it is tried again. */
+    /** Sets how long a request may go without a byte in either direction before it is sent again. */
     public Builder stallTimeout(Duration timeout) {
       return with("stall_timeout", Long.toString(timeout.toMillis()));
     }
 
-    /** How long nothing may come from a server that is asked again and again until calls end; zero tries nothing again. */
+    /** Sets how long Laneway retries while a server gives nothing. Then calls fail. Zero disables retries. */
     public Builder retryFor(Duration time) {
       return with("retry_for", Long.toString(time.toMillis()));
     }
 
-    /** Most bytes that the engine holds; counts where no other client of the process has started it before. */
+    /**
+     * Sets the most bytes that the engine holds. It applies only if no other client of the process has started the
+     * engine before.
+     */
     public Builder memory(long bytes) {
       return with("memory", Long.toString(bytes));
     }
 
-    /** Most connections of the engine; counts where no other client of the process has started it before. */
+    /**
+     * Sets the most connections of the engine. It applies only if no other client of the process has started the engine
+     * before.
+     */
     public Builder connectionsMax(int connections) {
       return with("connections_max", Integer.toString(connections));
     }
 
-    /** Bytes a second that the engine moves at most; counts where no other client of the process has started it before. */
+    /**
+     * Limits the bytes per second that the engine moves. It applies only if no other client of the process has started
+     * the engine before.
+     */
     public Builder bandwidthLimit(long bytesPerSecond) {
       return with("bandwidth_limit", Long.toString(bytesPerSecond));
     }
 
     /**
-     * The client. Nothing is dialled.
+     * Returns the client. Opens no connection.
      *
-     * @throws LanewayException for settings that make no sense, and files that can't be read
+     * @throws LanewayException for invalid settings, and files that can't be read
      */
     public Laneway build() throws LanewayException {
       Packed packed = new Packed().pairs(settings);
       return new Laneway(Engine.client(packed, provider));
     }
 
-    /** Holds no value, as some are secrets. */
+    /** Contains no values, because some are secrets. */
     @Override
     public String toString() {
       return "Laneway.Builder" + settings.stream().map(Map.Entry::getKey).distinct().toList();

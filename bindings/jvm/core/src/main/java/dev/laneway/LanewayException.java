@@ -2,7 +2,7 @@ package dev.laneway;
 
 import java.io.IOException;
 
-/** A call that failed. Its message names the URL and the cause, and holds no secret. */
+/** A call that failed. Its message names the URL and the cause, and contains no secret. */
 public final class LanewayException extends IOException {
   private static final long serialVersionUID = 1L;
 
@@ -34,37 +34,37 @@ public final class LanewayException extends IOException {
     this(kind, message, null, 0, null, 0, false);
   }
 
-  /** What went wrong, as far as a caller decides by it. */
+  /** Returns what went wrong, as far as a caller decides by it. */
   public ErrorKind kind() {
     return kind;
   }
 
-  /** What it was about; {@code null} where that is no object, bucket or file. */
+  /** Returns the object, bucket or file that failed, or {@code null} if it concerns none. */
   public String url() {
     return url;
   }
 
-  /** The status of the answer that it was; 0 where there was none. */
+  /** Returns the HTTP status of the answer, or 0 if there was none. */
   public int status() {
     return status;
   }
 
-  /** The store's own code, such as {@code NoSuchKey}; {@code null} where it gave none. */
+  /** Returns the store's own code, such as {@code NoSuchKey}, or {@code null} if it gave none. */
   public String serviceCode() {
     return serviceCode;
   }
 
-  /** How many attempts were made. */
+  /** Returns how many attempts were made. */
   public int attempts() {
     return attempts;
   }
 
-  /** Whether the same may succeed later. */
+  /** Returns whether the same call may succeed later. */
   public boolean isRetryable() {
     return isRetryable;
   }
 
-  /** Whether the object, bucket or path isn't there. */
+  /** Returns whether the object, bucket or path doesn't exist. */
   public boolean isNotFound() {
     return kind == ErrorKind.NOT_FOUND;
   }

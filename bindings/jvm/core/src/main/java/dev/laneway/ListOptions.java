@@ -2,9 +2,9 @@ package dev.laneway;
 
 import java.util.Objects;
 
-/** Which keys are listed. Each setter gives other options. */
+/** Options for listing keys. Each setter returns new options. */
 public final class ListOptions {
-  /** All of them. */
+  /** Lists all keys. */
   public static final ListOptions NONE = new ListOptions(null, 0);
 
   private final String startAfter;
@@ -15,12 +15,12 @@ public final class ListOptions {
     this.limit = limit;
   }
 
-  /** Only keys, and prefixes, that sort after this key, which needs not exist. */
+  /** Lists only keys and prefixes that sort after this key. The key need not exist. */
   public ListOptions startAfter(String key) {
     return new ListOptions(Objects.requireNonNull(key, "key"), limit);
   }
 
-  /** At most so many of them: no more is asked of the store than that takes. */
+  /** Lists at most this many entries. Laneway requests no more from the store than needed. */
   public ListOptions limit(long entries) {
     if (entries <= 0) {
       throw new IllegalArgumentException("a limit of " + entries);

@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Objects of a listing as they arrive, in batches; the next one is on its way while one is read. */
+/** Objects of a listing as they arrive, in batches. The next batch is fetched while one is read. */
 final class ListedObjects extends Spliterators.AbstractSpliterator<ObjectMeta> {
   private final Handle handle;
   private final Queue<ObjectMeta> here = new ArrayDeque<>();

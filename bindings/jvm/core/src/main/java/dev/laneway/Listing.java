@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** What lies directly below a prefix. */
+/** The entries directly below a prefix. */
 public final class Listing {
   private final List<ObjectMeta> objects;
   private final List<String> prefixes;
@@ -14,12 +14,12 @@ public final class Listing {
     this.prefixes = prefixes;
   }
 
-  /** The objects. */
+  /** Returns the objects. */
   public List<ObjectMeta> objects() {
     return objects;
   }
 
-  /** What keys further down begin with; each ends in a slash. */
+  /** Returns the common beginnings of keys further down. Each ends in a slash. */
   public List<String> prefixes() {
     return prefixes;
   }

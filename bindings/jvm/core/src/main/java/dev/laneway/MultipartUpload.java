@@ -6,9 +6,10 @@ import java.util.Collection;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * An upload in parts that is under way in the store. Its parts may come in any order, several at once, and from other processes, which get at it by {@link
- * Bucket#multipart} and its id. Nothing can be seen in the store before {@link #complete} has ended well. It stays in the store, and is paid for there,
- * until it is completed or aborted; it needs no closing here.
+ * An unfinished multipart upload in the store. Its parts may be sent in any order, several at once, also from other
+ * processes, which use {@link Bucket#multipart} and its id. Nothing is visible in the store before {@link #complete}
+ * has succeeded. The upload stays in the store, and is paid for there, until it is completed or aborted. It needs no
+ * closing here.
  */
 public final class MultipartUpload {
   private final Bucket bucket;
@@ -23,47 +24,50 @@ public final class MultipartUpload {
     this.id = id;
   }
 
-  /** The key of the object that it is to become. */
+  /** Returns the key of the object that it will become. */
   public String key() {
     return key;
   }
 
-  /** What it is found again by, in any process: no secret. */
+  /** Returns the id that finds it again in any process. It isn't secret. */
   public String id() {
     return id;
   }
 
   /**
-   * Sends a part with its checksum: {@code number} from 1 to 10000, at least 5 MiB unless it is the last one. Sent again under its number it is replaced. The
-   * buffer is treated as {@link Bucket#put} treats it.
+   * Sends a part with its checksum. {@code number} is from 1 to 10000. A part has at least 5 MiB, unless it is the last
+   * one. Sending a number again replaces the part. The buffer is treated as in {@link Bucket#put}.
    *
-   * @return what {@link #complete} takes, as text that can be handed to another process
+   * @return the argument for {@link #complete}, as text that can be handed to another process
    */
   public String uploadPart(int number, ByteBuffer bytes) throws IOException {
     return partCall(number, bytes).await();
   }
 
-  /** As {@link #uploadPart}. */
+  /** Does the same as {@link #uploadPart}. */
   public CompletableFuture<String> uploadPartAsync(int number, ByteBuffer bytes) {
     return partCall(number, bytes).asFuture();
   }
 
-  /** Makes the object of these parts, in the order of their numbers, and compares what the store then has with what was sent. Of no parts it is empty. */
+  /**
+   * Completes the object from these parts, in the order of their numbers, then compares the stored object with the sent
+   * bytes. Without parts, the object is empty.
+   */
   public Written complete(Collection<String> parts) throws IOException {
     return completeCall(parts).await();
   }
 
-  /** As {@link #complete}. */
+  /** Does the same as {@link #complete}. */
   public CompletableFuture<Written> completeAsync(Collection<String> parts) {
     return completeCall(parts).asFuture();
   }
 
-  /** Gives it up, and with it its parts. One that has ended is not found. */
+  /** Aborts the upload and removes its parts. An upload that has ended is not found. */
   public void abort() throws IOException {
     abortCall().await();
   }
 
-  /** As {@link #abort}. */
+  /** Does the same as {@link #abort}. */
   public CompletableFuture<Void> abortAsync() {
     return abortCall().asFuture();
   }

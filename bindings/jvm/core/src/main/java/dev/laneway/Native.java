@@ -3,13 +3,13 @@ package dev.laneway;
 import java.nio.ByteBuffer;
 
 /**
- * The seam. What lies behind it is named by numbers, which are given once and never again, so that one that is closed is unknown there and no memory's. Nothing
- * calls from there into Java: what has happened is {@linkplain #take taken}.
+ * The native methods. Native objects are named by numbers, which are never reused. So the number of a closed object is
+ * unknown, and never points to memory. Native code doesn't call into Java: events are {@linkplain #take taken}.
  *
- * <p>{@code Answer} below is {@link Packed}: a flag, and behind it what was asked for, or with the flag unset a failure.
+ * <p>{@code Answer} below is {@link Packed}: a flag, followed by the result, or by a failure if the flag isn't set.
  */
 final class Native {
-  // Verbs, by the numbers that bindings/core/src/verbs.rs has.
+  // Verbs, with the numbers in bindings/core/src/verbs.rs.
   static final int HEAD = 1;
   static final int OPEN = 2;
   static final int GET = 3;
@@ -41,82 +41,82 @@ final class Native {
 
   private Native() {}
 
-  /** What a class loader's calls are answered in. */
+  /** Returns the queue for the answers to a class loader's calls. */
   static native long queue();
 
-  /** What has happened, one after the other; waits until something has, or until it is {@linkplain #wake woken}. */
+  /** Returns the next event. Waits until there is one, or until it is {@linkplain #wake woken}. */
   static native byte[] take(long queue);
 
   /** Ends the wait of {@link #take}, now or the next time. */
   static native void wake(long queue);
 
-  /** Which records of the engine's are wanted: none below this one of slf4j's levels. */
+  /** Sets the lowest of slf4j's levels whose records the engine sends. */
   static native void logLevel(long queue, int level);
 
-  /** A client: an answer with its number. {@code provider} is asked through the queue, if it isn't 0. */
+  /** Makes a client. Returns an answer with its number. {@code provider} is asked through the queue, unless it is 0. */
   static native byte[] client(long queue, byte[] settings, long provider);
 
-  /** Answers what a provider was asked: an answer with a flag whether there are credentials, and these. */
+  /** Answers a request to a provider: a flag whether there are credentials, followed by them. */
   static native void provided(long ask, byte[] answer);
 
-  /** A bucket: an answer with its number and URL. */
+  /** Makes a bucket. Returns an answer with its number and URL. */
   static native byte[] bucket(long client, byte[] url);
 
-  /** A writer: an answer with its number. */
+  /** Makes a writer. Returns an answer with its number. */
   static native byte[] writer(long bucket, byte[] key);
 
-  /** A listing: an answer with its number. */
+  /** Begins a listing. Returns an answer with its number. */
   static native byte[] list(long bucket, byte[] what);
 
-  /** A job that begins: an answer with its number. */
+  /** Begins a job. Returns an answer with its number. */
   static native byte[] job(long client, byte[] request);
 
-  /** How far a job is. */
+  /** Returns the progress of a job. */
   static native byte[] progress(long job);
 
-  /** Begins nothing more of a job, gives up what is under way and cleans up. */
+  /** Cancels a job: begins nothing more, abandons work under way, and cleans up. */
   static native void cancelJob(long job);
 
   static native byte[] counters(long client);
 
-  /** Forgets what a number means, and ends what it does. */
+  /** Releases the object of a number, and ends its work. */
   static native void close(long number);
 
-  /** Begins a call, whose end is taken from the queue. */
+  /** Begins a call. Its end is taken from the queue. */
   static native void begin(long queue, long call, int verb, long of, byte[] arguments);
 
   /**
-   * The same with memory of a direct buffer that is lent to it: it is taken to be read or written, by the verb, until the call's end is in the queue, and the
-   * buffer has to be kept until then.
+   * Begins a call with the memory of a direct buffer. The verb reads or writes that memory until the call's end is in
+   * the queue. The buffer must stay alive until then.
    */
   static native void lend(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer memory, int at, int length);
 
-  /** The same with bytes of an array, which are copied before this returns. */
+  /** Begins a call with bytes of an array, which are copied before this returns. */
   static native void copied(
       long queue, long call, int verb, long of, byte[] arguments, byte[] bytes, int at, int length);
 
-  /** Gives a call up; its end comes all the same, once nothing that was lent to it is used any more. */
+  /** Abandons a call. Its end comes all the same, once nothing that was lent to it is used any more. */
   static native void cancel(long queue, long call);
 
   static native void bodyToMemory(long body, int from, ByteBuffer memory, int at, int length);
 
   static native void bodyToArray(long body, int from, byte[] array, int at, int length);
 
-  /** Reads on where bytes are here already: how many, or -1 where they have to be waited for. */
+  /** Reads bytes that are here already. Returns how many, or -1 if the call must wait for them. */
   static native int readNowToMemory(long reader, long position, ByteBuffer memory, int at, int length);
 
   static native int readNowToArray(long reader, long position, byte[] array, int at, int length);
 
-  /** Lets go of what was read ahead of a reader. */
+  /** Frees bytes that were read ahead of a reader. */
   static native void dropAhead(long reader);
 
-  /** How many bytes a writer has taken at once; the others have to wait for those that go. */
+  /** Returns how many bytes a writer has taken at once. The others must wait. */
   static native int writeNowFromMemory(long writer, ByteBuffer memory, int at, int length);
 
   static native int writeNowFromArray(long writer, byte[] array, int at, int length);
 
-  /** The same of a buffer. */
+  /** Does the same with a buffer. */
   static int writeNow(long writer, ByteBuffer bytes, int length) {
     int at = bytes.position();
     if (bytes.isDirect()) {

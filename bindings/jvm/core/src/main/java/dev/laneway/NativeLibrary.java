@@ -17,14 +17,16 @@ import java.util.Set;
 import java.util.UUID;
 
 /**
- * Loads the native library of this platform, which the jar brings.
+ * Loads the native library of this platform from the jar.
  *
- * <p>It is unpacked once for each content, into a folder of the user's that nobody else may write to, and moved into its place when it is whole. A JVM loads a
- * path for one class loader only; so each gets a name of its own for the same file, a hard link that is removed once it is loaded. The system's loader goes by the
- * file and not by its name: all class loaders share one library, and its one engine. Where a file can't be linked a copy is loaded, which has an engine of its
- * own.
+ * <p>Each version of the library is unpacked once, into a folder of the user's that nobody else may write to. It is
+ * moved into place when it is complete. A JVM loads a path for one class loader only. So each class loader gets its own
+ * name for the same file, a hard link that is removed once it is loaded. The system's loader identifies the file and
+ * not its name, so all class loaders share one library and its one engine. If a file can't be linked, a copy is loaded,
+ * which has its own engine.
  *
- * <p>{@code -Ddev.laneway.native.folder} names another folder, {@code -Ddev.laneway.native.library} a library outside of the jar.
+ * <p>{@code -Ddev.laneway.native.folder} names another folder, and {@code -Ddev.laneway.native.library} a library
+ * outside the jar.
  */
 final class NativeLibrary {
   private static final Set<PosixFilePermission> OWNER_ONLY =
@@ -32,7 +34,7 @@ final class NativeLibrary {
 
   private NativeLibrary() {}
 
-  /** Loads it for the class loader of this class. */
+  /** Loads the library for the class loader of this class. */
   static void load() {
     try {
       String given = System.getProperty("dev.laneway.native.library");
@@ -42,7 +44,7 @@ final class NativeLibrary {
     }
   }
 
-  /** Where the library lies, unpacked by this process or another. */
+  /** Returns the path of the library, which this process or another unpacked. */
   private static Path unpacked() throws IOException {
     String name = System.mapLibraryName("laneway_jvm");
     String resource = "native/" + platform() + "/" + name;
@@ -66,7 +68,7 @@ final class NativeLibrary {
   private static void unpack(String resource, Path library) throws IOException {
     Files.createDirectories(library.getParent());
     if (System.getProperty("dev.laneway.native.temporary") != null) {
-      // They are removed in the other order.
+      // Files are removed in reverse order.
       library.getParent().toFile().deleteOnExit();
       library.toFile().deleteOnExit();
     }
@@ -76,14 +78,14 @@ final class NativeLibrary {
         throw failed("the jar has none for " + platform(), null);
       }
       Files.copy(packed, partial);
-      // Two that unpack at a time put the same there.
+      // Two processes that unpack at the same time put the same content there.
       Files.move(partial, library, StandardCopyOption.ATOMIC_MOVE);
     } finally {
       Files.deleteIfExists(partial);
     }
   }
 
-  /** A folder that nobody else can write to: libraries are run out of it. */
+  /** Returns a folder that nobody else can write to, because libraries run from it. */
   private static Path folder() throws IOException {
     String given = System.getProperty("dev.laneway.native.folder");
     if (given != null) {
@@ -101,7 +103,10 @@ final class NativeLibrary {
     }
   }
 
-  /** A folder of this process's own, which goes with it: a container's user often has no home. All class loaders have the same. */
+  /**
+   * Returns a folder of this process's own, which is removed with it. In a container, users often have no home. All
+   * class loaders share it.
+   */
   private static Path temporary() throws IOException {
     try {
       Object made =
@@ -124,9 +129,9 @@ final class NativeLibrary {
   }
 
   /**
-   * Makes a folder, if it isn't there.
+   * Creates a folder, if it doesn't exist.
    *
-   * @throws IOException where somebody else owns it or may write to it
+   * @throws IOException if somebody else owns it or may write to it
    */
   private static Path owned(Path folder) throws IOException {
     if (!isPosix(folder)) {
@@ -137,7 +142,7 @@ final class NativeLibrary {
       try {
         Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
       } catch (FileAlreadyExistsException made) {
-        // By another process, a moment ago.
+        // Another process created it a moment ago.
       }
     }
     Path real = folder.toRealPath();
@@ -162,7 +167,7 @@ final class NativeLibrary {
     return folder.getFileSystem().supportedFileAttributeViews().contains("posix");
   }
 
-  /** Loads a library by a name that no other class loader has used. */
+  /** Loads the library under a name that no other class loader has used. */
   private static void loadAsOwn(Path library) throws IOException {
     String name = UUID.randomUUID() + "-" + library.getFileName();
     Path own = library.resolveSibling(name);
@@ -179,7 +184,7 @@ final class NativeLibrary {
     }
   }
 
-  /** The same without links: the first class loader has the library itself, others a copy. */
+  /** Does the same without links: the first class loader loads the library itself, others load a copy. */
   private static void loadUnlinked(Path library, String name) throws IOException {
     try {
       System.load(library.toString());
@@ -191,7 +196,7 @@ final class NativeLibrary {
     }
   }
 
-  /** As {@code linux-x86_64}. */
+  /** Returns the platform in the form {@code linux-x86_64}. */
   private static String platform() {
     String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
     String machine = System.getProperty("os.arch").toLowerCase(Locale.ROOT);

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 
-/** What a store says of an object. */
+/** The store's metadata of an object. */
 public final class ObjectMeta {
   private final String key;
   private final long size;
@@ -32,7 +32,7 @@ public final class ObjectMeta {
     this.metadata = metadata;
   }
 
-  /** An object of which a size and a version are known from elsewhere, such as a table's own list of files. */
+  /** Returns an object whose size and version are known from elsewhere, such as a table's list of files. */
   public static ObjectMeta of(String key, long size, String version) {
     if (size < 0) {
       throw new IllegalArgumentException("a size of " + size + " bytes");
@@ -40,39 +40,40 @@ public final class ObjectMeta {
     return new ObjectMeta(key, size, version, null, null, Map.of(), null);
   }
 
-  /** Its key, without its bucket's prefix. */
+  /** Returns its key, without its bucket's prefix. */
   public String key() {
     return key;
   }
 
-  /** Its size in bytes, as it is stored. */
+  /** Returns its stored size in bytes. */
   public long size() {
     return size;
   }
 
   /**
-   * Its state, as conditions take it: a generation on GCS, an ETag without quotes on S3. {@code null} where the store tells none.
+   * Returns its version, which conditions accept: a generation on GCS, an ETag without quotes on S3. It is {@code null}
+   * if the store reports none.
    */
   public String version() {
     return version;
   }
 
-  /** The entity tag as the store gives it, without quotes; {@code null} where the answer has none. */
+  /** Returns the ETag of the answer, without quotes, or {@code null} if there is none. */
   public String etag() {
     return etag;
   }
 
-  /** When it was last changed; {@code null} where the answer doesn't tell. */
+  /** Returns the time of its last change, or {@code null} if the answer doesn't have it. */
   public Instant updated() {
     return updated;
   }
 
-  /** {@code Content-Type}; {@code null} where the answer doesn't tell, as a listing's on S3. */
+  /** Returns {@code Content-Type}, or {@code null} if the answer doesn't have it, as in S3's listings. */
   public String contentType() {
     return attributes.get("content-type");
   }
 
-  /** {@code Content-Encoding} as it is stored. */
+  /** Returns {@code Content-Encoding} as stored. */
   public String contentEncoding() {
     return attributes.get("content-encoding");
   }
@@ -92,14 +93,14 @@ public final class ObjectMeta {
     return attributes.get("cache-control");
   }
 
-  /** The storage class in the store's own words. */
+  /** Returns the storage class by the store's name. */
   public String storageClass() {
     return attributes.get("storage-class");
   }
 
   /**
-   * The user's own metadata; names in lower case on S3. {@code null} where the answer isn't about it, as GCS's answers to reads and S3's
-   * listings; {@link Bucket#head} always tells.
+   * Returns the user metadata; names are in lower case on S3. It is {@code null} if the answer doesn't include it, as
+   * in GCS's answers to reads and S3's listings. {@link Bucket#head} always does.
    */
   public Map<String, String> metadata() {
     return metadata;

@@ -15,10 +15,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 
 /**
- * An object that is open for reads, all of which are of one version: once it has been replaced, reads fail with {@link ErrorKind#PRECONDITION}.
+ * An object that is open for reads, all of one version. Once it has been replaced, reads fail with {@link
+ * ErrorKind#PRECONDITION}.
  *
- * <p>Any number of threads may read at places ({@link #readAt}, {@link #readRanges}); as a channel, which reads ahead, it is for one at a time. Closed, it ends
- * what is under way.
+ * <p>Any number of threads may read at positions ({@link #readAt}, {@link #readRanges}). As a channel, which reads
+ * ahead, it is for one thread at a time. Closing it ends reads under way.
  */
 public final class ObjectReader implements SeekableByteChannel {
   private final String url;
@@ -38,22 +39,23 @@ public final class ObjectReader implements SeekableByteChannel {
     return new ObjectReader(url, handle, ObjectMeta.read(answer));
   }
 
-  /** What the store told of the object when it was opened, or what was known of it. */
+  /** Returns the object's metadata at the time it was opened, or the known metadata that it was opened with. */
   public ObjectMeta meta() {
     return meta;
   }
 
-  /** Its size in bytes. */
+  /** Returns its size in bytes. */
   @Override
   public long size() {
     return meta.size();
   }
 
   /**
-   * Reads into the buffer from a place of the object on, until the buffer is full or the object ends, and moves the buffer's position behind what was read. A
-   * direct buffer's memory is written by the engine itself; into another the bytes are copied once.
+   * Reads into the buffer from a position of the object on, until the buffer is full or the object ends. Moves the
+   * buffer's position behind the bytes read. The engine itself writes to a direct buffer's memory. For another buffer,
+   * the bytes are copied once.
    *
-   * @return how many bytes; -1 where the object ends at the place or before, unless the buffer has no room
+   * @return the number of bytes; -1 if the object ends at or before the position, unless the buffer has no room
    */
   public int readAt(long position, ByteBuffer into) throws IOException {
     check(position, into);
@@ -70,7 +72,10 @@ public final class ObjectReader implements SeekableByteChannel {
     return read == 0 && into.remaining() > 0 ? -1 : read;
   }
 
-  /** As {@link #readAt(long, ByteBuffer)}, and fails with an {@link EOFException} where the object has fewer bytes from there on than the buffer has room for. */
+  /**
+   * Does the same as {@link #readAt(long, ByteBuffer)}, and fails with an {@link EOFException} if the object ends
+   * before the buffer is full.
+   */
   public void readFully(long position, ByteBuffer into) throws IOException {
     int wanted = into.remaining();
     if (position < 0 || position > size() - wanted) {
@@ -83,8 +88,8 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * As {@link #readAt}. The buffer belongs to the call until the future is done; its position is moved before that. Cancelling the future returns once nothing is
-   * written to the buffer any more.
+   * Does the same as {@link #readAt}. The buffer belongs to the call until the future is done; its position moves
+   * before that. Cancelling the future returns once nothing writes to the buffer any more.
    */
   public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
     Call<Integer> call;
@@ -99,14 +104,17 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Reads ranges together, by as few requests as pay: neighbours are joined where the bytes between them cost less than another request does, and long ones are
-   * cut. Each future is done as soon as its range is there, with the buffer that {@code allocate} made for its length, from 0 to the range's length. A range may be
-   * asked for twice, and ranges may overlap. One that reaches beyond the object's end fails all with an {@link EOFException}, before anything is read.
+   * Reads ranges together, in as few requests as pay off. It joins neighbours if the bytes between them cost less than
+   * another request, and cuts long ones. Each future is done as soon as its range is there, with the buffer that {@code
+   * allocate} made, from 0 to the range's length. Ranges may repeat or overlap. If one reaches beyond the object's end,
+   * all fail with an {@link EOFException} before anything is read.
    *
-   * <p>Of a Parquet file whose footer has come with the opening request ({@link OpenOptions#footer}), whoever reads the same columns of one row group after the
-   * other is read ahead, the more the more were read, up to 16 MiB.
+   * <p>Laneway reads ahead in a Parquet file whose footer came with the opening request ({@link OpenOptions#footer}).
+   * It does so for a program that reads the same columns of one row group after the other. The more was read, the more
+   * it fetches, up to 16 MiB.
    *
-   * <p>A range whose future is cancelled is not written to its buffer afterwards; where all are, the reading ends.
+   * <p>A range whose future is cancelled is not written to its buffer afterwards. If all are cancelled, the reading
+   * ends.
    *
    * @return futures in the order of the ranges
    */
@@ -131,7 +139,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new ArrayList<>(call.futures());
   }
 
-  /** The next bytes in order, which are fetched ahead; -1 at the end. */
+  /** Reads the next bytes in order, which are fetched ahead. Returns -1 at the end. */
   @Override
   public int read(ByteBuffer into) throws IOException {
     opened();
@@ -160,34 +168,40 @@ public final class ObjectReader implements SeekableByteChannel {
     return position;
   }
 
-  /** Goes on elsewhere: beyond the end too, where nothing is read. Nothing is asked of the store. */
+  /** Moves to another position, which may lie beyond the end, where nothing is read. Sends no request. */
   @Override
   public SeekableByteChannel position(long position) throws IOException {
     opened();
     if (position < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + position);
+      throw new IllegalArgumentException("the position is before the beginning: " + position);
     }
     this.position = position;
     return this;
   }
 
-  /** Reads in order as a stream, whose {@code close} closes this. It has this channel's place: one of both is read. */
+  /**
+   * Returns a stream that reads in order. Its {@code close} closes this. Both share one position, so use only one of
+   * them.
+   */
   public ObjectStream stream() {
     return new ObjectStream(this);
   }
 
-  /** Lets go of what the engine has read ahead of {@link #read} and of {@link #readRanges}, and gives up what is on its way. A read that is under way isn't ended. */
+  /**
+   * Frees the bytes that the engine read ahead for {@link #read} and {@link #readRanges}, and abandons fetches under
+   * way. It doesn't end a running read.
+   */
   public void dropAhead() {
     Native.dropAhead(handle.number());
   }
 
-  /** Not of an object that is read. */
+  /** Not supported: this object is open for reads. */
   @Override
   public int write(ByteBuffer bytes) {
     throw new NonWritableChannelException();
   }
 
-  /** Not of an object that is read. */
+  /** Not supported: this object is open for reads. */
   @Override
   public SeekableByteChannel truncate(long size) {
     throw new NonWritableChannelException();
@@ -198,7 +212,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return handle.isOpen();
   }
 
-  /** Ends what is under way, and returns once nothing is written to a buffer of its any more. */
+  /** Ends reads under way, and returns once nothing writes to their buffers any more. */
   @Override
   public void close() {
     handle.close();
@@ -234,19 +248,19 @@ public final class ObjectReader implements SeekableByteChannel {
   private void check(long position, ByteBuffer into) throws ClosedChannelException {
     opened();
     if (position < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + position);
+      throw new IllegalArgumentException("the position is before the beginning: " + position);
     }
     if (into.isReadOnly()) {
       throw new ReadOnlyBufferException();
     }
   }
 
-  /** A read straight into a direct buffer's memory. */
+  /** Reads straight into a direct buffer's memory. */
   private Call<Integer> lent(long position, ByteBuffer into, Call.Reading<Integer> reading) {
     return noted(Engine.lend(Native.READ_INTO, handle, new Packed().number(position), into, reading));
   }
 
-  /** A read of bytes that are copied when they are here. */
+  /** Reads bytes that are copied when they are here. */
   private <T> Call<T> fetched(long position, ByteBuffer into, Call.Reading<T> reading) {
     Packed packed = new Packed().number(position).number(into.remaining());
     return noted(Engine.begin(Native.READ_AT, handle, packed, reading));
@@ -255,7 +269,7 @@ public final class ObjectReader implements SeekableByteChannel {
   private <T> Call<T> noted(Call<T> call) {
     underWay.add(call);
     if (!handle.isOpen()) {
-      // Closed meanwhile, by somebody who didn't see the call.
+      // Another thread closed this meanwhile, and didn't see the call.
       call.completeExceptionally(closed());
     }
     return call;
@@ -273,7 +287,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new LanewayException(ErrorKind.CANCELLED, url + ": its reader was closed");
   }
 
-  /** What is done when a read's bytes are here and nobody waits for them: the buffer's position moves behind them. */
+  /** Handles the bytes of a read that nobody waits for: the buffer's position moves behind them. */
   private static final class Landing implements Call.Reading<Integer> {
     private final ByteBuffer into;
     private final boolean hasRoom;

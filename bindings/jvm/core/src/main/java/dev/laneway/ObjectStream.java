@@ -6,18 +6,18 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * An {@link ObjectReader} as a stream that may go on elsewhere. In order it reads ahead; small reads come out of a buffer, which is filled by one call out of
- * the JVM. One thread uses it at a time; closed, it closes the reader.
+ * An {@link ObjectReader} as a stream that can seek. It reads ahead in order. Small reads come from a buffer, which one
+ * call out of the JVM fills. One thread uses it at a time. Closing it closes the reader.
  */
 public final class ObjectStream extends InputStream {
-  /** Reads of less go through the buffer. */
+  /** Smaller reads go through the buffer. */
   private static final int BUFFER_BYTES = 8 << 10;
 
   private static final byte[] NOTHING = new byte[0];
 
   private final ObjectReader reader;
 
-  /** Where the next byte is read; the reader itself is behind the bytes that are at hand. */
+  /** The position of the next byte. The reader itself is behind the buffered bytes. */
   private long position;
 
   private byte[] buffer = NOTHING;
@@ -28,15 +28,15 @@ public final class ObjectStream extends InputStream {
     this.reader = reader;
   }
 
-  /** Where the next byte is read. */
+  /** Returns the position of the next byte. */
   public long position() {
     return position;
   }
 
-  /** Goes on elsewhere: beyond the end too, where nothing is read. Nothing is asked of the store. */
+  /** Moves to another position, which may lie beyond the end, where nothing is read. Sends no request. */
   public void position(long to) {
     if (to < 0) {
-      throw new IllegalArgumentException("a place before the beginning: " + to);
+      throw new IllegalArgumentException("the position is before the beginning: " + to);
     }
     long at = bufferAt + (to - position);
     if (at >= 0 && at <= bufferEnd) {
@@ -63,7 +63,7 @@ public final class ObjectStream extends InputStream {
     return read(ByteBuffer.wrap(into, at, length));
   }
 
-  /** Reads some bytes, as many as are here and fit, at least one; -1 at the end. */
+  /** Reads some bytes, as many as are here and fit, at least one. Returns -1 at the end. */
   public int read(ByteBuffer into) throws IOException {
     int wanted = into.remaining();
     if (wanted == 0) {
@@ -89,13 +89,13 @@ public final class ObjectStream extends InputStream {
     return skipped;
   }
 
-  /** How much is left of the object. */
+  /** Returns how many bytes of the object are left. */
   @Override
   public int available() {
     return (int) Math.max(0, Math.min(Integer.MAX_VALUE, reader.size() - position));
   }
 
-  /** Lets go of what was read ahead, and gives up what is on its way. Reading goes on where it was. */
+  /** Frees bytes that were read ahead, and abandons fetches under way. Reading continues at the same position. */
   public void unbuffer() {
     buffer = NOTHING;
     bufferAt = 0;
@@ -113,7 +113,7 @@ public final class ObjectStream extends InputStream {
     return "ObjectStream[" + reader + ", position=" + position + "]";
   }
 
-  /** Fills the buffer where it is empty; how many bytes are in it then. */
+  /** Fills the buffer if it is empty. Returns how many bytes are in it then. */
   private int fill() throws IOException {
     if (bufferAt == bufferEnd) {
       if (buffer.length == 0) {

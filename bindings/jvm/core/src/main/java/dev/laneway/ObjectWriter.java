@@ -7,15 +7,18 @@ import java.nio.channels.ClosedChannelException;
 import java.nio.channels.WritableByteChannel;
 
 /**
- * Writes an object from the bytes that are put into it. Nothing can be seen in the store before {@link #finish} has ended well; one that is closed or aborted
- * before leaves nothing behind. One thread uses it at a time.
+ * Writes an object from bytes that the caller writes to it. Nothing is visible in the store before {@link #finish} has
+ * succeeded. A writer that is closed or aborted before leaves nothing behind. One thread uses it at a time.
  */
 public final class ObjectWriter implements WritableByteChannel {
   private final String url;
   private final Handle handle;
   private boolean isOver;
 
-  /** Set while a write is under way, and for good by one that failed: how many of its bytes were taken is not known. */
+  /**
+   * Set while a write is under way, and for good after a failed one, because it is unknown how many of its bytes were
+   * taken.
+   */
   private boolean hasFailed;
 
   private ObjectWriter(String url, Handle handle) {
@@ -33,16 +36,17 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Puts all remaining bytes in. Waits while too many are on their way. After one that failed or was interrupted, the object can only be given up.
+   * Writes all remaining bytes. Waits while too many are on their way. After a write that failed or was interrupted,
+   * the object can only be aborted.
    *
-   * @return how many they were
+   * @return the number of bytes
    */
   @Override
   public int write(ByteBuffer bytes) throws IOException {
     check();
     int length = bytes.remaining();
     hasFailed = true;
-    // Those that fit into the part that gathers are taken at once.
+    // Bytes that fit into the current part are taken at once.
     int taken = Native.writeNow(handle.number(), bytes, length);
     while (taken < length) {
       ByteBuffer rest = bytes.duplicate();
@@ -54,7 +58,7 @@ public final class ObjectWriter implements WritableByteChannel {
     return length;
   }
 
-  /** Ends the object: sends what is left, and compares what the store then has with what was sent. */
+  /** Completes the object: sends the rest, then compares the stored object with the sent bytes. */
   public Written finish() throws IOException {
     check();
     isOver = true;
@@ -65,7 +69,7 @@ public final class ObjectWriter implements WritableByteChannel {
     }
   }
 
-  /** Gives the object up, and waits until nothing unfinished is left of it in the store. */
+  /** Aborts the object, and waits until the store has nothing unfinished of it. */
   public void abort() throws IOException {
     if (isOver) {
       return;
@@ -78,7 +82,10 @@ public final class ObjectWriter implements WritableByteChannel {
     }
   }
 
-  /** The same as a stream, which gathers small writes, and whose {@code close} finishes the object; where a write has failed, it gives it up and fails. */
+  /**
+   * Returns a stream that gathers small writes. Its {@code close} finishes the object. If a write has failed, it aborts
+   * the object and fails.
+   */
   public OutputStream stream() {
     return new WriterStream(this);
   }
@@ -88,7 +95,7 @@ public final class ObjectWriter implements WritableByteChannel {
     return !isOver;
   }
 
-  /** Gives up an object that was not finished. */
+  /** Aborts an object that was not finished. */
   @Override
   public void close() throws IOException {
     abort();

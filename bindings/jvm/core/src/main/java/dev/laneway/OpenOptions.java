@@ -2,9 +2,9 @@ package dev.laneway;
 
 import java.util.Objects;
 
-/** How an object is opened for reads. Each setter gives other options. */
+/** Options for opening an object. Each setter returns new options. */
 public final class OpenOptions {
-  /** In the state that it has: one request, which asks for its description. */
+  /** Opens the current version, with one request for its metadata. */
   public static final OpenOptions NONE = new OpenOptions(null, null, 0, false);
 
   private final ObjectMeta known;
@@ -20,27 +20,27 @@ public final class OpenOptions {
   }
 
   /**
-   * What is known of it from a listing, another reader or a table's metadata: nothing is asked of the store at opening. An object that is in another
-   * state than this one's {@linkplain ObjectMeta#version() version} by the time of a read fails it, with {@link ErrorKind#PRECONDITION}; where no
-   * version is known it is asked for all the same.
+   * Opens the version that a listing, another reader or a table's metadata described. Opening then sends no request. If
+   * the object has another {@linkplain ObjectMeta#version() version} at the time of a read, the read fails with {@link
+   * ErrorKind#PRECONDITION}. Metadata without a version doesn't save the request.
    */
   public OpenOptions known(ObjectMeta meta) {
     return new OpenOptions(Objects.requireNonNull(meta, "meta"), version, footer, inOrder);
   }
 
-  /** The same with a size alone, and a version or {@code null}. */
+  /** Does the same with a size, and a version or {@code null}. */
   public OpenOptions known(long size, String version) {
     return known(ObjectMeta.of("", size, version));
   }
 
-  /** Only in this state: an object that was replaced is a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /** Opens only this version. An object that was replaced is a failure of kind {@link ErrorKind#PRECONDITION}. */
   public OpenOptions ifVersion(String version) {
     return new OpenOptions(known, Objects.requireNonNull(version, "version"), footer, inOrder);
   }
 
   /**
-   * Fetches the last bytes with the opening request, so many of them or all that there are: reads that lie within cost nothing then. Of a {@linkplain
-   * #known(ObjectMeta) known} object they are asked for at opening, by one request.
+   * Fetches this many last bytes with the opening request, or all if there are fewer. Reads within them cost nothing.
+   * For a {@linkplain #known(ObjectMeta) known} object, opening then takes one request.
    */
   public OpenOptions footer(long bytes) {
     if (bytes < 0) {
@@ -50,9 +50,9 @@ public final class OpenOptions {
   }
 
   /**
-   * It is going to be read from its beginning to its end: the first 512 KiB come with the opening request in place of a {@linkplain #footer(long)
-   * footer}, the whole of most small objects, and what follows is fetched before it is asked for. Of a {@linkplain #known(ObjectMeta) known} object
-   * nothing is asked for at opening.
+   * Prepares for a read from beginning to end. The first 512 KiB come with the opening request, in place of a
+   * {@linkplain #footer(long) footer}. That is the whole of most small objects. The bytes behind them are fetched
+   * ahead. For a {@linkplain #known(ObjectMeta) known} object, opening sends no request.
    */
   public OpenOptions inOrder() {
     return new OpenOptions(known, version, footer, true);

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/** What goes to the engine, as bytes: numbers of eight bytes in network order, texts in UTF-8 behind their lengths. */
+/** Data for the engine, as bytes: numbers of eight bytes in network order, and texts in UTF-8 after their length. */
 final class Packed {
   private byte[] bytes = new byte[64];
   private int length;
@@ -24,7 +24,7 @@ final class Packed {
     return this;
   }
 
-  /** Refuses what isn't Unicode: a replacement would name another object. */
+  /** Refuses text that isn't valid Unicode: a replacement character would name another object. */
   Packed text(String text) {
     for (int at = 0; at < text.length(); at++) {
       char one = text.charAt(at);
@@ -58,7 +58,7 @@ final class Packed {
     return this;
   }
 
-  /** Pairs in their order, in which a name may come again. */
+  /** Adds pairs in their order. Names may repeat. */
   Packed pairs(List<Map.Entry<String, String>> pairs) {
     number(pairs.size());
     pairs.forEach(pair -> text(pair.getKey()).text(pair.getValue()));

@@ -1,13 +1,13 @@
 package dev.laneway;
 
 /**
- * How far a job is.
+ * The progress of a job.
  *
- * @param bytesDone bytes that were moved, those of unfinished items too
+ * @param bytesDone bytes that were moved, including those of unfinished items
  * @param bytesFound bytes of the items that were found
- * @param itemsDone items that ended, well or not
+ * @param itemsDone items that ended, in success or failure
  * @param itemsFound items that were found
- * @param scanComplete whether nothing more will be found
+ * @param scanComplete true once all items have been found
  */
 public record Progress(
     long bytesDone, long bytesFound, long itemsDone, long itemsFound, boolean scanComplete) {

@@ -4,9 +4,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 
-/** What a new object is to be besides its bytes, and in which state its place has to be. Each setter gives other options. */
+/** Properties of a new object, and a condition on its destination. Each setter returns new options. */
 public final class PutOptions {
-  /** Nothing besides: the content type is guessed from the key. */
+  /** No properties. The content type is guessed from the key. */
   public static final PutOptions NONE = new PutOptions(new TreeMap<>(), new TreeMap<>(), new TreeMap<>());
 
   private final TreeMap<String, String> attributes;
@@ -20,12 +20,12 @@ public final class PutOptions {
     this.tags = tags;
   }
 
-  /** Only where there is no object: else a failure of kind {@link ErrorKind#ALREADY_EXISTS}. */
+  /** Writes only if there is no such object. Otherwise it is a failure of kind {@link ErrorKind#ALREADY_EXISTS}. */
   public PutOptions ifAbsent() {
     return with("if-absent", "");
   }
 
-  /** Only over an object in this state: else a failure of kind {@link ErrorKind#PRECONDITION}. */
+  /** Replaces only this version of the object. Otherwise it is a failure of kind {@link ErrorKind#PRECONDITION}. */
   public PutOptions ifVersion(String version) {
     return with("if-version", version);
   }
@@ -55,27 +55,27 @@ public final class PutOptions {
     return with("cache-control", value);
   }
 
-  /** The storage class in the store's own words. */
+  /** Sets the storage class by the store's name. */
   public PutOptions storageClass(String value) {
     return with("storage-class", value);
   }
 
-  /** A canned ACL in the store's own words. */
+  /** Sets a canned ACL by the store's name. */
   public PutOptions acl(String value) {
     return with("acl", value);
   }
 
-  /** The key of a key management service that encrypts the object, in the store's own words. */
+  /** Sets the key of a key management service that encrypts the object, by the store's name. */
   public PutOptions kmsKey(String value) {
     return with("kms-key", value);
   }
 
-  /** A pair of the user's own metadata. */
+  /** Adds an entry to the user metadata. */
   public PutOptions metadata(String name, String value) {
     return new PutOptions(attributes, and(metadata, name, value), tags);
   }
 
-  /** Pairs of the user's own metadata. */
+  /** Adds entries to the user metadata. */
   public PutOptions metadata(Map<String, String> pairs) {
     PutOptions options = this;
     for (Map.Entry<String, String> pair : pairs.entrySet()) {
@@ -84,7 +84,7 @@ public final class PutOptions {
     return options;
   }
 
-  /** A tag of S3's. */
+  /** Adds an S3 tag. */
   public PutOptions tag(String name, String value) {
     return new PutOptions(attributes, metadata, and(tags, name, value));
   }

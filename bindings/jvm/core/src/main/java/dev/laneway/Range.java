@@ -4,7 +4,7 @@ package dev.laneway;
  * A range of an object.
  *
  * @param position its first byte
- * @param length how many bytes it has
+ * @param length its number of bytes
  */
 public record Range(long position, int length) {
   public Range {
@@ -13,7 +13,7 @@ public record Range(long position, int length) {
     }
   }
 
-  /** The byte behind its last one. */
+  /** Returns the offset behind its last byte. */
   public long end() {
     return position + length;
   }

@@ -26,7 +26,7 @@ final class RangesCall extends Call<Void> {
     }
     wanted = new AtomicInteger(futures.size());
     asFuture();
-    // What has not come by the end has failed with it.
+    // Ranges that have not come by the end have failed with it.
     whenComplete(
         (done, failure) -> {
           Throwable why =
@@ -39,19 +39,19 @@ final class RangesCall extends Call<Void> {
     return futures;
   }
 
-  /** Ends the call; of what is here already nothing is copied any more once this returns. */
+  /** Ends the call. Once this returns, bytes that are here already are not copied any more. */
   @Override
   void giveUp() {
     super.giveUp();
     giveUpCopies();
   }
 
-  /** Of what is here already nothing is copied any more once this returns. */
+  /** Abandons copies. Once this returns, bytes that are here already are not copied any more. */
   void giveUpCopies() {
     futures.forEach(OneRange::giveUp);
   }
 
-  /** A range is here. Runs on the queue's thread, which hears of the call's end later. */
+  /** Handles a range that is here. Runs on the queue's thread, which receives the call's end later. */
   void came(int at, Body body) {
     futures.get(at).has(body);
   }
@@ -60,10 +60,10 @@ final class RangesCall extends Call<Void> {
     private final ByteBuffer buffer;
     private final int length;
 
-    /** Set once bytes are here, which are copied then. */
+    /** Set once bytes are here, which are then copied. */
     private boolean isHere;
 
-    /** Set once they may be copied no more. */
+    /** Set once they must not be copied any more. */
     private boolean isGivenUp;
 
     OneRange(ByteBuffer buffer, int length) {
@@ -78,7 +78,7 @@ final class RangesCall extends Call<Void> {
       completing(
           () -> {
             Throwable failure = null;
-            // Who gives it up waits for the copy, or comes before it.
+            // Giving up waits for the copy, or comes before it.
             synchronized (this) {
               try (body) {
                 if (isGivenUp || isDone()) {
@@ -93,7 +93,7 @@ final class RangesCall extends Call<Void> {
                   }
                 }
               } catch (RuntimeException unfit) {
-                // The buffer takes it no more: its limit was changed, or it can't be written to.
+                // The buffer no longer takes the bytes: its limit was changed, or it is read-only.
                 failure = unfit;
               }
             }
@@ -158,11 +158,11 @@ final class RangesCall extends Call<Void> {
       return this;
     }
 
-    /** Ends the call where nobody waits for any of its ranges. */
+    /** Ends the call if nobody waits for any of its ranges. */
     private boolean unwanted(boolean isEnded) {
       boolean isLast;
       synchronized (this) {
-        // One that is here has been counted, or will be.
+        // A range that is here has been counted, or will be.
         isLast = isEnded && !isHere && wanted.decrementAndGet() == 0;
       }
       if (isLast) {

@@ -3,7 +3,7 @@ package dev.laneway;
 import java.util.List;
 import java.util.Map;
 
-/** What a job did. */
+/** The totals of a job. */
 public final class Summary {
   private final Map<String, Long> counts;
   private final List<LanewayException> failures;
@@ -30,12 +30,12 @@ public final class Summary {
     return count("skipped");
   }
 
-  /** What a sync has removed at its destination. */
+  /** Returns the number of items that a sync removed at its destination. */
   public long removed() {
     return count("removed");
   }
 
-  /** What a sync found to be the same on both sides. */
+  /** Returns the number of items that a sync found equal on both sides. */
   public long unchanged() {
     return count("unchanged");
   }
@@ -45,7 +45,7 @@ public final class Summary {
     return count("bytes");
   }
 
-  /** Requests that the job took, every attempt counted. */
+  /** Returns the requests that the job sent, counting every attempt. */
   public long requests() {
     return count("requests");
   }
@@ -55,45 +55,48 @@ public final class Summary {
     return count("connections");
   }
 
-  /** Items that were found and not done, because the job was cancelled or stopped before. */
+  /** Returns the items that were found but not done, because the job was cancelled or stopped before. */
   public long notDone() {
     return count("not_done");
   }
 
-  /** From the job's start to its end, in milliseconds. */
+  /** Returns the time from the job's start to its end, in milliseconds. */
   public long milliseconds() {
     return count("milliseconds");
   }
 
-  /** Whether the job was cancelled. */
+  /** Returns whether the job was cancelled. */
   public boolean isInterrupted() {
     return count("interrupted") != 0;
   }
 
-  /** Whether the job ended at a failure that every other item would have met too. */
+  /** Returns whether the job stopped at a failure that every other item would have met too. */
   public boolean isStopped() {
     return count("stopped") != 0;
   }
 
-  /** Any of the counts, by the name that the program's records have for it; 0 for one that there isn't. */
+  /** Returns any of the counts by its name in the program's records, or 0 for an unknown name. */
   public long count(String name) {
     return counts.getOrDefault(name, 0L);
   }
 
-  /** What failed, at most the first 1000. */
+  /** Returns the failures, at most the first 1000. */
   public List<LanewayException> failures() {
     return failures;
   }
 
-  /** What was left out that the caller may have meant, or done differently than asked; at most the first 1000. */
+  /**
+   * Returns the warnings, at most the first 1000: something was left out that the caller may have meant, or was done
+   * differently than requested.
+   */
   public List<String> warnings() {
     return warnings;
   }
 
   /**
-   * This, if nothing failed and all was done.
+   * Returns this, if nothing failed and all was done.
    *
-   * @throws LanewayException the first failure, which has the others suppressed
+   * @throws LanewayException the first failure, with the others as suppressed exceptions
    */
   public Summary orThrow() throws LanewayException {
     if (failures.isEmpty() && failed() == 0 && !isInterrupted() && !isStopped()) {

@@ -7,7 +7,7 @@ import java.util.Collections;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What comes from the engine, as {@link Packed}. */
+/** Data from the engine, in the form of {@link Packed}. */
 final class Unpacked {
   private final ByteBuffer bytes;
   private Throwable begun;
@@ -20,7 +20,7 @@ final class Unpacked {
     this.bytes = bytes;
   }
 
-  /** Where the call was begun that this answers, if that was noted. */
+  /** Returns the place where the answered call began, if tracing is on. */
   Throwable begun() {
     return begun;
   }
@@ -80,7 +80,7 @@ final class Unpacked {
     return named;
   }
 
-  /** What follows behind its own length. */
+  /** Returns the data that follows its own length. */
   Unpacked part() {
     int length = count();
     ByteBuffer part = bytes.slice(bytes.position(), length);

@@ -5,15 +5,15 @@ import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.util.Objects;
 
-/** An {@link ObjectWriter} as a stream. After a failure its end gives the object up, and is a failure, too. */
+/** An {@link ObjectWriter} as a stream. After a failed write, closing it aborts the object and fails too. */
 final class WriterStream extends OutputStream {
-  /** Small writes gather to so many bytes before they are handed to the engine, which is a call out of the JVM. */
+  /** Small writes gather to this many bytes before a call out of the JVM hands them to the engine. */
   private static final int GATHERED_BYTES = 32 << 10;
 
   private final ObjectWriter writer;
   private ByteBuffer gathered;
 
-  /** What a write has failed with: there is to be no object. */
+  /** The failure of a write. The object must not exist then. */
   private Throwable failure;
 
   WriterStream(ObjectWriter writer) {
@@ -38,7 +38,7 @@ final class WriterStream extends OutputStream {
     }
   }
 
-  /** Does nothing: an object can't be seen before its end. */
+  /** Does nothing: an object isn't visible before its end. */
   @Override
   public void flush() {}
 
@@ -49,7 +49,7 @@ final class WriterStream extends OutputStream {
     }
     try {
       if (failure != null) {
-        // Another exception than the write's, to which a try adds this one.
+        // This is another exception than the write's, so try-with-resources can add it as suppressed.
         throw new IOException(writer.url() + ": is not written, because a write has failed before", failure);
       }
       sendGathered();
@@ -62,11 +62,11 @@ final class WriterStream extends OutputStream {
     }
   }
 
-  /** Gives the object up; an interrupt is why it may have failed, and not to keep this from being done. */
+  /** Aborts the object. An interrupt may have caused the failure, and must not prevent this. */
   private void leave(Throwable failed) {
     boolean isInterrupted = Thread.interrupted();
     try {
-      // Of one whose end was begun nothing is left to be given up.
+      // If its completion was begun, nothing is left to abort.
       writer.abort();
     } catch (IOException left) {
       failed.addSuppressed(left);
@@ -77,7 +77,7 @@ final class WriterStream extends OutputStream {
     }
   }
 
-  /** Where so many bytes gather, sent before if they don't fit. */
+  /** Returns room for this many bytes. Sends the gathered bytes first if they don't fit. */
   private ByteBuffer room(int bytes) throws IOException {
     if (gathered == null) {
       gathered = ByteBuffer.allocate(GATHERED_BYTES);

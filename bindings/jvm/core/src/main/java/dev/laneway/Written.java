@@ -1,6 +1,6 @@
 package dev.laneway;
 
-/** What a store has once an object was written. */
+/** A stored object after a write. */
 public final class Written {
   private final long size;
   private final String version;
@@ -14,22 +14,24 @@ public final class Written {
     this.isAtomic = isAtomic;
   }
 
-  /** Its size in bytes. */
+  /** Returns its size in bytes. */
   public long size() {
     return size;
   }
 
-  /** Its state, as conditions take it; {@code null} where the store tells none. */
+  /** Returns its version, which conditions accept, or {@code null} if the store reports none. */
   public String version() {
     return version;
   }
 
-  /** What its bytes were compared by, such as {@code crc32c}; {@code unverified} where the store gave nothing to compare. */
+  /**
+   * Returns the checksum that verified its bytes, such as {@code crc32c}, or {@code unverified} if the store gave none.
+   */
   public String verified() {
     return verified;
   }
 
-  /** Whether the store itself kept the condition that was asked for, so that no other writer could come between. */
+  /** Returns whether the store itself enforced the condition, so that no other writer could come between. */
   public boolean isAtomic() {
     return isAtomic;
   }

@@ -1,5 +1,5 @@
 /**
- * Reads, writes and moves objects of Google Cloud Storage and S3, as fast as the network allows, with nothing to tune.
+ * Reads, writes and moves objects of Google Cloud Storage and S3, as fast as the network allows, without tuning.
  *
  * <pre>{@code
  * try (Laneway laneway = Laneway.fromEnvironment()) {
@@ -11,13 +11,13 @@
  * }
  * }</pre>
  *
- * <p>One engine serves the process: its threads do the work, its budgets bound memory and connections, whatever number of {@link
- * dev.laneway.Laneway}s and class loaders there are. Every verb blocks the thread that calls it, or, as {@code ...Async}, gives a
- * {@link java.util.concurrent.CompletableFuture}. An interrupt ends a blocking call with an {@link java.io.InterruptedIOException}, and
- * cancelling a future ends its call. Once a call has returned or thrown, or its future was cancelled, the engine uses none of the
- * buffers that were handed to it.
+ * <p>One engine serves the process. Its threads do the work, and its budgets bound memory and connections, for any number of
+ * {@link dev.laneway.Laneway}s and class loaders. Every verb blocks the thread that calls it. Its {@code ...Async} form returns
+ * a {@link java.util.concurrent.CompletableFuture}. An interrupt ends a blocking call with an {@link
+ * java.io.InterruptedIOException}, and cancelling a future ends its call. After that, or once a call has returned or thrown, the
+ * engine uses none of the buffers that were handed to it.
  *
- * <p>What the engine has to say goes to slf4j's logger {@code dev.laneway}; failures are {@link dev.laneway.LanewayException}s of a
- * {@link dev.laneway.ErrorKind}. Neither holds a secret.
+ * <p>The engine logs to slf4j's logger {@code dev.laneway}. Failures are {@link dev.laneway.LanewayException}s of a {@link
+ * dev.laneway.ErrorKind}. Neither contains a secret.
  */
 package dev.laneway;

@@ -28,7 +28,7 @@ class LogTest {
   }
 
   @Test
-  void a_reader_that_nobody_closed_is_told_of_with_where_it_was_opened_and_given_up() throws Exception {
+  void an_unclosed_reader_is_given_up_and_logged_with_its_opening_place() throws Exception {
     Bucket bucket = Serving.S3.bucket();
     bucket.put("forgotten", ByteBuffer.allocate(1), PutOptions.NONE);
     forget(bucket);

@@ -34,7 +34,7 @@ final class Columns {
         .toList());
   }
 
-  /** Numbers that compress to nothing less. */
+  /** Writes numbers that don't compress. */
   static Map<String, Object> write(Path place, Configuration conf) throws IOException {
     MessageType schema = schema(IntStream.range(0, COLUMNS).boxed().toList());
     SplittableRandom random = new SplittableRandom(7);

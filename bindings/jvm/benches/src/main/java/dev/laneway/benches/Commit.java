@@ -19,7 +19,9 @@ import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitterFactory;
 import org.apache.hadoop.mapreduce.task.JobContextImpl;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 
-/** A job whose tasks write files of 10 kB: what tasks take, and what the job's commit takes, which is told as its time. */
+/**
+ * A job whose tasks write files of 10 kB. It measures the tasks, and the job's commit, which is reported as its time.
+ */
 final class Commit {
   private static final int FILES_OF_A_TASK = 10;
   private static final int TASKS_AT_ONCE = 16;

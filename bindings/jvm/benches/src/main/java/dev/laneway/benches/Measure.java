@@ -15,10 +15,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
 /**
- * {@code Measure JOB CONNECTOR URL [ARGUMENT...]}: does a job through Hadoop's FileSystem, by {@code laneway}, {@code s3a}, {@code s3a-tuned}, {@code s3a-analytics} (its streams
- * by AWS' analytics accelerator), {@code gcs} (Google's connector) or {@code local}, and tells what it took as a line of JSON, or in the file that {@code RIG_EXTRA} names.
- * Endpoint and keys come from AWS' variables, and from {@code STORAGE_EMULATOR_HOST}. What the JVM takes to start doesn't count, nor
- * does the first request.
+ * {@code Measure JOB CONNECTOR URL [ARGUMENT...]} runs a job through Hadoop's FileSystem. It reports the measurements
+ * as a line of JSON, or in the file that {@code RIG_EXTRA} names. Connectors are {@code laneway}, {@code s3a}, {@code
+ * s3a-tuned}, {@code s3a-analytics} (with AWS's analytics accelerator), {@code gcs} (Google's connector) and {@code
+ * local}. Endpoint and keys come from AWS's variables, and from {@code STORAGE_EMULATOR_HOST}. The start of the JVM and
+ * the first request don't count.
  */
 public final class Measure {
   private Measure() {}
@@ -56,7 +57,7 @@ public final class Measure {
     } else {
       Files.writeString(Path.of(extra), line);
     }
-    // S3A's threads would keep the process for a minute.
+    // S3A's threads would keep the process alive for a minute.
     System.exit(0);
   }
 
@@ -82,10 +83,10 @@ public final class Measure {
         conf.set("fs.gs.impl", LanewayFileSystem.class.getName());
         conf.set("mapreduce.outputcommitter.factory.scheme.s3a", UploadCommitterFactory.class.getName());
       }
-      // With files of file:// alone: what a job takes without a network.
+      // Files of file:// only: the time of the job without a network.
       case "local" -> {}
       case "gcs" -> {
-        // Google's, of gs:// alone.
+        // Google's connector, for gs:// only.
         conf.set("fs.gs.impl", "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem");
       }
       case "s3a", "s3a-tuned", "s3a-analytics" -> {
@@ -108,7 +109,7 @@ public final class Measure {
     return conf;
   }
 
-  /** What the threads that live have allocated: not those that have ended. */
+  /** Returns the bytes that live threads have allocated, without those of ended threads. */
   private static long allocated() {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long sum = 0;

@@ -16,7 +16,9 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** Large objects, and behind them small ones, each read as a whole: by 50 threads, or all at once by a future each. */
+/**
+ * Large objects, and small ones behind them, each read as a whole: by 50 threads, or all at once with a future each.
+ */
 final class Mixed {
   private static final int THREADS = 50;
 
@@ -32,7 +34,7 @@ final class Mixed {
     this.place = place;
   }
 
-  /** Four of 256 MiB and 200 small ones, by threads that take one after the other. */
+  /** Reads four objects of 256 MiB and 200 small ones, by threads that take one after the other. */
   static Map<String, Object> byThreads(FileSystem files, Path place) throws InterruptedException {
     Mixed mixed = new Mixed(files, place);
     mixed.name("L%d", 4);
@@ -55,7 +57,7 @@ final class Mixed {
     return mixed.told(204);
   }
 
-  /** 64 of 64 MiB and 500 small ones. */
+  /** Reads 64 objects of 64 MiB and 500 small ones. */
   static Map<String, Object> byFutures(FileSystem files, Path place) {
     Mixed mixed = new Mixed(files, place);
     mixed.name("L%02d", 64);

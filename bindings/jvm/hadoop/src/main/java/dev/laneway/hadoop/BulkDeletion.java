@@ -14,8 +14,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.statistics.IOStatistics;
 
 /**
- * Deletes files below a path by the objects of their names, without a look at what they are: where there is none, it has been deleted. A
- * directory's name names no object, so that directories stay, as with S3A.
+ * Deletes files below a path by the keys of their objects, without looking them up. A missing file counts as deleted. A
+ * directory's path names no object, so directories stay, as with S3A.
  */
 final class BulkDeletion implements BulkDelete {
   private final Path base;
@@ -24,7 +24,7 @@ final class BulkDeletion implements BulkDelete {
   private final Keys keys;
   private final Tally tally;
 
-  /** @throws IllegalArgumentException for a page of no size */
+  /** @throws IllegalArgumentException if the page size isn't positive */
   BulkDeletion(Path base, int pageSize, Bucket bucket, Keys keys, Tally tally) {
     if (pageSize < 1) {
       throw new IllegalArgumentException("a page of " + pageSize + " files");

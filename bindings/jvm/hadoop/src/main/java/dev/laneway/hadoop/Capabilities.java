@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.CommonPathCapabilities;
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys;
 import org.apache.hadoop.fs.StreamCapabilities;
 
-/** What a filesystem says that it can do, on every path of its. */
+/** The capabilities of a filesystem, which are the same on all its paths. */
 final class Capabilities {
   private static final Set<String> ALWAYS = Set.of(
       CommonPathCapabilities.ABORTABLE_STREAM,
@@ -20,17 +20,17 @@ final class Capabilities {
       CreateFileOptionKeys.FS_OPTION_CREATE_IN_CLOSE,
       CreateParameters.HEADER,
       CreateParameters.PERFORMANCE,
-      // Streams of this filesystem have them, which callers ask of paths, too.
+      // Streams of this filesystem have these. Callers also ask about them for paths.
       StreamCapabilities.IOSTATISTICS,
       StreamCapabilities.VECTOREDIO,
-      // S3A's names for a client that takes markers wherever they are, and keeps them.
+      // S3A's names for a client that accepts markers anywhere, and keeps them.
       "fs.s3a.capability.directory.marker.aware",
       "fs.s3a.capability.directory.marker.policy.keep",
       "fs.s3a.capability.directory.marker.action.keep");
 
   private Capabilities() {}
 
-  /** Whether a capability, in lower case, is there. */
+  /** Returns whether the filesystem has a capability, whose name is in lower case. */
   static boolean has(String capability, Settings.Files files) {
     return ALWAYS.contains(capability)
         || (capability.equals(CommonPathCapabilities.FS_CHECKSUMS) && files.checksums());

@@ -21,7 +21,7 @@ import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Commits what tasks have written as uploads, task by task and then all of a job. */
+/** Commits files that tasks have written as uploads, first task by task and then for the whole job. */
 final class Commits {
   private static final Logger LOG = LoggerFactory.getLogger(Commits.class);
 
@@ -37,35 +37,35 @@ final class Commits {
     this.tally = tally;
   }
 
-  /** Whether an attempt has written a file in this process. */
+  /** Returns whether an attempt has written a file in this process. */
   boolean hasWritten(Path attempt) {
     return Attempts.hasWritten(bucket.url(), keys.of(attempt));
   }
 
-  /** Writes down which uploads are a task's: one request. Those of another attempt that committed before count no longer. */
+  /** Records the uploads of a task, in one request. The record of another attempt that committed before is replaced. */
   void commitTask(Path attempt, Path task) throws IOException {
     List<PendingFile> files = Attempts.files(bucket.url(), keys.of(attempt));
     tally.put();
     Failures.await(task, bucket.putAsync(keys.of(task), ByteBuffer.wrap(PendingFile.write(files)), PutOptions.NONE));
-    // Only now: an attempt that couldn't commit is aborted, or commits again.
+    // Not earlier: an attempt that couldn't commit is aborted, or commits again.
     Attempts.take(bucket.url(), keys.of(attempt));
   }
 
-  /** Gives up what an attempt has written in this process. */
+  /** Aborts the files that an attempt has written in this process. */
   void abortTask(Path attempt) throws IOException {
     abort(attempt, Attempts.take(bucket.url(), keys.of(attempt)));
   }
 
   /**
-   * Completes the uploads of all tasks that have committed, all at once.
+   * Completes the uploads of all committed tasks, all at once.
    *
-   * @throws IOException where one can't be: those that were completed are taken back then
+   * @throws IOException if one can't be completed; completed ones are then removed
    */
   void commitJob(Path job) throws IOException {
     complete(job, committed(job));
   }
 
-  /** The same of files that are known. */
+  /** Does the same with a known list of files. */
   void complete(Path job, List<PendingFile> files) throws IOException {
     List<CompletableFuture<Written>> completed = new ArrayList<>();
     for (PendingFile file : files) {
@@ -100,9 +100,9 @@ final class Commits {
   }
 
   /**
-   * Waits until a completion is over, well or not, since only then is it known what to take back.
+   * Waits until a completion has ended, in success or failure. Only then is it known what to remove.
    *
-   * @return whether the thread was interrupted meanwhile, which it is no longer
+   * @return whether the thread was interrupted meanwhile; its flag is cleared
    */
   private static boolean waitOut(CompletableFuture<?> completion) {
     boolean isInterrupted = false;
@@ -126,12 +126,12 @@ final class Commits {
     }
   }
 
-  /** Gives up the uploads of all tasks that have committed. */
+  /** Aborts the uploads of all committed tasks. */
   void abortJob(Path job) throws IOException {
     abort(job, committed(job));
   }
 
-  /** Removes a job's own directory, and gives up the uploads to its output that are left, if they are to be. */
+  /** Removes a job's own directory, and aborts the remaining uploads to its output if requested. */
   void cleanUp(Path output, Path job, boolean abortsUploads) throws IOException {
     List<String> own = new ArrayList<>();
     try (Stream<ObjectMeta> inside = bucket.list(Keys.inside(keys.of(job)))) {
@@ -155,13 +155,13 @@ final class Commits {
     try {
       return bucket.multipartUploads(Keys.inside(keys.of(output)));
     } catch (IOException refused) {
-      // Who may write need not be allowed to list uploads; the job is right without it.
+      // The permission to write doesn't include the permission to list uploads. The job's result is right without it.
       LOG.warn("uploads that tasks of {} may have left are not looked for", output, refused);
       return List.of();
     }
   }
 
-  /** Gives up a file that an attempt has written. */
+  /** Aborts a file that an attempt has written. */
   void abort(Path path, PendingFile file) throws IOException {
     abort(path, List.of(file));
   }
@@ -186,7 +186,7 @@ final class Commits {
     }
   }
 
-  /** What the tasks of a job have written down, all of it read at once. */
+  /** Reads the records of all committed tasks of a job, all at once. */
   List<PendingFile> committed(Path job) throws IOException {
     List<CompletableFuture<Download>> lists = new ArrayList<>();
     try (Stream<ObjectMeta> tasks = bucket.list(Keys.inside(keys.of(job)))) {

@@ -6,7 +6,7 @@ import dev.laneway.PutOptions;
 import java.io.Closeable;
 import java.io.IOException;
 
-/** The library's way to one bucket, set up as a filesystem's configuration says. */
+/** The client and bucket of a filesystem, as its configuration says. */
 final class Connection implements Closeable {
   private final Laneway laneway;
   private final Bucket bucket;
@@ -19,9 +19,9 @@ final class Connection implements Closeable {
   }
 
   /**
-   * Sets one up. Nothing is asked of the store.
+   * Makes a connection. Sends no request.
    *
-   * @throws IOException for settings that make no sense together
+   * @throws IOException for settings that contradict each other
    */
   static Connection of(Settings settings) throws IOException {
     Laneway laneway = builder(settings).build();
@@ -36,17 +36,17 @@ final class Connection implements Closeable {
     return new Connection(laneway, bucket, described);
   }
 
-  /** The bucket, whose keys are the paths' without the slash that these begin with. */
+  /** Returns the bucket. Its keys are the paths without their leading slash. */
   Bucket bucket() {
     return bucket;
   }
 
-  /** What every new object is to be besides its bytes. */
+  /** Returns the properties of every new object besides its bytes. */
   PutOptions described() {
     return described;
   }
 
-  /** What the process's engine has done so far. */
+  /** Returns the counts of the process's engine so far. */
   dev.laneway.Counters counters() {
     return laneway.counters();
   }
@@ -82,7 +82,10 @@ final class Connection implements Closeable {
     return builder;
   }
 
-  /** S3A's names, which are AES256, SSE-KMS, DSSE-KMS and SSE-C, as S3 has them; the GCS connector's, where AES256 means a key of the caller's. */
+  /**
+   * Sets the encryption. S3A's names AES256, SSE-KMS, DSSE-KMS and SSE-C mean S3's own kinds. The GCS connector's
+   * AES256 means a customer's own key.
+   */
   private static void encrypt(Laneway.Builder builder, Settings.Encryption encryption) throws IOException {
     if (encryption.algorithm().isEmpty()) {
       return;

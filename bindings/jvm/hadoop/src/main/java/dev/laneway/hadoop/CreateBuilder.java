@@ -11,9 +11,9 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIOException;
 
-/** Gathers what a caller of {@code createFile} says, until the file is begun. */
+/** Collects the options of a {@code createFile} call, until the file begins. */
 final class CreateBuilder extends FSDataOutputStreamBuilder<FSDataOutputStream, CreateBuilder> {
-  /** Who begins the file. */
+  /** Begins the file. */
   interface Begin {
     FSDataOutputStream begin(Path path, CreateParameters parameters) throws IOException;
   }

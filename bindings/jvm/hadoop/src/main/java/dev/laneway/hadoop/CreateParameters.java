@@ -10,14 +10,15 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys;
 
 /**
- * What the caller of {@code create} or {@code createFile} says of a new file.
+ * The options of a {@code create} or {@code createFile} call for a new file.
  *
- * @param overwrites whether a file that is there may be replaced
- * @param isRecursive whether the directories above need not be there
- * @param skipsChecks whether nothing is looked for at first; without {@code overwrites} the store then refuses the file at its end
- * @param isConditional whether the file comes into being only where none is by the time of its end
- * @param version the version that the file replaces, and no other
- * @param headers what describes the object
+ * @param overwrites true if an existing file may be replaced
+ * @param isRecursive true if the directories above need not exist
+ * @param skipsChecks true if nothing is looked up first; without {@code overwrites} the store then refuses the file at
+ *     its end
+ * @param isConditional true if the file is created only if none exists at its end
+ * @param version the only version that the file may replace
+ * @param headers headers of the object
  */
 record CreateParameters(
     boolean overwrites,
@@ -27,13 +28,13 @@ record CreateParameters(
     Optional<String> version,
     Map<String, String> headers) {
 
-  /** S3A's option that leaves out the checks of one file. */
+  /** S3A's option that skips the checks of one file. */
   static final String PERFORMANCE = "fs.s3a.create.performance";
 
-  /** What S3A's options begin with that become headers of the object. */
+  /** The beginning of S3A's options that become headers of the object. */
   static final String HEADER = "fs.s3a.create.header";
 
-  /** The options that may be mandatory; those that begin with {@link #HEADER} may be, too. */
+  /** The options that may be mandatory. Those that begin with {@link #HEADER} may be mandatory too. */
   static final Set<String> KNOWN = Set.of(
       CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE,
       CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE_ETAG,
@@ -42,7 +43,7 @@ record CreateParameters(
       PERFORMANCE,
       HEADER);
 
-  /** Of a file about which nothing more is said. */
+  /** Returns the options of a file without further ones. */
   static CreateParameters plain(boolean overwrites, boolean isRecursive, boolean skipsChecks) {
     return new CreateParameters(overwrites, isRecursive, skipsChecks, false, Optional.empty(), Map.of());
   }
@@ -77,19 +78,19 @@ record CreateParameters(
         headers);
   }
 
-  /** Whether it is looked for a file that is there, before the first byte is written. */
+  /** Returns whether to look for an existing file before the first byte is written. */
   boolean looksForFile() {
     return !overwrites && !skipsChecks && !isConditional && version.isEmpty();
   }
 
-  /** Whether it is looked for a directory of the same name. */
+  /** Returns whether to look for a directory of the same name. */
   boolean looksForDirectory() {
     return !skipsChecks && !isConditional && version.isEmpty();
   }
 
   /**
-   * What is asked of the store with the object. Where nothing may be replaced the store keeps that, too, for whoever came first between the
-   * look at what is there and the file's end.
+   * Returns the options for the object. If nothing may be replaced, the store enforces that too. So another writer who
+   * comes between the lookup and the file's end is not overwritten.
    */
   PutOptions put(PutOptions base) {
     PutOptions put = described(base);
@@ -99,7 +100,7 @@ record CreateParameters(
     return isConditional || !overwrites ? put.ifAbsent() : put;
   }
 
-  /** What describes the object, without a condition. */
+  /** Returns the properties of the object, without a condition. */
   PutOptions described(PutOptions base) {
     PutOptions put = base;
     for (Map.Entry<String, String> header : headers.entrySet()) {

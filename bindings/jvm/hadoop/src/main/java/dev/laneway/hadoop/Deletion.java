@@ -25,10 +25,10 @@ import org.slf4j.LoggerFactory;
 final class Deletion {
   private static final Logger LOG = LoggerFactory.getLogger(Deletion.class);
 
-  /** A request of S3's, ten of GCS's, which go together. */
+  /** One request on S3, or ten on GCS that are sent together. */
   static final int KEYS_OF_A_BATCH = 1000;
 
-  /** Batches under way: what the library sends at once of one caller's keys is less. */
+  /** Batches under way. The library sends fewer of one caller's keys at once. */
   private static final int BATCHES_AT_ONCE = 16;
 
   private final Bucket bucket;
@@ -46,11 +46,11 @@ final class Deletion {
   }
 
   /**
-   * Deletes a file, or a directory with everything in it. The directory that it was in stays. The root is never deleted, nor is what lies in
-   * it by its name.
+   * Deletes a file, or a directory with everything in it. The directory that contained it stays. The root is never
+   * deleted, not even recursively.
    *
-   * @return whether there was anything, and it has gone
-   * @throws PathIsNotEmptyDirectoryException for a directory with something in it that isn't to be deleted recursively
+   * @return whether something existed and is deleted
+   * @throws PathIsNotEmptyDirectoryException for a directory that isn't empty, without {@code isRecursive}
    */
   boolean delete(Path path, boolean isRecursive) throws IOException {
     String key = keys.of(path);
@@ -81,9 +81,9 @@ final class Deletion {
   }
 
   /**
-   * Deletes keys, in full batches and all at once. Those that aren't there count as deleted.
+   * Deletes keys, in full batches and all at once. Missing ones count as deleted.
    *
-   * @throws IOException the first failure, with the number of them; the other keys have gone then
+   * @throws IOException the first failure, with the number of failures; the other keys are deleted then
    */
   void deleteAll(Path path, Iterator<String> going) throws IOException {
     Deque<CompletableFuture<Map<String, LanewayException>>> under = new ArrayDeque<>();
@@ -135,14 +135,14 @@ final class Deletion {
     tally.deleting(1);
     Failures.await(path, bucket.deleteAsync(key).exceptionally(failure -> {
       if (Failures.isNotFound(failure)) {
-        // Gone already.
+        // It was gone already.
         return null;
       }
       throw new CompletionException(Failures.unwrapped(failure));
     }));
   }
 
-  /** What could not be deleted. */
+  /** The keys that could not be deleted. */
   private static final class Failed {
     private int number;
     private Map.Entry<String, LanewayException> first;

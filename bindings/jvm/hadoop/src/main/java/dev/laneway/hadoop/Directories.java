@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes directories, and keeps them where their last file goes, by markers: empty objects whose keys end with a slash, as S3A and the GCS
- * connector make them. Markers stay when files come beside them.
+ * Makes directories, and keeps a directory when its last file goes. It uses markers, as S3A and the GCS connector do:
+ * empty objects whose keys end with a slash. Markers stay when files are added.
  */
 final class Directories {
   private static final Logger LOG = LoggerFactory.getLogger(Directories.class);
@@ -39,11 +39,11 @@ final class Directories {
   }
 
   /**
-   * Makes a directory, and with it those above: they are there as what its key begins with. Of one that is there already nothing changes.
-   * One request where it is there; else two more round trips.
+   * Makes a directory. The directories above exist as prefixes of its key. An existing directory doesn't change. This
+   * takes one request if it exists, and two more round trips otherwise.
    *
-   * @throws FileAlreadyExistsException where a file is in its place
-   * @throws ParentNotDirectoryException where a file is above it
+   * @throws FileAlreadyExistsException if a file is in its place
+   * @throws ParentNotDirectoryException if a file is above it
    */
   void make(Path path) throws IOException {
     String key = keys.of(path);
@@ -61,35 +61,39 @@ final class Directories {
   }
 
   /**
-   * Looks that no file is among the directories of some keys. One round trip.
+   * Checks that none of some directories is a file, in one round trip.
    *
-   * @throws ParentNotDirectoryException where one is
+   * @throws ParentNotDirectoryException if one is
    */
   void checkAbove(Path path, List<String> above) throws IOException {
     checkAbove(path, above, files(above));
   }
 
-  /** Makes a marker. One request. */
+  /** Makes a marker, in one request. */
   CompletableFuture<Written> mark(String key) {
     tally.put();
     return bucket.putAsync(Keys.inside(key), ByteBuffer.allocate(0), described);
   }
 
-  /** Whether the directory that something is in stays one when that goes: by a marker, or by what else is in it. One request. */
+  /**
+   * Returns whether a directory remains when one of its entries goes, by a marker or by another entry. Takes one
+   * request.
+   */
   CompletableFuture<Boolean> staysWithout(String going) {
     String directory = above(going);
     return directory.isEmpty() ? CompletableFuture.completedFuture(true) : lookup.outlives(directory, going);
   }
 
-  /** The same of what goes to another place, which may be in that directory again. */
+  /** Does the same for an entry that moves to another place, which may be in the same directory. */
   CompletableFuture<Boolean> staysWithout(String going, String to) {
     return Keys.isInside(to, above(going)) ? CompletableFuture.completedFuture(true) : staysWithout(going);
   }
 
   /**
-   * Keeps the directory of what is about to go, as a file system would: where it wouldn't stay by itself it is given a marker.
+   * Keeps the directory of an entry that is about to go, as a file system would. If it wouldn't remain by itself, it
+   * gets a marker.
    *
-   * @param stays what {@link #staysWithout} has found
+   * @param stays the result of {@link #staysWithout}
    */
   void keepWithout(Path path, String going, CompletableFuture<Boolean> stays) throws IOException {
     if (!Failures.await(path, stays)) {
@@ -97,7 +101,7 @@ final class Directories {
     }
   }
 
-  /** The key of the directory that a key is in; empty for the root's. */
+  /** Returns the key of the directory that contains a key; empty for the root. */
   private static String above(String key) {
     return key.substring(0, Math.max(0, key.lastIndexOf('/')));
   }
@@ -116,7 +120,7 @@ final class Directories {
           throw new ParentNotDirectoryException(path + " can't be below " + above.get(i) + ", which is a file");
         }
       } catch (AccessDeniedException denied) {
-        // Who may write below a place need not be allowed to look above it.
+        // The permission to write below a place doesn't include the permission to look above it.
         LOG.debug("not looked for a file at {}", above.get(i), denied);
       }
     }

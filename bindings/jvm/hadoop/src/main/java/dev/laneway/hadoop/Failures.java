@@ -15,11 +15,11 @@ import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathIOException;
 
-/** The library's failures as the exceptions that Hadoop's callers know, each with the library's own inside. */
+/** Converts the library's failures to Hadoop's exceptions, with the library's own as cause. */
 final class Failures {
   private Failures() {}
 
-  /** What a failure about a path means; itself where Hadoop has no name for it. */
+  /** Returns the exception for a failure about a path. It is the failure itself if Hadoop has no exception for it. */
   static IOException of(Path path, Throwable failure) {
     Throwable cause = unwrapped(failure);
     if (cause instanceof LanewayException failed) {
@@ -34,20 +34,20 @@ final class Failures {
     return new PathIOException(path.toString(), cause);
   }
 
-  /** Whether it says that there is nothing. */
+  /** Returns whether a failure means that nothing exists. */
   static boolean isNotFound(Throwable failure) {
     Throwable cause = unwrapped(failure);
     return cause instanceof FileNotFoundException
         || (cause instanceof LanewayException failed && failed.isNotFound());
   }
 
-  /** Whether it says that something in another state stands where something was to be written. */
+  /** Returns whether a failure means that the destination is in another state than required. */
   static boolean isConflict(Throwable failure) {
     return unwrapped(failure) instanceof LanewayException failed
         && (failed.kind() == ErrorKind.ALREADY_EXISTS || failed.kind() == ErrorKind.PRECONDITION);
   }
 
-  /** What a future's caller threw, without the wrappers of futures. */
+  /** Returns the cause inside the wrappers of futures. */
   static Throwable unwrapped(Throwable failure) {
     Throwable cause = failure;
     while ((cause instanceof CompletionException || cause instanceof ExecutionException) && cause.getCause() != null) {
@@ -57,9 +57,9 @@ final class Failures {
   }
 
   /**
-   * Waits for what a future brings. An interrupt cancels it, and the thread stays interrupted.
+   * Waits for a future's result. An interrupt cancels it, and the thread stays interrupted.
    *
-   * @throws IOException what it failed with, as {@link #of} says
+   * @throws IOException its failure, as {@link #of} converts it
    */
   static <T> T await(Path path, CompletableFuture<T> future) throws IOException {
     try {

@@ -15,7 +15,7 @@ import org.apache.hadoop.fs.statistics.StreamStatisticNames;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 
-/** A file that is being written: after a write that failed or an abort it takes no more, and leaves nothing. */
+/** A file that is being written. After a failed write or an abort it takes no more bytes, and leaves nothing. */
 abstract class FileOutput extends OutputStream implements Abortable, StreamCapabilities, IOStatisticsSource {
   private final Path path;
   private final Tally tally;
@@ -32,20 +32,20 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     this.tally = tally;
   }
 
-  /** Takes bytes, all of which have gone or gathered when it returns. */
+  /** Takes bytes. When it returns, all of them are sent or buffered. */
   abstract void take(byte[] bytes, int at, int length) throws IOException;
 
-  /** Ends the file, which is whole when it returns. */
+  /** Completes the file. It is complete when this returns. */
   abstract void finish() throws IOException;
 
-  /** Leaves nothing of the file in the store. No interrupt is to keep it from being done. */
+  /** Removes everything of the file from the store. An interrupt must not prevent this. */
   abstract void giveUp() throws IOException;
 
   final Path path() {
     return path;
   }
 
-  /** How many bytes were written. */
+  /** Returns how many bytes were written. */
   final long written() {
     return written.get();
   }
@@ -62,7 +62,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     taken(bytes, at, length);
   }
 
-  /** Does nothing: an object can't be seen before its end. */
+  /** Does nothing: an object isn't visible before its end. */
   @Override
   public final void flush() {}
 
@@ -90,7 +90,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     }
   }
 
-  /** What this has counted, once it is over. */
+  /** Receives the counts of this file, once it is closed. */
   void closed(IOStatistics counted) {}
 
   @Override
@@ -124,7 +124,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw failure;
     } catch (RuntimeException | Error failed) {
-      // What of the bytes was taken is not known: the end of the file mustn't be its success.
+      // It is unknown how many of the bytes were taken, so closing the file must not succeed.
       failure = Failures.of(path, failed);
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw failed;
@@ -132,7 +132,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     written.addAndGet(length);
   }
 
-  /** Gives up; an interrupt is why the file may have failed, and not to keep this from being done. */
+  /** Aborts the file. An interrupt may have caused the failure, and must not prevent this. */
   private IOException leave() {
     boolean isInterrupted = Thread.interrupted();
     try {

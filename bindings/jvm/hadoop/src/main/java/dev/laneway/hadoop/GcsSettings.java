@@ -9,11 +9,11 @@ import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What the keys of the GCS connector say, today's ones and those of before 2020. */
+/** Reads the keys of the GCS connector, both current ones and those of before 2020. */
 final class GcsSettings {
   private static final Logger LOG = LoggerFactory.getLogger(GcsSettings.class);
 
-  /** Google's own endpoint: what the library asks anyhow, unless an emulator stands in the environment. */
+  /** Google's own endpoint. The library uses it anyway, unless the environment names an emulator. */
   private static final String GOOGLE = "https://storage.googleapis.com";
 
   /** The connector's own default (fs.gs.block.size). */
@@ -76,7 +76,9 @@ final class GcsSettings {
     }
   }
 
-  /** The three parts that a configuration may hold, as the JSON that Google hands out. */
+  /**
+   * Returns the JSON that Google hands out for a service account, from the three parts that a configuration may have.
+   */
   private static String account(String email, String id, String key) {
     return "{\"type\":\"service_account\",\"token_uri\":\"https://oauth2.googleapis.com/token\""
         + ",\"client_email\":" + quoted(email)

@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.statistics.StreamStatisticNames;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 
-/** Counts what one open file gave; its filesystem and the thread that opened it are told at the end. */
+/** Counts the reads of one open file. Its filesystem and the thread that opened it get the counts at the end. */
 final class InputTally implements IOStatisticsSource {
   private final Tally all;
   private final FileSystem.Statistics ofThread;
@@ -31,13 +31,13 @@ final class InputTally implements IOStatisticsSource {
     counts.incrementCounter(StreamStatisticNames.STREAM_READ_OPENED);
   }
 
-  /** Bytes that were handed to the caller. */
+  /** Counts bytes that were handed to the caller. */
   void read(int more) {
     bytes.addAndGet(more);
     ofThread.incrementBytesRead(more);
   }
 
-  /** Ranges that are read together: the thread that asked is said to have read them, whichever carries them. */
+  /** Counts ranges that are read together. They count for the requesting thread, whichever thread carries them. */
   void vectored(int ranges, long wanted) {
     counts.incrementCounter(StreamStatisticNames.STREAM_READ_VECTORED_OPERATIONS);
     counts.incrementCounter(StreamStatisticNames.STREAM_READ_VECTORED_INCOMING_RANGES, ranges);
@@ -45,7 +45,7 @@ final class InputTally implements IOStatisticsSource {
     ofThread.incrementBytesRead(wanted);
   }
 
-  /** Bytes of such a range. */
+  /** Counts bytes of such a range. */
   void arrived(int more) {
     bytes.addAndGet(more);
   }

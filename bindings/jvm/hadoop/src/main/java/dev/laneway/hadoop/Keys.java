@@ -7,13 +7,13 @@ import java.util.Optional;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Paths of one filesystem as keys of its bucket, and back.
+ * Converts paths of one filesystem to keys of its bucket, and back.
  *
- * <p>A path's key is its path without the slash that it begins with: {@code gs://bucket/a/b} is {@code a/b}, and the root the empty
- * key. The marker of a directory is an empty object whose key ends with a slash, {@code a/b/}.
+ * <p>A path's key is the path without its leading slash: {@code gs://bucket/a/b} is {@code a/b}, and the root is the
+ * empty key. The marker of a directory is an empty object whose key ends with a slash, {@code a/b/}.
  */
 final class Keys {
-  /** What keys are cut into. */
+  /** The separator of keys. */
   static final String SLASH = "/";
 
   private final URI root;
@@ -24,9 +24,9 @@ final class Keys {
   }
 
   /**
-   * The key of an absolute path.
+   * Returns the key of an absolute path.
    *
-   * @return without a slash at either end; empty for the root
+   * @return the key without a slash at either end; empty for the root
    */
   String of(Path path) {
     String key = path.toUri().getPath();
@@ -35,20 +35,20 @@ final class Keys {
     return key.substring(start, Math.max(start, end));
   }
 
-  /** What the keys in a directory begin with, which is its marker's key too; empty for the root's. */
+  /** Returns the prefix of all keys in a directory, which is also its marker's key; empty for the root. */
   static String inside(String key) {
     return key.isEmpty() ? "" : key + SLASH;
   }
 
-  /** Whether an object stands for a directory, instead of a file. */
+  /** Returns whether an object stands for a directory, not a file. */
   static boolean isMarker(String key) {
     return key.endsWith(SLASH);
   }
 
   /**
-   * The path of a key, or of a marker.
+   * Returns the path of a key, or of a marker.
    *
-   * @return empty where no path leads back to the key: Hadoop's paths know no empty names, no {@code .} and no {@code ..}
+   * @return empty if no path leads back to the key: Hadoop's paths can't have empty names, {@code .} or {@code ..}
    */
   Optional<Path> path(String key) {
     String named = isMarker(key) ? key.substring(0, key.length() - 1) : key;
@@ -61,12 +61,12 @@ final class Keys {
     return Optional.of(new Path(root.getScheme(), root.getAuthority(), SLASH + named));
   }
 
-  /** The root of the filesystem. */
+  /** Returns the root of the filesystem. */
   Path rootPath() {
     return new Path(root.getScheme(), root.getAuthority(), SLASH);
   }
 
-  /** The keys of the directories that a key lies in, the nearest first, the root left out. */
+  /** Returns the keys of the directories above a key, the nearest first, without the root. */
   static List<String> above(String key) {
     List<String> above = new ArrayList<>();
     for (int at = key.lastIndexOf('/'); at > 0; at = key.lastIndexOf('/', at - 1)) {
@@ -75,7 +75,7 @@ final class Keys {
     return above;
   }
 
-  /** Whether a key lies in a directory, at any depth. */
+  /** Returns whether a key lies in a directory, at any depth. */
   static boolean isInside(String key, String directory) {
     return !key.equals(directory) && key.startsWith(inside(directory));
   }

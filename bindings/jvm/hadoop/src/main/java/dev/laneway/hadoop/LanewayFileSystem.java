@@ -46,11 +46,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Hadoop's filesystem over a bucket of Google Cloud Storage or S3, by whichever scheme it is configured for: {@code gs}, {@code s3a},
- * {@code s3}; by {@code laneway+gs}, {@code laneway+s3} and {@code laneway+s3a} without any configuration.
+ * Hadoop's filesystem over a bucket of Google Cloud Storage or S3. It serves the schemes that it is configured for:
+ * {@code gs}, {@code s3a}, {@code s3}. Without configuration it serves {@code laneway+gs}, {@code laneway+s3} and
+ * {@code laneway+s3a}.
  *
- * <p>Files are objects, directories markers or what keys begin with; a file appears with its end, or not at all; renames are copies by the
- * store, and no one thing. The page of this module tells what that means for jobs.
+ * <p>Files are objects, and directories are markers or prefixes of keys. A file appears when it is complete, or not at
+ * all. Renames are copies by the store, and not atomic. The README of this module says what that means for jobs.
  */
 public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileSystem.class);
@@ -68,7 +69,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   private Renaming renaming;
   private volatile boolean isClosed;
 
-  /** Made by Hadoop, which then {@linkplain #initialize initializes} it. */
+  /** Called by Hadoop, which then {@linkplain #initialize initializes} it. */
   public LanewayFileSystem() {}
 
   @Override
@@ -101,7 +102,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return uri;
   }
 
-  /** None: a store's credentials are not Hadoop's delegation tokens. */
+  /** Returns null: a store's credentials are not Hadoop's delegation tokens. */
   @Override
   public String getCanonicalServiceName() {
     return null;
@@ -159,7 +160,9 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     }
   }
 
-  /** @throws UnsupportedOperationException for a file that may have moved: objects are known by their names alone */
+  /**
+   * @throws UnsupportedOperationException for a file that may have moved, because objects are identified by name only
+   */
   @Override
   protected PathHandle createPathHandle(FileStatus status, HandleOpt... options) {
     if (status.isDirectory()) {
@@ -276,7 +279,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return builder.create().overwrite(true).recursive();
   }
 
-  /** @throws UnsupportedOperationException always: objects can't be appended to */
+  /** @throws UnsupportedOperationException always, because objects can't be appended to */
   @Override
   public FSDataOutputStream append(Path file, int bufferSize, Progressable progress) {
     throw new UnsupportedOperationException("an object can't be appended to: " + file);
@@ -346,7 +349,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return;
     }
     try {
-      // Which deletes what was to go at the end.
+      // This deletes the paths that are to be deleted at the end.
       super.close();
     } finally {
       isClosed = true;
@@ -361,7 +364,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return String.format(Locale.ROOT, "LanewayFileSystem[%s]", uri);
   }
 
-  /** What {@link UploadCommitter} commits by. */
+  /** Returns the commits for {@link UploadCommitter}. */
   Commits commits() throws IOException {
     isOpen();
     return new Commits(connection.bucket(), keys, deletion, tally);
@@ -376,7 +379,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     if (parameters.bytes().isEmpty()) {
       tally.head();
     }
-    // Of this thread, and not of the one that hears of the answer.
+    // Counts for this thread, not for the one that receives the answer.
     InputTally ofFile = new InputTally(tally);
     CompletableFuture<FSDataInputStream> opened = new CompletableFuture<>();
     connection.bucket().openAsync(key, options).whenComplete((reader, failure) -> {
@@ -407,13 +410,13 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new FSDataOutputStream(output, statistics);
   }
 
-  /** Writes a file that appears when its job commits. The store isn't asked what is there: no other attempt writes there. */
+  /** Writes a file that appears when its job commits. Looks nothing up, because no other attempt writes there. */
   private UploadOutput upload(Path path, Uncommitted uncommitted, CreateParameters parameters) throws IOException {
     Bucket bucket = connection.bucket();
     if (!parameters.overwrites() && Attempts.file(bucket.url(), uncommitted).isPresent()) {
       throw new FileAlreadyExistsException(path + " is there already");
     }
-    // No condition: an upload in parts keeps none, and a committed job replaces what is there.
+    // There is no condition: multipart uploads have none, and a committed job replaces existing files.
     PutOptions described = parameters.described(connection.described());
     CompletableFuture<MultipartUpload> upload = CompletableFuture.supplyAsync(() -> {
       try {
@@ -437,7 +440,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
   }
 
-  /** Looks for what is in the way of a file, all at once. */
+  /** Looks up everything that may be in the way of a file, all at once. */
   private void check(Path path, String key, CreateParameters parameters) throws IOException {
     CompletableFuture<Boolean> isFile = parameters.looksForFile()
         ? lookup.file(key).thenApply(Optional::isPresent)

@@ -6,9 +6,9 @@ import java.net.URISyntaxException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.DelegateToFileSystem;
 
-/** {@link LanewayFileSystem} for those who come by Hadoop's FileContext: YARN, and Spark's streaming checkpoints. */
+/** {@link LanewayFileSystem} for users of Hadoop's FileContext: YARN, and Spark's streaming checkpoints. */
 public class LanewayFs extends DelegateToFileSystem {
-  /** Made by Hadoop for the filesystem of a URI. */
+  /** Called by Hadoop for the filesystem of a URI. */
   public LanewayFs(URI uri, Configuration conf) throws IOException, URISyntaxException {
     super(uri, new LanewayFileSystem(), conf, uri.getScheme(), false);
   }

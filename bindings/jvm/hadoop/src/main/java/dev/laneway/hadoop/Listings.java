@@ -22,8 +22,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 
 /**
- * Lists directories. Keys that no path names (with an empty name, {@code .} or {@code ..} in them) are left out; a recursive delete or a
- * rename of their directory takes them along.
+ * Lists directories. Keys that no path can name (with an empty name, {@code .} or {@code ..}) are left out. A recursive
+ * delete or a rename of their directory includes them.
  */
 final class Listings {
   private final Bucket bucket;
@@ -39,9 +39,10 @@ final class Listings {
   }
 
   /**
-   * What lies directly in a directory, in the order of names; of a file, itself. A directory takes the requests of its pages, a file one more.
+   * Returns the entries directly in a directory, in the order of their names; for a file, itself. A directory takes one
+   * request for each page, a file one more.
    *
-   * @throws FileNotFoundException where nothing is
+   * @throws FileNotFoundException if nothing exists there
    */
   List<ObjectStatus> in(Path path) throws IOException {
     String key = keys.of(path);
@@ -67,10 +68,11 @@ final class Listings {
   }
 
   /**
-   * All files below a directory, as pages of the flat listing arrive; of a file, itself. It is closed where it isn't taken to its end.
+   * Returns all files below a directory, as pages of the flat listing arrive; for a file, itself. It must be closed if
+   * it isn't read to its end.
    *
-   * @param as what becomes of each
-   * @throws FileNotFoundException where nothing is
+   * @param as converts each file
+   * @throws FileNotFoundException if nothing exists there
    */
   <T> RemoteIterator<T> below(Path path, Function<ObjectStatus, T> as) throws IOException {
     String key = keys.of(path);
@@ -103,9 +105,9 @@ final class Listings {
   }
 
   /**
-   * How many files and directories are below a path, itself included, and how many bytes: one flat listing.
+   * Counts the files and directories below a path, including itself, and their bytes, by one flat listing.
    *
-   * @throws FileNotFoundException where nothing is
+   * @throws FileNotFoundException if nothing exists there
    */
   ContentSummary summary(Path path) throws IOException {
     String key = keys.of(path);
@@ -119,7 +121,7 @@ final class Listings {
         ObjectMeta object = all.next();
         directories.add(key);
         for (int at = object.key().lastIndexOf('/'); at > inside.length(); at = object.key().lastIndexOf('/', at - 1)) {
-          // Those above one that is known are known, too.
+          // If a directory is known, those above it are known too.
           if (!directories.add(object.key().substring(0, at))) {
             break;
           }
@@ -147,7 +149,7 @@ final class Listings {
         .build();
   }
 
-  /** The files of a flat listing, one ahead of its caller. */
+  /** The files of a flat listing, read one ahead of its caller. */
   private final class Files<T> implements RemoteIterator<T>, Closeable {
     private final Path path;
     private final Stream<ObjectMeta> stream;
@@ -164,7 +166,7 @@ final class Listings {
       advance();
     }
 
-    /** Whether there was any object, a marker too. */
+    /** Returns whether there was any object, even a marker. */
     boolean isAny() {
       return isAny;
     }

@@ -2,15 +2,15 @@ package dev.laneway.hadoop;
 
 import java.util.Optional;
 
-/** By which credentials a store is asked. None of them shows a secret when it is printed. */
+/** The credentials for a store. None of them shows a secret when printed. */
 sealed interface Login {
-  /** As the library finds them: the environment, profiles, workload identities, metadata servers. */
+  /** Credentials that the library finds: the environment, profiles, workload identities, metadata servers. */
   record Found() implements Login {}
 
-  /** Without any. */
+  /** No credentials. */
   record Anonymous() implements Login {}
 
-  /** By an access key of S3's, whose token is there for temporary ones. */
+  /** An access key of S3, with a token if it is temporary. */
   record Keys(String id, String secret, Optional<String> token) implements Login {
     @Override
     public String toString() {
@@ -18,7 +18,7 @@ sealed interface Login {
     }
   }
 
-  /** By a service account's key, as the JSON that Google hands out. */
+  /** A service account's key, in the JSON that Google hands out. */
   record ServiceAccount(String json) implements Login {
     @Override
     public String toString() {

@@ -14,11 +14,11 @@ import java.util.concurrent.CompletionException;
 import org.apache.hadoop.fs.Path;
 
 /**
- * What is at a path: a file is an object of that key; a directory is there where its marker is, or any object whose key begins with it and
- * a slash.
+ * Looks up paths. A file is an object with that key. A directory exists if its marker does, or any object whose key
+ * begins with its key and a slash.
  */
 final class Lookup {
-  /** Enough to tell an empty directory's marker from what lies beside it. */
+  /** Enough entries to distinguish an empty directory's marker from other entries. */
   private static final int ENTRIES = 2;
 
   private final Bucket bucket;
@@ -38,12 +38,12 @@ final class Lookup {
   /**
    * A directory.
    *
-   * @param isEmpty whether nothing but its marker is there
-   * @param modified when its marker was made, where it has one
+   * @param isEmpty true if it has nothing but its marker
+   * @param modified the time of its marker, if it has one
    */
   record Folder(boolean isEmpty, Optional<Instant> modified) {}
 
-  /** The object of a key; empty where there is none. One request. */
+  /** Returns the object of a key; empty if it doesn't exist. Takes one request. */
   CompletableFuture<Optional<ObjectMeta>> file(String key) {
     if (key.isEmpty()) {
       return CompletableFuture.completedFuture(Optional.empty());
@@ -57,14 +57,17 @@ final class Lookup {
     });
   }
 
-  /** The directory of a key; empty where there is none. The root is always there. One request. */
+  /** Returns the directory of a key; empty if it doesn't exist. The root always exists. Takes one request. */
   CompletableFuture<Optional<Folder>> folder(String key) {
     return few(key, ENTRIES).thenApply(listing -> folder(key, listing));
   }
 
-  /** Whether a directory stays one when something in it goes: whether it has a marker, or holds something else. One request. */
+  /**
+   * Returns whether a directory remains when one of its entries goes, by a marker or by another entry. Takes one
+   * request.
+   */
   CompletableFuture<Boolean> outlives(String directory, String going) {
-    // What goes may be there as an object and as a directory; a third entry is another's.
+    // The entry that goes may exist as an object and as a directory, so a third entry is another one.
     return few(directory, ENTRIES + 1).thenApply(listing -> {
       boolean byObject = listing.objects().stream().anyMatch(object -> !object.key().equals(going));
       return byObject || listing.prefixes().stream().anyMatch(prefix -> !prefix.equals(Keys.inside(going)));
@@ -72,15 +75,15 @@ final class Lookup {
   }
 
   /**
-   * The status of whatever is at a path. A file takes one request, a directory another.
+   * Returns the status of whatever is at a path. A file takes one request, a directory another.
    *
-   * @throws FileNotFoundException where nothing is
+   * @throws FileNotFoundException if nothing exists there
    */
   ObjectStatus status(Path path) throws IOException {
     String key = keys.of(path);
     Optional<PendingFile> uncommitted = Uncommitted.of(key).flatMap(file -> Attempts.file(bucket.url(), file));
     if (uncommitted.isPresent()) {
-      // Spark asks how large the files are that a task has written.
+      // Spark asks for the size of files that a task has written.
       return ObjectStatus.file(path, uncommitted.get().bytes(), blockBytes, Instant.now().toEpochMilli(), owner, null);
     }
     Optional<ObjectMeta> file = Failures.await(path, file(key));
@@ -91,20 +94,20 @@ final class Lookup {
     return status(path, folder);
   }
 
-  /** The status of a file, as the store has told of it. */
+  /** Returns the status of a file, from the store's metadata. */
   ObjectStatus status(Path path, ObjectMeta meta) {
     long modifiedMs = meta.updated() == null ? 0 : meta.updated().toEpochMilli();
     return ObjectStatus.file(path, meta.size(), blockBytes, modifiedMs, owner, meta.version());
   }
 
-  /** The status of a directory. */
+  /** Returns the status of a directory. */
   ObjectStatus status(Path path, Folder folder) {
     return directory(path, folder.modified());
   }
 
   /**
-   * The status of a directory, as old as its marker where that was seen; else as of now, as S3A has it: what removes old directories then
-   * spares those of which no age is known.
+   * Returns the status of a directory, with the time of its marker if that was seen. Otherwise it has the current time,
+   * as with S3A, so that cleaners of old directories spare those of unknown age.
    */
   ObjectStatus directory(Path path, Optional<Instant> modified) {
     return ObjectStatus.directory(path, modified.orElseGet(Instant::now).toEpochMilli(), owner);
@@ -114,7 +117,7 @@ final class Lookup {
     return new FileNotFoundException("there is neither a file nor a directory at " + path);
   }
 
-  /** The first few entries in a directory. */
+  /** Lists the first few entries in a directory. */
   private CompletableFuture<Listing> few(String key, int entries) {
     tally.list();
     return bucket.listWithDelimiterAsync(Keys.inside(key), ListOptions.NONE.limit(entries));

@@ -29,8 +29,8 @@ import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.IOStatisticsSource;
 
 /**
- * Reads a file, all of one version: in order, which the library reads ahead, at places by any number of threads, and ranges together. Closed,
- * it ends what is under way.
+ * Reads a file, all of one version. It reads in order, which the library reads ahead, at positions by any number of
+ * threads, and ranges together. Closing it ends reads under way.
  */
 final class ObjectInput extends FSInputStream
     implements ByteBufferReadable,
@@ -60,9 +60,9 @@ final class ObjectInput extends FSInputStream
   }
 
   /**
-   * Goes on elsewhere. Nothing is asked of the store.
+   * Moves to another position. Sends no request.
    *
-   * @throws EOFException for a place before the beginning or behind the end
+   * @throws EOFException for a position before the beginning or behind the end
    */
   @Override
   public synchronized void seek(long to) throws IOException {
@@ -76,7 +76,7 @@ final class ObjectInput extends FSInputStream
     inOrder.position(to);
   }
 
-  /** There is no other source. */
+  /** Returns false: there is no other source. */
   @Override
   public boolean seekToNewSource(long to) {
     return false;
@@ -133,7 +133,7 @@ final class ObjectInput extends FSInputStream
     }
   }
 
-  /** How much is left of the file, as HDFS and S3A tell it. */
+  /** Returns how much of the file is left, as HDFS and S3A do. */
   @Override
   public synchronized int available() throws IOException {
     check();
@@ -146,10 +146,10 @@ final class ObjectInput extends FSInputStream
   }
 
   /**
-   * Reads ranges together, by as few requests as pay. Each is done as soon as it is there, in a buffer of its own from {@code allocate}; those
-   * of ranges that fail go back by {@code release}.
+   * Reads ranges together, in as few requests as pay off. Each is done as soon as it is there, in a buffer of its own
+   * from {@code allocate}. Buffers of failed ranges are returned by {@code release}.
    *
-   * @throws EOFException for a range that begins before the file or ends behind it: nothing is read then
+   * @throws EOFException for a range that begins before the file or ends behind it; nothing is read then
    * @throws IllegalArgumentException for ranges that overlap
    */
   @Override
@@ -188,11 +188,11 @@ final class ObjectInput extends FSInputStream
     }
   }
 
-  /** How far is read ahead is the library's to find out. */
+  /** Does nothing: the library decides how much to read ahead. */
   @Override
   public void setReadahead(Long bytes) {}
 
-  /** Lets go of what was read ahead. Reading goes on where it was. */
+  /** Frees bytes that were read ahead. Reading continues at the same position. */
   @Override
   public synchronized void unbuffer() {
     if (!isClosed) {

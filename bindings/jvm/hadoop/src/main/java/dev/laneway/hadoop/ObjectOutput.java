@@ -15,11 +15,11 @@ import org.apache.hadoop.fs.statistics.IOStatisticsContext;
 import org.apache.hadoop.util.Progressable;
 
 /**
- * Writes a file, which comes into being when this is closed, and only then. After a write that failed, an abort, or without a close there is
- * nothing, and what was there before stays.
+ * Writes a file, which is created only when this is closed. After a failed write, an abort, or without a close, nothing
+ * is created, and an existing file stays.
  */
 final class ObjectOutput extends FileOutput {
-  /** Bytes after which a task tells that it goes on: it is asked of neither each byte nor each line. */
+  /** A task reports progress once for this many bytes, not for each byte or line. */
   private static final int PROGRESS_BYTES = 32 << 10;
 
   private final ObjectWriter writer;
@@ -47,7 +47,7 @@ final class ObjectOutput extends FileOutput {
     }
   }
 
-  /** @throws FileAlreadyExistsException where one came into being meanwhile that was not to be replaced */
+  /** @throws FileAlreadyExistsException if a file was created meanwhile that must not be replaced */
   @Override
   void finish() throws IOException {
     try {
@@ -63,7 +63,7 @@ final class ObjectOutput extends FileOutput {
     tally.put();
   }
 
-  /** Of one whose end was begun the library leaves nothing by itself. */
+  /** If its completion was begun, the library leaves nothing by itself. */
   @Override
   void giveUp() throws IOException {
     writer.abort();

@@ -7,9 +7,10 @@ import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 
 /**
- * A file or directory as the store tells of it.
+ * The status of a file or directory, from the store's metadata.
  *
- * <p>A file's version is S3's ETag or GCS's generation: what {@link #getEtag} gives, and what an open with this status is pinned to.
+ * <p>A file's version is S3's ETag or GCS's generation. {@link #getEtag} returns it, and an open with this status reads
+ * exactly that version.
  */
 final class ObjectStatus extends FileStatus implements EtagSource {
   private static final long serialVersionUID = 1;
@@ -22,28 +23,28 @@ final class ObjectStatus extends FileStatus implements EtagSource {
     this.version = version;
   }
 
-  /** A file of so many bytes, last modified at a time in milliseconds since 1970. */
+  /** Returns the status of a file of this size, last modified at a time in milliseconds since 1970. */
   static ObjectStatus file(Path path, long bytes, long blockBytes, long modifiedMs, String owner, String version) {
     return new ObjectStatus(bytes, false, blockBytes, modifiedMs, owner, path, version);
   }
 
-  /** A directory, at a time in milliseconds since 1970. */
+  /** Returns the status of a directory, with a time in milliseconds since 1970. */
   static ObjectStatus directory(Path path, long modifiedMs, String owner) {
     return new ObjectStatus(0, true, 0, modifiedMs, owner, path, null);
   }
 
-  /** S3's ETag without quotes, GCS's generation in decimal; null for a directory. */
+  /** Returns S3's ETag without quotes, or GCS's generation in decimal; null for a directory. */
   @Override
   public String getEtag() {
     return version;
   }
 
-  /** With the places of its blocks: one, for all stores are equally far from all machines. */
+  /** Returns the status with the place of its single block: all stores are equally far from all machines. */
   LocatedFileStatus located() {
     return new Located(this);
   }
 
-  /** The blocks of a file that lies in no machine. */
+  /** Returns the blocks of a file that lies on no machine. */
   static BlockLocation[] blocks(long start, long bytes) {
     String[] names = {"localhost:9866"};
     String[] hosts = {"localhost"};

@@ -14,15 +14,15 @@ import org.apache.hadoop.fs.impl.AbstractFSBuilderImpl;
 import org.apache.hadoop.fs.impl.OpenFileParameters;
 
 /**
- * What the caller of {@code openFile} says of a file before it is opened.
+ * The options of an {@code openFile} call.
  *
- * <p>A status counts for what it says where it is one of this filesystem's: the open is then pinned to its version, and asks the store
- * nothing. Of another's, as of {@code fs.option.openfile.length}, the version isn't known, and lengths from elsewhere have been wrong; the
- * opening request learns both.
+ * <p>A status from this filesystem is used: opening then reads exactly its version, and sends no request. In another
+ * filesystem's status, and in {@code fs.option.openfile.length}, the version is unknown, and such lengths have been
+ * wrong. The opening request then brings both.
  *
- * @param bytes the file's size, where it can be relied on
- * @param version the state that is to be read, where it is known
- * @param policy how it is going to be read
+ * @param bytes the file's size, if it can be relied on
+ * @param version the version to read, if it is known
+ * @param policy the expected way of reading
  */
 record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy policy) {
   /** S3A's name for {@code fs.option.openfile.read.policy}. */
@@ -30,15 +30,16 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
 
   private static final Set<String> KNOWN = known();
 
-  /** A file of which nothing is known. */
+  /** Returns the options of a file about which nothing is known. */
   static OpenParameters unknown(ReadPolicy policy) {
     return new OpenParameters(Optional.empty(), Optional.empty(), policy);
   }
 
   /**
-   * Reads what a builder was given.
+   * Reads a builder's options.
    *
-   * @throws IllegalArgumentException for a mandatory option that isn't known, and for the status of a file of another name
+   * @throws IllegalArgumentException for a mandatory option that isn't known, and for the status of a file of another
+   *     name
    * @throws FileNotFoundException for the status of a directory
    */
   static OpenParameters of(Path path, OpenFileParameters given, ReadPolicy otherwise) throws FileNotFoundException {
@@ -58,7 +59,7 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
     return new OpenParameters(known.bytes, known.version, policy);
   }
 
-  /** What a file's status says that can be relied on. */
+  /** Returns the facts in a file's status that can be relied on. */
   static OpenParameters of(FileStatus status) {
     boolean isOurs = status instanceof EtagSource && status.getClass().getName().startsWith(ObjectStatus.class.getName());
     String version = isOurs ? ((EtagSource) status).getEtag() : null;
@@ -68,8 +69,9 @@ record OpenParameters(Optional<Long> bytes, Optional<String> version, ReadPolicy
   }
 
   /**
-   * The same for the library. The last bytes come with the opening request, the whole of a small file and the index of a table, or the first ones
-   * of what is read in order; a file that is known is opened without one, unless its index is wanted.
+   * Returns the library's options. The last bytes come with the opening request: all of a small file, and the index of
+   * a table. For reads in order, the first bytes come instead. A known file opens without a request, unless its index
+   * is wanted.
    */
   OpenOptions options() {
     boolean isInOrder = policy == ReadPolicy.SEQUENTIAL;

@@ -9,18 +9,20 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A file whose bytes are in the store, as an upload that is neither completed nor given up.
+ * A file whose bytes are in the store, as an upload that is neither completed nor aborted.
  *
- * @param key the key that it is to have
+ * @param key the key that it will have
  * @param upload its upload's id
  * @param parts its upload's parts, in their order
  * @param bytes its size
  */
 record PendingFile(String key, String upload, List<String> parts, long bytes) {
-  /** What a list of them begins with: its form, so that an older library refuses a newer one's. */
+  /**
+   * The beginning of a list of such files. It names the format, so that an older library refuses a newer one's list.
+   */
   private static final int MAGIC = 0x6c777031;
 
-  /** The files that one task has committed, as its job reads them. */
+  /** Writes the list of a task's committed files, for its job. */
   static byte[] write(List<PendingFile> files) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
@@ -42,7 +44,7 @@ record PendingFile(String key, String upload, List<String> parts, long bytes) {
   /**
    * Reads such a list.
    *
-   * @throws IOException for what is none, or none that is whole
+   * @throws IOException if it isn't a list, or isn't complete
    */
   static List<PendingFile> read(byte[] bytes) throws IOException {
     DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));

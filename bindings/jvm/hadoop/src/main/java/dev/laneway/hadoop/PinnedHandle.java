@@ -13,21 +13,21 @@ import org.apache.hadoop.fs.InvalidPathHandleException;
 import org.apache.hadoop.fs.PathHandle;
 
 /**
- * A file by its name, and where that was asked for by its version: one that has been replaced or moved is then not opened by it.
+ * A file by its name and, if requested, its version. A versioned handle doesn't open a file that was replaced or moved.
  *
  * @param key the file's key
- * @param version the version that it has to have; null for whatever is there
+ * @param version the version that it must have; null for any
  */
 record PinnedHandle(String key, String version) implements PathHandle {
   private static final long serialVersionUID = 1;
 
-  /** What the bytes of a handle begin with. */
+  /** The beginning of a handle's bytes. */
   private static final int MAGIC = 0x6c776831;
 
   /**
    * Reads the bytes of a handle.
    *
-   * @throws InvalidPathHandleException for those of another filesystem's
+   * @throws InvalidPathHandleException if they are another filesystem's
    */
   static PinnedHandle of(PathHandle handle) throws IOException {
     if (handle instanceof PinnedHandle ours) {

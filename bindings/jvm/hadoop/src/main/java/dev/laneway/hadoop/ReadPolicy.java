@@ -4,29 +4,30 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 
-/** How a file is going to be read, as Hadoop names it at opening (fs.option.openfile.read.policy). */
+/** The expected way of reading a file, as named at opening (fs.option.openfile.read.policy). */
 enum ReadPolicy {
-  /** In order until it is read elsewhere: the usual case, of which nothing is known. */
+  /** In order until a seek: the usual case, about which nothing is known. */
   ADAPTIVE,
-  /** In order, most of it. */
+  /** Most of it, in order. */
   SEQUENTIAL,
-  /** Here and there. */
+  /** At random positions. */
   RANDOM,
-  /** By its columns, whose index stands at the end. */
+  /** By columns, whose index is at the end. */
   COLUMNAR;
 
   /**
-   * The first policy of a list by commas that is known.
+   * Returns the first known policy in a comma-separated list.
    *
-   * @return empty where none is
+   * @return empty if none is known
    */
   static Optional<ReadPolicy> first(String names) {
     return Arrays.stream(names.split(",")).map(ReadPolicy::named).flatMap(Optional::stream).findFirst();
   }
 
   /**
-   * How many of the last bytes come with the opening request of what isn't read in order. 128 KiB, a millisecond of 1 Gbit/s, save most small files a second request;
-   * the index of a table of 50 columns and 64 row groups has some 400 KiB.
+   * Returns how many last bytes come with the opening request, unless the file is read in order. 128 KiB take a
+   * millisecond at 1 Gbit/s, and save most small files a second request. The index of a table of 50 columns and 64 row
+   * groups has some 400 KiB.
    */
   long footerBytes() {
     return this == COLUMNAR ? 512 << 10 : 128 << 10;

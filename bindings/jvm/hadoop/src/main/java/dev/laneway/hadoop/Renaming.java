@@ -22,13 +22,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Renames files and directories by copies that the store makes by itself, all of them at once. What was copied goes only when everything is,
- * so that a rename that fails leaves its source as it was; others see both meanwhile, as with any store of objects.
+ * Renames files and directories by copies that the store makes by itself, all of them at once. Sources are removed only
+ * when everything is copied, so a failed rename leaves its source unchanged. Others see both meanwhile, as with any
+ * object store.
  */
 final class Renaming {
   private static final Logger LOG = LoggerFactory.getLogger(Renaming.class);
 
-  /** Copies that are begun before the first of them is waited for; the library bounds what is under way of them. */
+  /** Copies that begin before the first of them is waited for. The library limits how many are under way. */
   private static final int COPIES_BEGUN = 10_000;
 
   private final Bucket bucket;
@@ -50,13 +51,14 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>Into a directory that is there it goes under its own name; a directory takes the place of an empty one. The directory that it was in
-   * stays.
+   * <p>If the destination is a directory, it goes below it under its own name. A directory replaces an empty one. The
+   * directory that contained it stays.
    *
-   * @return false for the root, for a directory into itself, and where a directory that isn't empty is in its place already
-   * @throws FileNotFoundException where there is nothing to rename
-   * @throws FileAlreadyExistsException where a file is in its place
-   * @throws ParentNotDirectoryException where a file is above its place
+   * @return false for the root, for a directory into itself, and if a directory that isn't empty is in its place
+   *     already
+   * @throws FileNotFoundException if there is nothing to rename
+   * @throws FileAlreadyExistsException if a file is in its place
+   * @throws ParentNotDirectoryException if a file is above its place
    */
   boolean rename(Path source, Path place) throws IOException {
     String from = keys.of(source);
@@ -113,11 +115,12 @@ final class Renaming {
       directories.keepWithout(source, from, stays);
       tally.copied();
       tally.deleting(1);
-      // Which removes the source in the state that was copied, and no other; and of two who rename to one place only one is to have done so.
+      // This removes the source only in the version that was copied. If two clients rename to one place, only one
+      // succeeds.
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
       } catch (IOException failed) {
-        // A store doesn't say which of the two states it was: the source's, or that nothing is in its place.
+        // The store doesn't say which condition failed: the source's version, or that the place is empty.
         if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
           throw (IOException) new FileAlreadyExistsException(bucket.url() + to + " is a file by now").initCause(failed);
         }
@@ -166,10 +169,10 @@ final class Renaming {
     }
   }
 
-  /** Takes away what a rename that failed has copied, so that nothing is in the way when it is tried again. */
+  /** Removes the copies of a failed rename, so that nothing is in the way of another try. */
   private void giveUp(Path source, Deque<CompletableFuture<Written>> under, Iterator<String> copies) {
     under.forEach(copy -> copy.cancel(true));
-    // An interrupt is why it may have failed, and not to keep this from being done.
+    // An interrupt may have caused the failure, and must not prevent this.
     boolean isInterrupted = Thread.interrupted();
     try {
       deletion.deleteAll(source, copies);
@@ -186,7 +189,7 @@ final class Renaming {
     return Keys.inside(to) + key.substring(Keys.inside(from).length());
   }
 
-  /** What is at the place that something is to go to. All of it is asked for at once. */
+  /** The findings at the destination, all requested at once. */
   private final class Found {
     private final String key;
     private final CompletableFuture<Optional<ObjectMeta>> file;
@@ -198,7 +201,7 @@ final class Renaming {
       this.folder = lookup.folder(key);
     }
 
-    /** Looks that no file is in the way. What the source is in is known to be directories. */
+    /** Checks that no file is in the way. Everything above the source is known to be a directory. */
     void check(Path place, String from) throws IOException {
       if (Failures.await(place, file).isPresent()) {
         throw new FileAlreadyExistsException(place + " is a file already");

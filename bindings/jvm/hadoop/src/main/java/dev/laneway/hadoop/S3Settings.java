@@ -9,9 +9,9 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What the keys of S3A say. */
+/** Reads the keys of S3A. */
 final class S3Settings {
-  /** AWS' own endpoints: they say the region, and no more, so that buckets keep their place in the host's name. */
+  /** AWS's own endpoints. They name only the region, so bucket names stay in the host name. */
   private static final Pattern AWS =
       Pattern.compile("(?:https?://)?s3(?:-fips)?(?:[.-]([a-z0-9-]+))?\\.amazonaws\\.com(?:\\.cn)?/?");
 
@@ -21,11 +21,14 @@ final class S3Settings {
   /** S3A's own default (fs.s3a.block.size). */
   private static final long BLOCK_BYTES = 32 << 20;
 
-  /** Where providers come from whose names mean the same in all versions. */
+  /** Packages of providers whose names mean the same in all versions. */
   private static final Pattern PROVIDERS = Pattern.compile(
       "(?:org\\.apache\\.hadoop\\.fs\\.s3a|com\\.amazonaws\\.auth|software\\.amazon\\.awssdk\\.auth\\.credentials)\\.(?:\\w+\\.)*(\\w+)");
 
-  /** Providers of what is looked for here anyway: keys in the configuration, and what AWS' own tools find. */
+  /**
+   * Providers of credentials that are found here anyway: keys in the configuration, and credentials that AWS's own
+   * tools find.
+   */
   private static final Set<String> FOUND = Set.of(
       "SimpleAWSCredentialsProvider",
       "TemporaryAWSCredentialsProvider",
@@ -64,7 +67,10 @@ final class S3Settings {
         files(values));
   }
 
-  /** An endpoint may stand there as a host alone; {@code fs.s3a.connection.ssl.enabled} then says whether by TLS. */
+  /**
+   * Returns the URL of an endpoint. It may be only a host; {@code fs.s3a.connection.ssl.enabled} then decides about
+   * TLS.
+   */
   private static String url(String endpoint, Values values) {
     if (endpoint.contains("://")) {
       return endpoint;
@@ -73,10 +79,11 @@ final class S3Settings {
   }
 
   /**
-   * Keys where there are any, else what the library finds. {@code fs.s3a.aws.credentials.provider} names classes of other connectors,
-   * which can't be asked: what they stand for is known of those that mean no credentials, these keys, or what the library finds.
+   * Returns the configured keys, or else the credentials that the library finds. {@code
+   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Those that mean no
+   * credentials, these keys, or the found ones are recognised.
    *
-   * @throws IOException for another class, as one that takes a role: requests would be another's than was asked for
+   * @throws IOException for another class, such as one that assumes a role: requests would run under the wrong identity
    */
   private static Login login(Values values) throws IOException {
     List<String> providers =
@@ -125,7 +132,10 @@ final class S3Settings {
         values.isOn("etag.checksum.enabled"));
   }
 
-  /** S3A names ACLs as {@code BucketOwnerFullControl}, S3 as {@code bucket-owner-full-control}. */
+  /**
+   * Converts S3A's ACL names, such as {@code BucketOwnerFullControl}, to S3's, such as {@code
+   * bucket-owner-full-control}.
+   */
   private static String acl(String name) {
     return name.replaceAll("(?<=[a-z])(?=[A-Z])", "-").toLowerCase(Locale.ROOT);
   }

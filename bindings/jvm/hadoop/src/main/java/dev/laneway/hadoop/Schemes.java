@@ -1,8 +1,8 @@
 package dev.laneway.hadoop;
 
 /**
- * The schemes that are this library's alone, for which Hadoop finds the filesystem by itself. Those of others, such as {@code s3a}, are taken
- * by configuration, so that nothing changes by this module's being there.
+ * The schemes of this library alone, for which Hadoop finds the filesystem by itself. Other schemes, such as {@code
+ * s3a}, need configuration, so this module's presence changes nothing.
  */
 public final class Schemes {
   private Schemes() {}

@@ -7,20 +7,20 @@ import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * What Hadoop's configuration says of one filesystem: its store, the credentials, and how files are made. Keys of the S3A and GCS
- * connectors are read where their meaning is the same here; what sizes their pools, buffers and threads has no meaning here.
+ * The configuration of one filesystem: its store, the credentials, and how files are written. Keys of the S3A and GCS
+ * connectors are read if they mean the same here. Sizes of pools, buffers and threads have no meaning here.
  *
- * @param store which store it is
+ * @param store the kind of store
  * @param bucket the bucket's name
- * @param endpoint where the store is asked, else where the library finds it
- * @param region S3's region, else found by the library
- * @param pathStyle whether buckets stand in the path of URLs instead of the host's name
- * @param fips whether AWS' FIPS endpoints are asked
- * @param login by which credentials
- * @param requesterPays whether the caller pays for requests to a bucket that wants it
+ * @param endpoint the store's endpoint, or empty for the library's default
+ * @param region S3's region, or empty if the library must find it
+ * @param pathStyle true if bucket names are in the path of URLs instead of the host name
+ * @param fips true for AWS's FIPS endpoints
+ * @param login the credentials
+ * @param requesterPays true if the caller pays for requests to requester-pays buckets
  * @param userProject GCS: the project that pays
- * @param encryption how new objects are encrypted
- * @param files how files are made and looked at
+ * @param encryption the encryption of new objects
+ * @param files how files are written and looked up
  */
 record Settings(
     Store store,
@@ -35,7 +35,7 @@ record Settings(
     Encryption encryption,
     Files files) {
 
-  /** The stores that are asked, each by its own protocol. */
+  /** The supported stores, each with its own protocol. */
   enum Store {
     S3("s3", "fs.s3a"),
     GCS("gs", "fs.gs");
@@ -43,7 +43,7 @@ record Settings(
     /** The scheme of its URLs. */
     final String scheme;
 
-    /** What the keys of its connector begin with. */
+    /** The beginning of its connector's keys. */
     final String family;
 
     Store(String scheme, String family) {
@@ -52,8 +52,8 @@ record Settings(
     }
 
     /**
-     * The store that a filesystem's scheme names: {@code gs} and {@code laneway+gs}; {@code s3}, {@code s3a}, {@code s3n}, and the same
-     * behind {@code laneway+}.
+     * Returns the store of a filesystem's scheme: {@code gs} and {@code laneway+gs}; {@code s3}, {@code s3a}, {@code
+     * s3n}, and the same with {@code laneway+} in front.
      *
      * @throws IOException for another scheme
      */
@@ -68,21 +68,21 @@ record Settings(
     }
   }
 
-  /** How new objects are encrypted by the store, in its own words; what isn't there is as the bucket says. */
+  /** The encryption of new objects, in the store's own terms. Empty values leave it to the bucket. */
   record Encryption(Optional<String> algorithm, Optional<String> key) {
     static final Encryption AS_THE_BUCKET_SAYS = new Encryption(Optional.empty(), Optional.empty());
   }
 
   /**
-   * How files are made and looked at.
+   * Settings for writing and looking up files.
    *
-   * @param blockBytes how large the blocks are that files are said to have, by which jobs are cut
-   * @param readPolicy how files are read where nobody says it at opening: one of {@link ReadPolicy}'s names
-   * @param skipsChecks whether {@code create} leaves out looking for what is there already
+   * @param blockBytes the size of the blocks that files report, by which jobs are split
+   * @param readPolicy the default way of reading files: one of {@link ReadPolicy}'s names
+   * @param skipsChecks true if {@code create} doesn't look up existing files
    * @param pageSize how many files a bulk delete takes at once
-   * @param storageClass of new objects
-   * @param acl of new objects
-   * @param checksums whether files show their versions as checksums
+   * @param storageClass the storage class of new objects
+   * @param acl the ACL of new objects
+   * @param checksums true if files show their versions as checksums
    */
   record Files(
       long blockBytes,
@@ -94,7 +94,7 @@ record Settings(
       boolean checksums) {}
 
   /**
-   * Reads what a configuration says of the filesystem of a URI.
+   * Reads the configuration for the filesystem of a URI.
    *
    * @throws IOException for a URI without a bucket, or with a secret in it; for credentials that can't be read
    */

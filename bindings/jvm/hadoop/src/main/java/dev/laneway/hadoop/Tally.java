@@ -9,8 +9,8 @@ import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
 import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
 
 /**
- * Counts what a filesystem was asked for and asks of its store, under Hadoop's own names (IOStatistics), and for each thread the bytes and
- * operations that jobs report (FileSystem.Statistics).
+ * Counts a filesystem's operations and requests under Hadoop's own names (IOStatistics). It also counts for each thread
+ * the bytes and operations that jobs report (FileSystem.Statistics).
  */
 final class Tally implements IOStatisticsSource {
   private final IOStatisticsStore counts = IOStatisticsBinding.iostatisticsStore()
@@ -53,13 +53,13 @@ final class Tally implements IOStatisticsSource {
     this.ofThread = ofThread;
   }
 
-  /** An operation that only looks: one of StoreStatisticNames. */
+  /** Counts an operation that only reads: one of StoreStatisticNames. */
   void looked(String operation) {
     counts.incrementCounter(operation);
     ofThread.incrementReadOps(1);
   }
 
-  /** An operation that changes something: one of StoreStatisticNames. */
+  /** Counts an operation that changes something: one of StoreStatisticNames. */
   void changed(String operation) {
     counts.incrementCounter(operation);
     ofThread.incrementWriteOps(1);
@@ -92,12 +92,12 @@ final class Tally implements IOStatisticsSource {
     counts.incrementCounter(name);
   }
 
-  /** Adds what a stream has counted, once it is closed. */
+  /** Adds the counts of a stream, once it is closed. */
   void add(IOStatistics stream) {
     counts.aggregate(stream);
   }
 
-  /** The threads' own counts of bytes and operations. */
+  /** Returns the threads' own counts of bytes and operations. */
   FileSystem.Statistics ofThread() {
     return ofThread;
   }

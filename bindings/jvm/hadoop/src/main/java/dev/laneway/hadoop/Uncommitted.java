@@ -4,20 +4,21 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * A file that a task's attempt writes, and that is to appear elsewhere once its job commits: {@code out/_laneway-JOB/ATTEMPT/base/p=1/part-0} is
- * to be {@code out/p=1/part-0}. Nothing is ever stored under the first name.
+ * A file of a task's attempt that will appear at another path once its job commits: {@code
+ * out/_laneway-JOB/ATTEMPT/base/p=1/part-0} becomes {@code out/p=1/part-0}. Nothing is ever stored under the first
+ * path.
  *
  * @param attempt the key of the attempt's directory: {@code out/_laneway-JOB/ATTEMPT}
- * @param place the key that it is to have
+ * @param place the key that it will have
  */
 record Uncommitted(String attempt, String place) {
-  /** What the name of a job's directory begins with. Names that begin with an underscore are no data to MapReduce, Spark and Hive. */
+  /** The beginning of a job directory's name. MapReduce, Spark and Hive ignore names that begin with an underscore. */
   static final String JOB = "_laneway-";
 
-  /** Below it lies what has its place in the output. */
+  /** The directory whose content gets its place in the output. */
   static final String BASE = "base";
 
-  /** What a key means; empty where it is a file's like others. */
+  /** Returns the meaning of a key; empty for an ordinary file. */
   static Optional<Uncommitted> of(String key) {
     if (!key.contains(JOB)) {
       return Optional.empty();

@@ -14,12 +14,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Commits a job's output without renames: its files are in the store under their last names when their tasks end, as uploads that nobody sees,
- * and the job's commit completes all of them at once.
+ * Commits a job's output without renames. When tasks end, their files are in the store under their final names, as
+ * invisible uploads. The job's commit completes all of them at once.
  *
- * <p>A task's commit writes down which uploads are its own; what an attempt leaves that failed or was killed is given up when the job ends.
- * Two jobs that write to one directory at the same time need {@code fs.s3a.committer.abort.pending.uploads} to be false, as with S3A's
- * committers: uploads don't say whose they are.
+ * <p>A task's commit records the task's uploads. Uploads of attempts that failed or were killed are aborted when the
+ * job ends. If two jobs write to one directory at the same time, {@code fs.s3a.committer.abort.pending.uploads} must be
+ * false, as with S3A's committers: uploads don't name their job.
  */
 public class UploadCommitter extends PathOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
@@ -29,9 +29,9 @@ public class UploadCommitter extends PathOutputCommitter {
   private final Path work;
 
   /**
-   * Made by Hadoop, for a task's attempt or, on the driver's side, for the job.
+   * Called by Hadoop, for a task's attempt or, on the driver's side, for the job.
    *
-   * @throws PathIOException where another filesystem is configured for the output
+   * @throws PathIOException if another filesystem is configured for the output
    */
   public UploadCommitter(Path output, TaskAttemptContext context) throws IOException {
     super(output, context);
@@ -47,7 +47,10 @@ public class UploadCommitter extends PathOutputCommitter {
     return output;
   }
 
-  /** Where an attempt writes its files: they are never there, but in the store under their last names, uncommitted. */
+  /**
+   * Returns the path under which an attempt writes its files. They are never stored there, but under their final names,
+   * uncommitted.
+   */
   @Override
   public Path getWorkPath() {
     return work;
@@ -60,7 +63,7 @@ public class UploadCommitter extends PathOutputCommitter {
 
   @Override
   public void setupTask(TaskAttemptContext context) throws IOException {
-    // What a first try of the same attempt has left.
+    // Remove the files of an earlier try of the same attempt.
     commits(context).abortTask(work.getParent());
   }
 
@@ -91,7 +94,7 @@ public class UploadCommitter extends PathOutputCommitter {
     try {
       commits.cleanUp(output, job, abortsUploads(conf));
     } catch (IOException failed) {
-      // The output is whole and says so.
+      // The output is complete and marked as such.
       LOG.warn("something is left of the job that wrote {}", output, failed);
     }
   }
@@ -100,7 +103,7 @@ public class UploadCommitter extends PathOutputCommitter {
   public void abortJob(JobContext context, JobStatus.State state) throws IOException {
     Commits commits = commits(context);
     try {
-      // Those are the job's own, whoever else writes to the directory.
+      // These are the job's own, whoever else writes to the directory.
       commits.abortJob(job);
     } finally {
       commits.cleanUp(output, job, abortsUploads(context.getConfiguration()));
@@ -130,7 +133,10 @@ public class UploadCommitter extends PathOutputCommitter {
     return conf.getBoolean("fs.s3a.committer.abort.pending.uploads", true);
   }
 
-  /** Spark's jobs of a second share the name that Hadoop knows them by; Spark knows a better one. */
+  /**
+   * Returns a unique name of the job. Spark's jobs of the same second share the name that Hadoop knows, and Spark has a
+   * better one.
+   */
   private static String name(JobContext context) {
     String ofSpark = context.getConfiguration().getTrimmed("spark.sql.sources.writeJobUUID", "");
     return ofSpark.isEmpty() ? context.getJobID().toString() : ofSpark;

@@ -6,7 +6,7 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
 import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitterFactory;
 
-/** Makes {@link UploadCommitter}s, where {@code mapreduce.outputcommitter.factory.scheme.SCHEME} names this. */
+/** Makes {@link UploadCommitter}s, if {@code mapreduce.outputcommitter.factory.scheme.SCHEME} names this class. */
 public class UploadCommitterFactory extends PathOutputCommitterFactory {
   @Override
   public PathOutputCommitter createOutputCommitter(Path outputPath, TaskAttemptContext context) throws IOException {

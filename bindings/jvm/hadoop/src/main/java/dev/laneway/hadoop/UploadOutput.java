@@ -14,20 +14,20 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.StreamCapabilities;
 
 /**
- * Writes a file that is {@linkplain Uncommitted to appear} once its job commits: the parts of an upload that this doesn't complete. Its close
- * waits until all of them are in the store.
+ * Writes a file that {@linkplain Uncommitted appears} once its job commits. It sends the parts of an upload and doesn't
+ * complete it. Closing it waits until all parts are in the store.
  */
 final class UploadOutput extends FileOutput {
-  /** Bytes of a part, which two of a file take in memory; ten thousand of them are 80 GiB. */
+  /** The size of a part. A file holds two of them in memory. Ten thousand parts are 80 GiB. */
   private static final int PART_BYTES = 8 << 20;
 
   /** Parts under way beside the one that gathers. */
   private static final int PARTS_AT_ONCE = 2;
 
-  /** What a part begins with: a small file holds no 8 MiB. */
+  /** The initial buffer of a part, so that a small file doesn't hold 8 MiB. */
   private static final int FIRST_BYTES = 64 << 10;
 
-  /** Hears of a file that was written to its end. */
+  /** Receives a file that was written to its end. */
   interface Written {
     void wrote(PendingFile file);
   }
@@ -42,8 +42,8 @@ final class UploadOutput extends FileOutput {
   private int begun;
 
   /**
-   * @param path the name that it is written by, for messages
-   * @param key the key that it is to have
+   * @param path the path that it is written to, for messages
+   * @param key the key that it will have
    * @param upload the upload, which begins while the first bytes gather
    */
   UploadOutput(Path path, String key, CompletableFuture<MultipartUpload> upload, Written listener, Tally tally) {
@@ -74,7 +74,7 @@ final class UploadOutput extends FileOutput {
     listener.wrote(new PendingFile(key, begun().id(), List.copyOf(parts), written()));
   }
 
-  /** Gives the upload up, whatever became of it. */
+  /** Aborts the upload, whatever its state. */
   @Override
   void giveUp() throws IOException {
     gathered = null;
@@ -87,7 +87,7 @@ final class UploadOutput extends FileOutput {
     Failures.await(path(), begun().abortAsync());
   }
 
-  /** The upload. Who gives up waiting for it doesn't end its beginning: it is still to be found, and given up. */
+  /** Returns the upload. Giving up the wait doesn't stop its beginning, so that it can still be found and aborted. */
   private MultipartUpload begun() throws IOException {
     return Failures.await(path(), upload.copy());
   }
@@ -100,7 +100,7 @@ final class UploadOutput extends FileOutput {
     };
   }
 
-  /** Where bytes gather, some of which have room: a part that is full goes before. */
+  /** Returns the gathering buffer, with room for at least some of the bytes. A full part is sent first. */
   private ByteBuffer room(int wanted) throws IOException {
     if (gathered.position() == PART_BYTES) {
       send(ByteBuffer.allocate(PART_BYTES));
@@ -112,7 +112,7 @@ final class UploadOutput extends FileOutput {
     return gathered;
   }
 
-  /** Sends what has gathered, and goes on in another buffer: an empty part, too, where the file is empty. */
+  /** Sends the gathered part, and continues in another buffer. It sends an empty part if the file is empty. */
   private void send(ByteBuffer next) throws IOException {
     if (gathered.position() == 0 && begun > 0) {
       return;

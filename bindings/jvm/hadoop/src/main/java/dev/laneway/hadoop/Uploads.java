@@ -27,7 +27,7 @@ import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.StoreStatisticNames;
 import org.apache.hadoop.util.functional.FutureIO;
 
-/** Uploads of files in parts, which may come from several processes: the store's own multipart uploads. */
+/** Uploads files in parts, which may come from several processes: the store's own multipart uploads. */
 final class Uploads extends AbstractMultipartUploader {
   private final Bucket bucket;
   private final Keys keys;
@@ -51,7 +51,7 @@ final class Uploads extends AbstractMultipartUploader {
     return FutureIO.eval(() -> handle(path, bucket.beginMultipart(keys.of(path), described)));
   }
 
-  /** A part is read whole, since it is sent with its checksum and may have to be sent again: less than 2 GiB. */
+  /** Reads a part completely (less than 2 GiB), because it is sent with its checksum and may have to be sent again. */
   @Override
   public CompletableFuture<PartHandle> putPart(
       UploadHandle upload, int number, boolean isLast, Path path, InputStream from, long bytes) throws IOException {
@@ -72,7 +72,7 @@ final class Uploads extends AbstractMultipartUploader {
         text -> BBPartHandle.from(ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8)))));
   }
 
-  /** The file is there afterwards, in the place of one that was there before; a directory in its place is left alone, and that is a failure. */
+  /** Completes a file. It replaces an existing one. A directory in its place stays, and that is a failure. */
   @Override
   public CompletableFuture<PathHandle> complete(UploadHandle upload, Path path, Map<Integer, PartHandle> parts)
       throws IOException {
@@ -136,7 +136,7 @@ final class Uploads extends AbstractMultipartUploader {
     return new String(part.toByteArray(), StandardCharsets.UTF_8);
   }
 
-  /** The same future, with failures as Hadoop knows them. */
+  /** Returns the same future, with failures as Hadoop's exceptions. */
   private static <T> CompletableFuture<T> named(Path path, CompletableFuture<? extends T> future) {
     CompletableFuture<T> named = new CompletableFuture<>();
     future.whenComplete((done, failure) -> {
@@ -149,7 +149,7 @@ final class Uploads extends AbstractMultipartUploader {
     return named;
   }
 
-  /** An id that the library has never given is one of no upload. */
+  /** Converts a failure. An id that the library has never issued counts as an unknown upload. */
   private static IOException of(Path path, Throwable failure) {
     boolean isUnknown =
         Failures.unwrapped(failure) instanceof LanewayException failed && failed.kind() == ErrorKind.USAGE;

@@ -6,11 +6,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 
 /**
- * The values of a filesystem's keys in Hadoop's configuration: {@code fs.s3a.bucket.NAME.KEY}, which is about one bucket, goes before
- * {@code fs.s3a.KEY}, and likewise for {@code fs.gs}.
+ * The values of a filesystem's keys in Hadoop's configuration. {@code fs.s3a.bucket.NAME.KEY}, for one bucket,
+ * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}.
  */
 final class Values {
-  /** Hadoop's own file of defaults, as a configuration names where values come from. */
+  /** Hadoop's own file of defaults, by the name that a configuration gives as the source of values. */
   private static final String DEFAULTS = "core-default.xml";
 
   private final Configuration conf;
@@ -18,7 +18,7 @@ final class Values {
   private final String all;
 
   /**
-   * @param family what the keys begin with: {@code fs.s3a} or {@code fs.gs}
+   * @param family the beginning of the keys: {@code fs.s3a} or {@code fs.gs}
    * @param bucket the bucket's name
    */
   Values(Configuration conf, String family, String bucket) {
@@ -28,14 +28,15 @@ final class Values {
   }
 
   /**
-   * The value of a key, without space around it; empty where it isn't set, or to nothing. What Hadoop's own file of defaults says of other
-   * connectors was said by nobody: that S3A doesn't put buckets into paths, say.
+   * Returns the value of a key, without surrounding spaces; empty if it isn't set, or is blank. Values from Hadoop's
+   * own file of defaults are ignored, because nobody chose them. An example is that S3A doesn't put bucket names into
+   * paths.
    */
   Optional<String> text(String key) {
     return first(said(ours + key), said(all + key));
   }
 
-  /** The same for a flag. */
+  /** Does the same for a flag. */
   Optional<Boolean> flag(String key) {
     return text(key).map(Boolean::parseBoolean);
   }
@@ -44,7 +45,7 @@ final class Values {
     return flag(key).orElse(false);
   }
 
-  /** A number of bytes, which may end in a letter: {@code 64M}. */
+  /** Returns a number of bytes, which may end in a letter: {@code 64M}. */
   long bytes(String key, long otherwise) {
     return conf.getLongBytes(ours + key, conf.getLongBytes(all + key, otherwise));
   }
@@ -54,10 +55,10 @@ final class Values {
   }
 
   /**
-   * A secret: from Hadoop's credential providers where one has it, else as {@link #text}. Providers of this family alone stand in {@code
-   * security.credential.provider.path}, and are asked first.
+   * Returns a secret: from Hadoop's credential providers if one has it, or else as {@link #text} does. {@code
+   * security.credential.provider.path} names providers of this family alone, which are asked first.
    *
-   * @throws IOException when a provider can't be read
+   * @throws IOException if a provider can't be read
    */
   Optional<String> secret(String key) throws IOException {
     Configuration asked = withOwnProviders();

@@ -6,11 +6,14 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.fs.FileChecksum;
 
-/** The version of a file as its checksum: equal ones are the same bytes in the same store, and no other's can be compared with it. */
+/**
+ * The version of a file as its checksum. Equal ones mean the same bytes in the same store. It can't be compared with
+ * another store's.
+ */
 public final class VersionChecksum extends FileChecksum {
   private String version;
 
-  /** To be {@linkplain #readFields read}. */
+  /** Makes an empty one, for {@link #readFields}. */
   public VersionChecksum() {
     this("");
   }
@@ -19,7 +22,7 @@ public final class VersionChecksum extends FileChecksum {
     this.version = version;
   }
 
-  /** S3A's name for the same. */
+  /** Returns S3A's name for such a checksum. */
   @Override
   public String getAlgorithmName() {
     return "etag";

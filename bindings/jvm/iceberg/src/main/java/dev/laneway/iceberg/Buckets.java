@@ -7,11 +7,14 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Buckets of the process, one for all {@link LanewayFileIO}s that say the same of it: a task's FileIO comes out of its bytes, is used for a file or two and is never
- * closed, and is not to look for credentials anew.
+ * Buckets of the process. All {@link LanewayFileIO}s with the same settings share one. A task deserialises its FileIO,
+ * uses it for a file or two and never closes it, so it must not look for credentials each time.
  */
 final class Buckets {
-  /** Catalogs that hand out credentials make new ones each hour; those that were used least recently are let go of. */
+  /**
+   * The most buckets that are kept. Catalogs that hand out credentials make new ones each hour, and the least recently
+   * used are dropped.
+   */
   private static final int BUCKETS_MAX = 256;
 
   private static final Map<Key, Bucket> OPEN = new LinkedHashMap<>(16, 0.75f, true) {
@@ -23,7 +26,7 @@ final class Buckets {
 
   private Buckets() {}
 
-  /** A bucket by properties. Nothing is asked of the store. */
+  /** Returns the bucket for some properties. Sends no request. */
   static Bucket of(String name, StoreProperties properties) {
     Key key = new Key(name, properties.store(), properties.said());
     synchronized (OPEN) {
@@ -38,7 +41,7 @@ final class Buckets {
 
   private static Bucket open(String name, StoreProperties properties) {
     String scheme = properties.store() == Location.Store.S3 ? "s3://" : "gs://";
-    // What comes of a client stays when that is closed.
+    // A bucket outlives the closing of its client.
     try (Laneway laneway = properties.client()) {
       return laneway.bucket(scheme + name + "/");
     } catch (LanewayException failed) {
@@ -47,7 +50,7 @@ final class Buckets {
   }
 
   private record Key(String bucket, Location.Store store, Map<String, String> said) {
-    /** Values may be secrets. */
+    /** Leaves out values, which may be secrets. */
     @Override
     public String toString() {
       return "Key[" + store + ", " + bucket + ", " + said.keySet() + "]";

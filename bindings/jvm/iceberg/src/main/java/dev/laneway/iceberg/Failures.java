@@ -12,11 +12,11 @@ import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.exceptions.RuntimeIOException;
 
-/** The library's failures as the exceptions that Iceberg's callers know, each with the library's own inside. */
+/** Converts the library's failures to Iceberg's exceptions, with the library's own as cause. */
 final class Failures {
   private Failures() {}
 
-  /** What a failure about a location means. */
+  /** Returns the exception for a failure about a location. */
   static RuntimeException of(String location, Throwable failure) {
     Throwable cause = unwrapped(failure);
     if (cause instanceof LanewayException failed) {
@@ -34,12 +34,12 @@ final class Failures {
     return new RuntimeIOException(io, "%s: %s", location, io.getMessage());
   }
 
-  /** Whether it says that there is nothing. */
+  /** Returns whether a failure means that nothing exists. */
   static boolean isNotFound(Throwable failure) {
     return unwrapped(failure) instanceof LanewayException failed && failed.isNotFound();
   }
 
-  /** Waits for what a future brings. An interrupt cancels it, and the thread stays interrupted. */
+  /** Waits for a future's result. An interrupt cancels it, and the thread stays interrupted. */
   static <T> T await(String location, CompletableFuture<T> future) {
     try {
       return future.get();

@@ -8,8 +8,8 @@ import org.apache.iceberg.metrics.MetricsContext;
 import org.apache.iceberg.metrics.MetricsContext.Unit;
 
 /**
- * Where what is read and written is counted: with Hadoop's statistics of the thread where Hadoop is there, from which Spark takes the bytes of its tasks, as
- * Iceberg's own FileIOs do.
+ * Counts bytes that are read and written. If Hadoop is present, it counts them in Hadoop's statistics of the thread, as
+ * Iceberg's own FileIOs do. Spark takes the bytes of its tasks from there.
  */
 final class FileMetrics {
   private final Counter readBytes;
@@ -24,7 +24,7 @@ final class FileMetrics {
     writeOperations = context.counter(FileIOMetricsContext.WRITE_OPERATIONS, Unit.COUNT);
   }
 
-  /** {@code name} is what the counts stand under, unless the properties say another. */
+  /** Makes metrics under {@code name}, unless the properties set another name. */
   static FileMetrics of(String name, Map<String, String> properties) {
     try {
       MetricsContext context = new HadoopMetricsContext(name);

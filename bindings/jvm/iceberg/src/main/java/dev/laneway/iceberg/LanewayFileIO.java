@@ -26,10 +26,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Iceberg's files in Google Cloud Storage and S3, by locations that begin with {@code gs}, {@code s3}, {@code s3a} or {@code s3n}. A catalog names it by
- * {@code io-impl}; its properties are those of Iceberg's own FileIOs.
+ * Iceberg's files in Google Cloud Storage and S3, at locations that begin with {@code gs}, {@code s3}, {@code s3a} or
+ * {@code s3n}. A catalog selects it by {@code io-impl}. Its properties are those of Iceberg's own FileIOs.
  *
- * <p>It holds nothing that has to be closed, and may be copied by its bytes to any number of processes. Locations' keys are taken as they stand there.
+ * <p>It holds nothing that must be closed, and can be serialised to any number of processes. Keys are the locations'
+ * text, byte for byte.
  */
 public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials {
   private static final Logger LOG = LoggerFactory.getLogger(LanewayFileIO.class);
@@ -39,19 +40,19 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
 
   private SerializableMap<String, String> properties = SerializableMap.copyOf(Map.of());
 
-  /** What the catalog hands out for prefixes. Kryo wants a list that can be changed. */
+  /** Credentials that the catalog hands out for prefixes. Kryo needs a mutable list. */
   private List<StorageCredential> credentials = new ArrayList<>();
 
   private transient volatile Map<Location.Store, FileMetrics> metrics;
 
-  /** Made by Iceberg, which then {@linkplain #initialize initializes} it. */
+  /** Called by Iceberg, which then {@linkplain #initialize initializes} it. */
   public LanewayFileIO() {}
 
   @Override
   public void initialize(Map<String, String> given) {
     properties = SerializableMap.copyOf(given);
     metrics = null;
-    // What can't be meant is told here, and not by the first file.
+    // Report bad properties here, not at the first file.
     for (Location.Store store : Location.Store.values()) {
       new StoreProperties(store, given).check();
     }
@@ -62,7 +63,10 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return properties.immutableMap();
   }
 
-  /** Credentials for prefixes, which go before the properties' own. They aren't renewed here: a catalog that is asked again sets new ones. */
+  /**
+   * Sets credentials for prefixes, which override the properties' own. They aren't renewed here: a catalog that is
+   * asked again sets new ones.
+   */
   @Override
   public void setCredentials(List<StorageCredential> given) {
     credentials = new ArrayList<>(given);
@@ -91,7 +95,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return new LanewayOutputFile(location, Buckets.of(location.bucket(), said), said.described(), metrics(location));
   }
 
-  /** One that isn't there counts as deleted. */
+  /** Deletes a file. A missing one counts as deleted. */
   @Override
   public void deleteFile(String path) {
     Location location = Location.of(path);
@@ -107,9 +111,9 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
   }
 
   /**
-   * Deletes files by as few requests as the store takes, of all buckets at once. Those that aren't there count as deleted.
+   * Deletes files in as few requests as the store takes, of all buckets at once. Missing ones count as deleted.
    *
-   * @throws BulkDeletionFailureException with the number of those that are left
+   * @throws BulkDeletionFailureException with the number of files that are left
    */
   @Override
   public void deleteFiles(Iterable<String> paths) throws BulkDeletionFailureException {
@@ -135,7 +139,10 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     }
   }
 
-  /** The files whose locations begin so, in the order of their keys, while pages arrive; no markers of directories. */
+  /**
+   * Returns the files whose locations begin with the prefix, in the order of their keys, while pages arrive. Leaves out
+   * markers of directories.
+   */
   @Override
   public Iterable<FileInfo> listPrefix(String prefix) {
     Location location = Location.of(prefix);
@@ -143,7 +150,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return () -> Listed.of(location, bucket);
   }
 
-  /** Deletes everything whose location begins so, while it is listed. */
+  /** Deletes everything whose location begins with the prefix, while it is listed. */
   @Override
   public void deletePrefix(String prefix) {
     Location location = Location.of(prefix);
@@ -170,11 +177,11 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     }
   }
 
-  /** Lets go of nothing: what the process has open for these properties others use, too. */
+  /** Does nothing: others share the process's connections for these properties. */
   @Override
   public void close() {}
 
-  /** Names alone: some values are secrets. */
+  /** Shows names only, because some values are secrets. */
   @Override
   public String toString() {
     return "LanewayFileIO" + properties.keySet();
@@ -184,7 +191,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return Buckets.of(location.bucket(), said(location));
   }
 
-  /** What is said of the place: by the longest prefix that credentials are there for, and else by the properties. */
+  /** Returns the settings of a location: those of the longest prefix with credentials, or else the properties. */
   private StoreProperties said(Location location) {
     StorageCredential closest = null;
     for (StorageCredential credential : credentials) {
@@ -210,7 +217,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return known.computeIfAbsent(location.store(), store -> FileMetrics.of(store.family, properties));
   }
 
-  /** How many are left. */
+  /** Returns how many files are left. */
   private static int delete(Map<Bucket, List<String>> batches) {
     Map<Bucket, CompletableFuture<Map<String, LanewayException>>> under = new HashMap<>();
     batches.forEach((bucket, keys) -> under.put(bucket, bucket.deleteAllAsync(keys)));

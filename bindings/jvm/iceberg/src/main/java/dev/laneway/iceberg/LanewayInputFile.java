@@ -9,12 +9,12 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
-/** A file of a table, of which the length may be known from the table's metadata. */
+/** A file of a table. Its length may be known from the table's metadata. */
 final class LanewayInputFile implements InputFile {
-  /** What comes with the opening request of files that keep their index at the end: the footer, and of small ones all of them. */
+  /** Bytes that come with the opening request of files with an index at the end: the footer, and all of small files. */
   private static final long FOOTER_BYTES = 512 << 10;
 
-  /** The same of others, which are manifests and metadata that are read as a whole: most of them take one request. */
+  /** The same for other files, which are manifests and metadata that are read completely. Most take one request. */
   private static final long WHOLE_BYTES = 1 << 20;
 
   private final Location location;
@@ -22,7 +22,7 @@ final class LanewayInputFile implements InputFile {
   private final FileMetrics metrics;
   private volatile long length;
 
-  /** {@code length} is negative where it isn't known. */
+  /** Makes a file. {@code length} is negative if it isn't known. */
   LanewayInputFile(Location location, Bucket bucket, FileMetrics metrics, long length) {
     this.location = location;
     this.bucket = bucket;
@@ -38,7 +38,7 @@ final class LanewayInputFile implements InputFile {
     return length;
   }
 
-  /** The opening request brings the end of the file, and is the only one of a small one. */
+  /** Opens the file. The opening request brings its end. A small file needs no other request. */
   @Override
   public SeekableInputStream newStream() {
     try {
@@ -80,7 +80,7 @@ final class LanewayInputFile implements InputFile {
     }
   }
 
-  /** Whether its format keeps its index at the end. */
+  /** Returns whether its format has an index at the end. */
   private boolean isIndexed() {
     String name = location.key().toLowerCase(Locale.ROOT);
     return name.endsWith(".parquet") || name.endsWith(".orc") || name.endsWith(".puffin");

@@ -15,7 +15,10 @@ import org.apache.iceberg.io.FileRange;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
-/** Reads a file, all of one version: in order, which is read ahead, at places, and ranges together. Closed, it ends what is under way. */
+/**
+ * Reads a file, all of one version: in order, which is read ahead, at positions, and ranges together. Closing it ends
+ * reads under way.
+ */
 final class LanewayInputStream extends SeekableInputStream implements RangeReadable {
   private final String location;
   private final ObjectReader reader;
@@ -38,12 +41,12 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
     return inOrder.position();
   }
 
-  /** Goes on elsewhere. Nothing is asked of the store. */
+  /** Moves to another position. Sends no request. */
   @Override
   public void seek(long to) throws IOException {
     check();
     if (to < 0) {
-      throw new IllegalArgumentException("a place before the beginning of " + location + ": " + to);
+      throw new IllegalArgumentException("the position is before the beginning of " + location + ": " + to);
     }
     inOrder.position(to);
   }
@@ -94,9 +97,10 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
   }
 
   /**
-   * Reads ranges together, by as few requests as pay; each is done as soon as it is there, in a buffer of its own from {@code allocate}.
+   * Reads ranges together, in as few requests as pay off. Each is done as soon as it is there, in a buffer of its own
+   * from {@code allocate}.
    *
-   * @throws EOFException for a range that reaches beyond the file's end: nothing is read then
+   * @throws EOFException for a range that reaches beyond the file's end; nothing is read then
    * @throws IllegalArgumentException for ranges that overlap
    */
   @Override
@@ -115,7 +119,7 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
       }
     }
     List<CompletableFuture<ByteBuffer>> coming = reader.readRanges(wanted, allocate);
-    // The thread that asked is said to have read them, whichever carries them.
+    // They count for the requesting thread, whichever thread carries them.
     counted(bytes);
     for (int i = 0; i < asked.size(); i++) {
       CompletableFuture<ByteBuffer> into = asked.get(i).byteBuffer();

@@ -8,7 +8,7 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 
-/** A file that is to be written. */
+/** A file to write. */
 final class LanewayOutputFile implements OutputFile {
   private final Location location;
   private final Bucket bucket;
@@ -23,10 +23,10 @@ final class LanewayOutputFile implements OutputFile {
   }
 
   /**
-   * A file that must not be there yet: the store itself keeps that condition, at the stream's close, so that of any number of writers one succeeds.
-   * Nothing is looked for before.
+   * Creates a file that must not exist yet. The store itself enforces that when the stream is closed, so only one of
+   * several writers succeeds. Looks nothing up before.
    *
-   * @throws AlreadyExistsException from the stream's close, where there is one
+   * @throws AlreadyExistsException when the stream is closed, if the file exists
    */
   @Override
   public PositionOutputStream create() {

@@ -7,7 +7,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import org.apache.iceberg.io.PositionOutputStream;
 
-/** Writes a file, which comes into being when this is closed, and only then; after a write that failed there is nothing. */
+/** Writes a file, which is created only when this is closed. After a failed write, nothing is created. */
 final class LanewayOutputStream extends PositionOutputStream {
   private final String location;
   private final ObjectWriter writer;
@@ -43,7 +43,7 @@ final class LanewayOutputStream extends PositionOutputStream {
     metrics.wrote(length);
   }
 
-  /** Does nothing: an object can't be seen before its end. */
+  /** Does nothing: an object isn't visible before its end. */
   @Override
   public void flush() {}
 

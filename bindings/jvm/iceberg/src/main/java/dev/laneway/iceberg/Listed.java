@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 import org.apache.iceberg.io.CloseableIterator;
 import org.apache.iceberg.io.FileInfo;
 
-/** Files of a listing as they arrive. Read to its end or closed it lets go of the listing. */
+/** Files of a listing as they arrive. Reading it to the end, or closing it, frees the listing. */
 final class Listed implements CloseableIterator<FileInfo> {
   private final Location prefix;
   private final Stream<ObjectMeta> objects;
@@ -48,7 +48,7 @@ final class Listed implements CloseableIterator<FileInfo> {
     return new FileInfo(prefix.sibling(object.key()), object.size(), made);
   }
 
-  /** An empty object that stands for a directory is no file of a table's. */
+  /** Returns whether an object is empty and stands for a directory, which isn't a table's file. */
   private static boolean isMarker(ObjectMeta object) {
     return object.size() == 0 && object.key().endsWith("/");
   }

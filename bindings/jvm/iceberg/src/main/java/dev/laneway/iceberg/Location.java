@@ -7,17 +7,17 @@ import org.apache.iceberg.exceptions.ValidationException;
  * A location in a table's metadata, which names an object or a prefix.
  *
  * @param text the location as it was given
- * @param store which store it is in
+ * @param store the store that it is in
  * @param bucket the bucket's name
- * @param key what stands behind the bucket's name, as it stands there
+ * @param key the text after the bucket's name, unchanged
  */
 record Location(String text, Store store, String bucket, String key) {
-  /** The stores that are asked, each by its own protocol. */
+  /** The supported stores, each with its own protocol. */
   enum Store {
     S3("s3"),
     GCS("gcs");
 
-    /** What the properties of Iceberg's own FileIO for it begin with, and what its metrics are named by. */
+    /** The beginning of the properties of Iceberg's own FileIO for it, and the name of its metrics. */
     final String family;
 
     Store(String family) {
@@ -25,7 +25,7 @@ record Location(String text, Store store, String bucket, String key) {
     }
   }
 
-  /** @throws ValidationException for what names no object store or no bucket */
+  /** @throws ValidationException if it names no object store or no bucket */
   static Location of(String text) {
     int scheme = text.indexOf("://");
     if (scheme < 0) {
@@ -44,7 +44,7 @@ record Location(String text, Store store, String bucket, String key) {
     return new Location(text, store, bucket, slash < 0 ? "" : text.substring(slash + 1));
   }
 
-  /** Where another key of the bucket is, by the scheme that this one has. */
+  /** Returns the location of another key of the bucket, with the same scheme. */
   String sibling(String otherKey) {
     return text.substring(0, text.indexOf("://") + 3) + bucket + "/" + otherKey;
   }

@@ -12,17 +12,18 @@ import java.util.TreeMap;
 import org.apache.iceberg.exceptions.ValidationException;
 
 /**
- * What a catalog's properties say of a store: those of Iceberg's S3FileIO and GCSFileIO where their meaning is the same here. Sizes of parts, pools and
- * threads, and retries, have no meaning here and are not read; what would send requests as somebody else, or elsewhere, is refused.
+ * A catalog's properties for a store: those of Iceberg's S3FileIO and GCSFileIO that mean the same here. Sizes of
+ * parts, pools and threads, and retries, have no meaning here and are ignored. Properties that would send requests
+ * under another identity, or to another place, are refused.
  */
 final class StoreProperties {
-  /** What names of properties that matter here begin with. */
+  /** The beginnings of the names of properties that matter here. */
   private static final Map<Location.Store, Set<String>> FAMILIES =
       Map.of(Location.Store.S3, Set.of("s3.", "client."), Location.Store.GCS, Set.of("gcs.", "gcp."));
 
   private static final String WRITE_TAGS = "s3.write.tags.";
 
-  /** Providers of what is looked for here anyway. */
+  /** Providers of credentials that are found here anyway. */
   private static final Set<String> FOUND = Set.of(
       "DefaultCredentialsProvider",
       "EnvironmentVariableCredentialsProvider",
@@ -33,14 +34,14 @@ final class StoreProperties {
 
   private static final String AWS_PROVIDERS = "software.amazon.awssdk.auth.credentials.";
 
-  /** Properties that change who asks, or where, by means that aren't there. */
+  /** Properties that change the identity or the place of requests in ways that aren't supported. */
   private static final Set<String> REFUSED =
       Set.of("client.factory", "s3.client-factory-impl", "gcp.impersonate.service-account");
 
-  /** The same, where they are switched on. */
+  /** Flags of that kind, which are refused if they are true. */
   private static final Set<String> REFUSED_FLAGS = Set.of("s3.remote-signing-enabled", "s3.access-grants.enabled");
 
-  /** The same, whatever follows. */
+  /** The beginnings of such properties' names. */
   private static final Set<String> REFUSED_FAMILIES = Set.of("s3.access-points.", "s3.delete.tags.");
 
   private final Location.Store store;
@@ -56,7 +57,7 @@ final class StoreProperties {
     });
   }
 
-  /** What distinguishes these from others. Holds secrets. */
+  /** Returns the values that distinguish these properties from others. They include secrets. */
   Map<String, String> said() {
     return said;
   }
@@ -66,10 +67,10 @@ final class StoreProperties {
   }
 
   /**
-   * A client by these properties, and else by what the environment says.
+   * Returns a client configured by these properties, and by the environment otherwise.
    *
-   * @throws ValidationException for properties that can't be meant here
-   * @throws LanewayException for values that make no sense
+   * @throws ValidationException for properties that aren't supported here
+   * @throws LanewayException for invalid values
    */
   Laneway client() throws LanewayException {
     checkNames();
@@ -78,7 +79,9 @@ final class StoreProperties {
     return builder.build();
   }
 
-  /** @throws ValidationException for properties that can't be meant here, by themselves or together, and for values that make no sense */
+  /**
+   * @throws ValidationException for properties that aren't supported here, alone or together, and for invalid values
+   */
   void check() {
     if (said.isEmpty()) {
       return;
@@ -87,7 +90,7 @@ final class StoreProperties {
     Laneway.Builder builder = Laneway.builder();
     set(builder);
     described();
-    // Nothing is asked of the store.
+    // This sends no request.
     try (Laneway made = builder.build()) {
       made.bucket((store == Location.Store.S3 ? "s3" : "gs") + "://bucket/");
     } catch (LanewayException failed) {
@@ -103,7 +106,7 @@ final class StoreProperties {
     }
   }
 
-  /** What every new object is to be besides its bytes. */
+  /** Returns the properties of every new object besides its bytes. */
   PutOptions described() {
     PutOptions options = PutOptions.NONE;
     if (store != Location.Store.S3) {
@@ -126,7 +129,7 @@ final class StoreProperties {
     return options;
   }
 
-  /** Whether files are deleted at all, or left to the store's own rules. */
+  /** Returns whether files are deleted at all, or left to the store's own rules. */
   boolean deletes() {
     return store != Location.Store.S3 || Boolean.parseBoolean(said.getOrDefault("s3.delete-enabled", "true"));
   }
@@ -235,7 +238,7 @@ final class StoreProperties {
             || provider.equals(AWS_PROVIDERS + "AnonymousCredentialsProvider"));
   }
 
-  /** Names alone: some values are secrets. */
+  /** Shows names only, because some values are secrets. */
   @Override
   public String toString() {
     return "StoreProperties[" + store + ", " + said.keySet() + "]";

@@ -1,2 +1,4 @@
-/** Iceberg's {@code FileIO} over Google Cloud Storage and S3. {@link dev.laneway.iceberg.LanewayFileIO} is what a catalog names. */
+/**
+ * Iceberg's {@code FileIO} over Google Cloud Storage and S3. A catalog names {@link dev.laneway.iceberg.LanewayFileIO}.
+ */
 package dev.laneway.iceberg;

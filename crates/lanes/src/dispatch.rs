@@ -25,6 +25,7 @@ mod lane;
 mod origin;
 mod path_estimate;
 mod queue;
+mod rules;
 mod sending;
 mod served;
 mod strangling;
@@ -37,26 +38,20 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use access_link::AccessLink;
-pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
-pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
+pub(crate) use class::{Class, Size};
 pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId};
 pub use event::{Direction, Role};
-use in_flight::SERVICE;
 use lane::{Lane, LaneState};
 use origin::OriginState;
-use queue::TURN;
+pub(crate) use rules::Rules;
 use rustc_hash::FxHashMap;
-pub(crate) use served::SILENT_MAX;
 
 use crate::{Path, Protocol};
-
-/// Most connections at once over all origins, unless the caller caps it lower. At 50 ms of round trip so many lanes of one request ask for 5000
-/// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
-pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 /// The state machine.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
+    rules: &'static Rules,
     connections_max: usize,
     origins: Vec<OriginState>,
     // The ids are our own counters, which nobody outside can choose: a fast hash does.
@@ -84,27 +79,33 @@ struct AttemptState {
 }
 
 impl AttemptState {
-    fn uploads_bulk(&self) -> bool {
-        self.size.up > FREIGHT_ABOVE
+    fn uploads_bulk(&self, rules: &Rules) -> bool {
+        self.size.up > rules.freight_above
     }
 
     /// What a small attempt moves in each direction.
-    fn small_bytes(&self) -> [(Direction, u64); 2] {
+    fn small_bytes(&self, rules: &Rules) -> [(Direction, u64); 2] {
         let is_small = u64::from(self.role == Role::Express);
-        [(Direction::Down, self.size.down * is_small), (Direction::Up, self.size.up * is_small)]
+        [(Direction::Down, self.size.down(rules) * is_small), (Direction::Up, self.size.up * is_small)]
     }
 }
 
 impl Dispatcher {
     /// A dispatcher that opens at most `connections_max` connections, at least one.
     pub(crate) fn new(connections_max: usize) -> Self {
+        Self::by(&Rules::CHOSEN, connections_max)
+    }
+
+    /// The same by other rules.
+    pub(crate) fn by(rules: &'static Rules, connections_max: usize) -> Self {
         Self {
+            rules,
             connections_max: connections_max.max(1),
             origins: Vec::new(),
             lanes: FxHashMap::default(),
             attempts: FxHashMap::default(),
             lanes_made: 0,
-            links: Default::default(),
+            links: [AccessLink::by(rules), AccessLink::by(rules)],
             limited: None,
             actions: VecDeque::new(),
         }
@@ -126,7 +127,7 @@ impl Dispatcher {
             }
         }
         self.yield_bulk(now);
-        if self.limited.is_none_or(|at| now >= at + SERVICE) {
+        if self.limited.is_none_or(|at| now >= at + self.rules.service_min) {
             self.limited = Some(now);
             self.clamp_downloads(now);
         }
@@ -181,7 +182,7 @@ impl Dispatcher {
             Event::Closed { lane } => {
                 // What a server closes that was idle for long was not refused.
                 let is_refused =
-                    |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + TURN / 2);
+                    |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
                 if self.lanes.get(&lane).filter(is_refused).is_some() {
                     self.unserved(now, lane);
                 }
@@ -242,16 +243,16 @@ impl Dispatcher {
 
     fn origin(&mut self, id: OriginId) -> &mut OriginState {
         while self.origins.len() <= id.0 {
-            self.origins.push(OriginState::default());
+            self.origins.push(OriginState::by(self.rules));
         }
         &mut self.origins[id.0]
     }
 
     fn submit(&mut self, now: Instant, id: AttemptId, origin: OriginId, size: Size) {
         let state = self.origin(origin);
-        let role = size.role(state.openers, state.express_live, state.freight_live);
-        let opener = size.class == Class::Opener;
-        let weight = size.weight();
+        let role = size.role(state.rules, state.openers, state.express_live, state.freight_live);
+        let opener = size.class(state.rules) == Class::Opener;
+        let weight = size.weight(state.rules);
         state.admit(now, id, role, size, opener);
         let attempt =
             AttemptState { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None };
@@ -321,11 +322,11 @@ impl Dispatcher {
             return;
         };
         // What is larger turns freight, or is given up.
-        if bytes > FREIGHT_ABOVE {
+        if bytes > self.rules.freight_above {
             return;
         }
         let (before, origin) = (*attempt, attempt.origin);
-        attempt.size.down = bytes;
+        attempt.size.down = Some(bytes);
         let after = *attempt;
         self.discount(&before);
         self.count(&after);
@@ -366,7 +367,7 @@ impl Dispatcher {
         if let Some(lane_id) = attempt.lane {
             if let Some(lane) = self.lanes.get_mut(&lane_id) {
                 lane.give_back(now, attempt.weight);
-                lane.uploads -= usize::from(attempt.uploads_bulk());
+                lane.uploads -= usize::from(attempt.uploads_bulk(self.rules));
                 let rested = lane.rested;
                 if reusable {
                     self.origin(attempt.origin).idle.served(rested);

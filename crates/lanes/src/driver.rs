@@ -28,7 +28,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::connection::Fate;
-use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
 use crate::error::{Error, Kind};
 use crate::hedge::Watch;
 use crate::shared::Shared;
@@ -273,7 +273,7 @@ impl Driver {
             }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::Sized { attempt, bytes } => {
-                if bytes > FREIGHT_ABOVE {
+                if bytes > Rules::CHOSEN.freight_above {
                     self.watch.turned_freight(attempt);
                 }
                 self.dispatcher.handle(now, Event::Sized { attempt, bytes });

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::DIAL_MAX;
 use crate::dial::Dialer;
-use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
+use crate::dispatch::{AttemptId, Rules};
 use crate::driver::{Command, Control, Driver, Transport};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
@@ -128,7 +128,7 @@ impl Lanes {
             shared: Arc::clone(&shared),
             trace: config.trace,
         });
-        let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
+        let connections_max = config.connections_max.unwrap_or(Rules::CHOSEN.connections_max);
         let driver = Driver::new(connections_max, transport, Arc::clone(&control));
         let (end, ended) = oneshot::channel();
         let mut ends = vec![end];

@@ -1,6 +1,7 @@
 //! The dispatcher on a simulated network, in virtual time: what it promises, one scenario each.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod ablation;
 mod beside;
 mod hedging;
 mod idle;
@@ -17,11 +18,12 @@ mod worst;
 use std::time::{Duration, Instant};
 
 use crate::Protocol;
-use crate::dispatch::inspection::TURN;
-use crate::dispatch::{
-    Action, AttemptId, CONNECTIONS_MAX, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size,
-};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
 use crate::simulator::{Ending, Faults, Path, Server, Want, World, nanos};
+
+const CONNECTIONS_MAX: usize = Rules::CHOSEN.connections_max;
+const FREIGHT_ABOVE: u64 = Rules::CHOSEN.freight_above;
+const TURN: Duration = Rules::CHOSEN.turn;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
-use crate::dispatch::{Direction, FREIGHT_ABOVE};
+use crate::dispatch::{Direction, Rules};
 use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
 use crate::pace::Bandwidth;
@@ -99,7 +99,7 @@ impl Shared {
 
     /// What a request's body is sent under.
     pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> Sending<'a> {
-        let (is_bulk, tally) = (request.body.len() > FREIGHT_ABOVE, request.tally.as_ref());
+        let (is_bulk, tally) = (request.body.len() > Rules::CHOSEN.freight_above, request.tally.as_ref());
         Sending { shared: self, is_bulk, tally }
     }
 

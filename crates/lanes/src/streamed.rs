@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http::Method;
 
-use crate::dispatch::FREIGHT_ABOVE;
+use crate::dispatch::Rules;
 use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
 use waiting::Waiting;
 
@@ -150,7 +150,7 @@ struct Filling {
 impl Sink for Filling {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
         self.shared.begin(head.clone());
-        let is_bulk = head.content_length().is_some_and(|len| len > FREIGHT_ABOVE);
+        let is_bulk = head.content_length().is_some_and(|len| len > Rules::CHOSEN.freight_above);
         Ok(if is_bulk && self.may_move { Route::Freight } else { Route::Stay })
     }
 

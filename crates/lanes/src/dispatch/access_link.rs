@@ -7,17 +7,14 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::bulk_in_flight::Beside;
-use super::path_estimate::{GROWS, Load, PathEstimate, REMEMBERED, TOGETHER};
-use super::queue::TURN;
+use super::path_estimate::{Load, PathEstimate};
+use super::rules::Rules;
 use super::yielding::Yielding;
-
-/// Small requests that have found no quarter more in two rates that share no reading don't grow: they wait for something else than bulk,
-/// their server or a path of its own.
-const SETTLED_AFTER: usize = 2 * TOGETHER;
 
 /// One direction of it.
 #[derive(Debug, Default)]
 pub(super) struct AccessLink {
+    rules: &'static Rules,
     /// Bytes of small attempts, queued and running.
     pub(super) small: u64,
     /// Bulk attempts, queued and running.
@@ -29,6 +26,11 @@ pub(super) struct AccessLink {
 }
 
 impl AccessLink {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        let (path, yielding) = (PathEstimate::by(rules), Yielding::by(rules));
+        Self { rules, path, yielding, ..Self::default() }
+    }
+
     /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not, and any bulk is under way or not.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
@@ -36,7 +38,7 @@ impl AccessLink {
         if !is_held {
             self.left_over = LeftOver::default();
         } else if is_new {
-            self.left_over.read(now, &self.path);
+            self.left_over.read(now, self.rules, &self.path);
         }
     }
 
@@ -74,7 +76,7 @@ impl AccessLink {
 
     /// For a turn after small requests more of them are expected.
     fn expects_small(&self, now: Instant) -> bool {
-        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < TURN)
+        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < self.rules.small_expected_for)
     }
 
     /// What bulk moves beside now.
@@ -93,21 +95,21 @@ struct LeftOver {
 }
 
 impl LeftOver {
-    fn read(&mut self, now: Instant, path: &PathEstimate) {
+    fn read(&mut self, now: Instant, rules: &Rules, path: &PathEstimate) {
         if self.found.is_some() {
             return;
         }
         let latest = path.latest();
         self.rates.push_front(latest);
-        self.rates.truncate(SETTLED_AFTER + 1);
-        let before = self.rates.get(SETTLED_AFTER);
+        self.rates.truncate(2 * rules.readings + 1);
+        let before = self.rates.get(2 * rules.readings);
         let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
             return;
         };
         // Room is left for them to grow.
-        let need = latest * GROWS;
-        if latest <= before * GROWS && need < carries {
-            self.found = Some((carries - need, now + REMEMBERED));
+        let need = latest * rules.growth;
+        if latest <= before * rules.growth && need < carries {
+            self.found = Some((carries - need, now + rules.remembered));
         }
     }
 
@@ -128,8 +130,8 @@ mod tests {
     fn it_is_time_to_decide_when_small_requests_come_after_a_pause() {
         let (mut link, now) = (AccessLink::default(), Instant::now());
         assert!(link.small(now));
-        assert!(!link.small(now + TURN / 2));
-        assert!(!link.small(now + TURN));
-        assert!(link.small(now + TURN * 2));
+        assert!(!link.small(now + Rules::CHOSEN.small_expected_for / 2));
+        assert!(!link.small(now + Rules::CHOSEN.small_expected_for));
+        assert!(link.small(now + Rules::CHOSEN.small_expected_for * 2));
     }
 }

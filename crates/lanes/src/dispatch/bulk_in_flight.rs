@@ -8,9 +8,9 @@
 //!
 //! | bulk | down: receive windows | up: send buffers |
 //! |---|---|---|
-//! | alone, on a path that it has filled, but within a house | [`ALONE`] | TCP's |
-//! | beside small requests | [`BESIDE_DOWN`] | [`BESIDE_UP`] |
-//! | that yields | [`BESIDE_DOWN`] of what it may move | as beside small requests |
+//! | alone, on a path that it has filled, but within a house | `2 * gain` | TCP's |
+//! | beside small requests | `growth` | `gain` |
+//! | that yields | `growth` of what it may move | as beside small requests |
 //!
 //! They are so many bandwidth-delay products, and what the path carries while a thread isn't running; the lanes that carry bulk share them. Of
 //! a path that bulk hasn't filled nothing is held but what yields.
@@ -18,50 +18,9 @@
 use std::time::{Duration, Instant};
 
 use super::Direction;
-use super::in_flight::{GAIN, SERVICE};
-use super::path_estimate::{GROWS, PathEstimate};
+use super::path_estimate::PathEstimate;
+use super::rules::Rules;
 use super::strangling::Strangling;
-use super::yielding::MOMENT;
-
-/// Enough for lost packets, behind which twice as much waits as the path holds, and what the sender probes for. It bounds what a sender may
-/// have on its way when small requests come: what a window has let in once can't be taken back.
-const ALONE: f64 = 2.0 * GAIN;
-
-/// Senders that probe for more (BBR by a quarter) must find it.
-const BESIDE_DOWN: f64 = GROWS;
-
-/// The kernel asks for more only when a third of a buffer is free, and most of the time little less is: on average they were seen to be
-/// filled by three quarters, and by a packet of up to 64 KiB beyond their size. So bulk fills the path, and can become faster than measured
-/// while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms.
-const BESIDE_UP: f64 = GAIN;
-
-/// Uploads alone may send so many times what the path carries: more than what counts as growth, by which a path that has become faster isn't
-/// full any more, and nothing is paced.
-const PACE: f64 = GROWS * GROWS;
-
-/// A pace below this, in bytes a second, is left to TCP: what has stood still for long would begin again by it.
-const PACE_MIN: f64 = 1024.0 * 1024.0;
-
-/// A thread at either end may not be running for so long; what the path carries meanwhile waits beside what is on its way. It was 128 KiB, measured at
-/// 1 Gbit/s, by which a memory's path of 10 Gbit/s lost a fifth. As long as what a server takes to answer at least, which is no more than that, too.
-const ASLEEP: Duration = SERVICE;
-
-/// A lane's share is never smaller: below a score of segments TCP doesn't notice a loss but by a timeout.
-const LANE_MIN: u32 = 32 * 1024;
-
-/// A share that would be larger is left to TCP: the path is long, and its queue a small part of it.
-const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
-
-/// What differs by less than one in so many isn't said. It must be less than what the path may turn out to hold more than
-/// it was taken for, or nobody would ever find that out.
-pub(super) const CHANGE_MIN: u32 = 8;
-
-/// A lane's part of what the kernel takes of bulk beyond what it may send at once is never smaller, in bytes: its writer is woken when half
-/// of it is left.
-const UNSENT_MIN: f64 = 2.0 * LANE_MIN as f64;
-
-/// A lane's part before anything is known.
-pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;
 
 /// What bulk moves beside.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,6 +42,7 @@ pub(super) struct Sharing {
 /// What one origin's bulk of one direction is held to.
 #[derive(Debug)]
 pub(super) struct BulkInFlight {
+    rules: &'static Rules,
     /// What is in force for each lane, in bytes; nothing where it is left to TCP.
     applied: Option<u32>,
     unsent: u32,
@@ -91,13 +51,17 @@ pub(super) struct BulkInFlight {
     strangling: Strangling,
 }
 
-impl Default for BulkInFlight {
-    fn default() -> Self {
-        Self { applied: None, unsent: UNSENT_UNKNOWN, pace: None, strangling: Strangling::default() }
-    }
-}
-
 impl BulkInFlight {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self {
+            rules,
+            applied: None,
+            unsent: rules.unsent_unknown,
+            pace: None,
+            strangling: Strangling::by(rules),
+        }
+    }
+
     /// What each of the lanes may have on its way, in bytes: `Some` when that differs by much from what was said last.
     /// `Some(None)` leaves it to TCP again.
     pub(super) fn decide(
@@ -118,24 +82,25 @@ impl BulkInFlight {
         let held = match (direction, allowed) {
             _ if sharing.lanes == 0 => None,
             // A server that is nearer than it takes to answer is in the same house: what it may send wakes its threads less often.
-            _ if sharing.rtt < SERVICE && !expects_small => None,
-            (Direction::Down, Some(allowed)) => Some((BESIDE_DOWN, allowed as f64)),
+            _ if sharing.rtt < self.rules.service_min && !expects_small => None,
+            (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
             _ if !may_hold => None,
-            (Direction::Down, None) if expects_small => Some((BESIDE_DOWN, seen)),
-            (Direction::Down, None) => Some((ALONE, seen)),
-            (Direction::Up, _) if expects_small => Some((BESIDE_UP, seen)),
+            (Direction::Down, None) if expects_small => Some((self.rules.growth, seen)),
+            (Direction::Down, None) => Some((2.0 * self.rules.gain, seen)),
+            (Direction::Up, _) if expects_small => Some((self.rules.gain, seen)),
             (Direction::Up, _) => None,
         };
         let share = held.map(|(products, rate)| {
-            rate * (sharing.rtt.as_secs_f64() * products + ASLEEP.as_secs_f64()) / sharing.lanes as f64
+            rate * (sharing.rtt.as_secs_f64() * products + self.rules.service_min.as_secs_f64())
+                / sharing.lanes as f64
         });
-        let share = share.filter(|share| *share <= LANE_MAX);
-        self.update(share.map(|share| (share as u32).max(LANE_MIN)))
+        let share = share.filter(|share| *share <= self.rules.lane_bytes_max);
+        self.update(share.map(|share| (share as u32).max(self.rules.lane_bytes_min)))
     }
 
     fn update(&mut self, wanted: Option<u32>) -> Option<Option<u32>> {
         let Some(bytes) = wanted else { return self.applied.take().map(|_| None) };
-        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / CHANGE_MIN) {
+        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / self.rules.change_min) {
             return None;
         }
         self.applied = Some(bytes);
@@ -148,10 +113,10 @@ impl BulkInFlight {
     pub(super) fn pace(&mut self, lanes: usize, path: &PathEstimate, beside: Beside) -> Option<Option<u32>> {
         let is_alone = lanes > 0 && !beside.expects_small;
         let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
-        let each = rate.map(|rate| rate * PACE / lanes as f64);
-        let each = each.filter(|each| (PACE_MIN..f64::from(u32::MAX)).contains(each));
+        let each = rate.map(|rate| rate * (self.rules.growth * self.rules.growth) / lanes as f64);
+        let each = each.filter(|each| (self.rules.pace_min..f64::from(u32::MAX)).contains(each));
         let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
-        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / CHANGE_MIN) {
+        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / self.rules.change_min) {
             return None;
         }
         self.pace = Some(pace);
@@ -159,12 +124,13 @@ impl BulkInFlight {
     }
 
     /// How much bulk the kernel may hold, small requests or not, that it may not send yet, in bytes for each of `lanes`: `Some`
-    /// when that differs by much from what was said last. Together as much as the path carries in a [`MOMENT`], since it goes before the
+    /// when that differs by much from what was said last. Together as much as the path carries in a [`moment`](Rules::moment), since it goes before the
     /// clamp is felt: four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs wake-ups: with 256 KiB a lane a GiB over
     /// loopback took a tenth more CPU.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
-        let unsent = (rate * MOMENT.as_secs_f64() / lanes as f64).max(UNSENT_MIN) as u32;
+        let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
+            .max(2.0 * f64::from(self.rules.lane_bytes_min)) as u32;
         if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
             return None;
         }
@@ -201,7 +167,7 @@ mod tests {
     /// What a lane gets beside small requests.
     fn share(direction: Direction, lanes: usize, rtt: Duration, path: &PathEstimate) -> Option<u32> {
         let now = Instant::now();
-        BulkInFlight::default().decide(now, direction, Sharing { lanes, rtt }, path, SMALL).flatten()
+        BulkInFlight::by(&Rules::CHOSEN).decide(now, direction, Sharing { lanes, rtt }, path, SMALL).flatten()
     }
 
     #[test]
@@ -209,9 +175,12 @@ mod tests {
         for direction in Direction::BOTH {
             assert_eq!(share(direction, 2, NEAR, &PathEstimate::default()), None);
         }
-        let (now, sharing) = (Instant::now(), Sharing { lanes: 32, rtt: SERVICE / 2 });
+        let (now, sharing) = (Instant::now(), Sharing { lanes: 32, rtt: Rules::CHOSEN.service_min / 2 });
         let (gigabit, alone) = (full(GIGABIT), Beside::default());
-        assert_eq!(BulkInFlight::default().decide(now, Direction::Down, sharing, &gigabit, alone), None);
+        assert_eq!(
+            BulkInFlight::by(&Rules::CHOSEN).decide(now, Direction::Down, sharing, &gigabit, alone),
+            None
+        );
         for direction in Direction::BOTH {
             assert!(share(direction, 2, sharing.rtt, &gigabit).is_some(), "{direction:?}");
         }
@@ -220,7 +189,7 @@ mod tests {
     #[test]
     fn beside_small_requests_lanes_share_little_more_than_the_path_holds() {
         for direction in Direction::BOTH {
-            let (mut bulk, now, gigabit) = (BulkInFlight::default(), Instant::now(), full(GIGABIT));
+            let (mut bulk, now, gigabit) = (BulkInFlight::by(&Rules::CHOSEN), Instant::now(), full(GIGABIT));
             let mut decide =
                 |lanes, beside| bulk.decide(now, direction, Sharing { lanes, rtt: NEAR }, &gigabit, beside);
             let clamp = decide(2, SMALL).flatten().unwrap();
@@ -237,7 +206,8 @@ mod tests {
     fn bulk_that_yields_has_no_more_on_its_way_than_it_may_move() {
         let (now, sharing) = (Instant::now(), Sharing { lanes: 2, rtt: HOME });
         let beside = Beside { expects_small: true, allowed: Some(6_250_000) };
-        let said = BulkInFlight::default().decide(now, Direction::Down, sharing, &full(GIGABIT), beside);
+        let said =
+            BulkInFlight::by(&Rules::CHOSEN).decide(now, Direction::Down, sharing, &full(GIGABIT), beside);
         let clamp = said.flatten().unwrap();
         assert!((80_000..=82_000).contains(&clamp), "{clamp}");
     }
@@ -245,7 +215,7 @@ mod tests {
     #[test]
     fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
         for direction in Direction::BOTH {
-            assert_eq!(share(direction, 64, NEAR, &full(1e6)), Some(LANE_MIN));
+            assert_eq!(share(direction, 64, NEAR, &full(1e6)), Some(Rules::CHOSEN.lane_bytes_min));
         }
     }
 
@@ -262,7 +232,7 @@ mod tests {
         let filled = if direction == Direction::Up { (0.75, 32e3) } else { (1.0, 0.0) };
         let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
         let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);
-        let (mut bulk, beside) = (BulkInFlight::default(), Beside { expects_small, allowed: None });
+        let (mut bulk, beside) = (BulkInFlight::by(&Rules::CHOSEN), Beside { expects_small, allowed: None });
         for _ in 0..3000 {
             if let Some(said) = bulk.decide(now, direction, Sharing { lanes: 4, rtt }, &path, beside) {
                 clamp = said.map(|bytes| 4.0 * (f64::from(bytes) * filled.0 + filled.1));
@@ -291,7 +261,7 @@ mod tests {
     fn a_path_that_was_taken_for_too_little_is_found_out_beside_small_requests() {
         for lanes in [2, 4, 8] {
             for direction in Direction::BOTH {
-                let mut bulk = BulkInFlight::default();
+                let mut bulk = BulkInFlight::by(&Rules::CHOSEN);
                 let filled = if direction == Direction::Up { (2.0 / 3.0, 16e3) } else { (1.0, 0.0) };
                 let (mut path, mut bytes) = (full(10e6), 10e6);
                 let (mut now, mut held) = (Instant::now() + Duration::from_secs(1), 0.0);
@@ -311,12 +281,12 @@ mod tests {
 
     #[test]
     fn the_kernel_is_ahead_by_the_same_time_on_slow_paths_and_on_fast_ones() {
-        let mut bulk = BulkInFlight::default();
+        let mut bulk = BulkInFlight::by(&Rules::CHOSEN);
         assert_eq!(bulk.unsent(4, None), None);
         assert_eq!(bulk.unsent(4, Some(GIGABIT)), None, "about what was assumed");
         assert_eq!(bulk.unsent(4, Some(1.25e9)), Some(3_125_000));
         assert_eq!(bulk.unsent(4, Some(1.0e9)), None, "not much less");
-        assert_eq!(bulk.unsent(4, Some(1e6)), Some(UNSENT_MIN as u32));
+        assert_eq!(bulk.unsent(4, Some(1e6)), Some((2.0 * f64::from(Rules::CHOSEN.lane_bytes_min)) as u32));
         assert_eq!(bulk.unsent(0, Some(GIGABIT)), None);
     }
 }

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use super::lane::{Lane, LaneState};
 use super::origin::OriginState;
-use super::queue::TURN;
 use super::{Action, Dispatcher, LaneId, OriginId, Role, express_lanes};
 
 impl Dispatcher {
@@ -26,7 +25,7 @@ impl Dispatcher {
         let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count() + failed);
         let have = if have == 0 { 0 } else { have + failed };
         let missing = match role {
-            Role::Express => express_lanes::missing(have, state.express_wanted()),
+            Role::Express => express_lanes::missing(state.rules, have, state.express_wanted()),
             Role::Freight => state.freight_wanted().saturating_sub(have),
         };
         let missing = state.may_dial(now, missing.max(for_hedges));
@@ -40,7 +39,7 @@ impl Dispatcher {
             }
             let lane = LaneId(self.lanes_made);
             self.lanes_made += 1;
-            self.lanes.insert(lane, Lane::dialling(origin, role, now));
+            self.lanes.insert(lane, Lane::dialling(self.rules, origin, role, now));
             self.origin(origin).lanes.push(lane);
             self.actions.push_back(Action::Dial { lane, origin, role });
         }
@@ -72,7 +71,7 @@ impl Dispatcher {
     }
 
     /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
-    /// only lane is given up in turns of [`TURN`].
+    /// only lane is given up in turns of [`turn`](super::Rules::turn).
     pub(super) fn give_way(&mut self, now: Instant, id: LaneId) {
         let Some((own, since)) = self.lanes.get(&id).map(|l| (l.origin, l.since)) else { return };
         if self.lanes.len() < self.connections_max || self.waiting_without_lane(own).is_none() {
@@ -80,7 +79,7 @@ impl Dispatcher {
         }
         let lanes = &self.origins[own.0].lanes;
         let gives_one = lanes.iter().any(|l| self.lanes.get(l).is_some_and(Lane::is_draining));
-        if gives_one || lanes.len() == 1 && now < since + TURN {
+        if gives_one || lanes.len() == 1 && now < since + self.rules.turn {
             return;
         }
         self.origins[own.0].gave_way = Some(now);

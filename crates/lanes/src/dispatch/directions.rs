@@ -10,11 +10,11 @@ use super::in_flight::Shown;
 use super::lane::Lane;
 use super::origin::OriginState;
 use super::path_estimate::{Load, PathEstimate};
-use super::queue::TURN;
+use super::rules::Rules;
 use super::{Action, AttemptState, Direction, Dispatcher, LaneId, OriginId, Role};
 
 /// One direction of the path to an origin.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DirectionState {
     /// Bytes of small attempts, queued and running.
     pub(super) small: u64,
@@ -27,6 +27,11 @@ pub(super) struct DirectionState {
 }
 
 impl DirectionState {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        let (path, in_flight) = (PathEstimate::by(rules), BulkInFlight::by(rules));
+        Self { small: 0, bulk: 0, moved: None, path, in_flight }
+    }
+
     /// What the path has shown.
     pub(super) fn shown(&self) -> Shown {
         Shown { rate: self.path.rate().unwrap_or_default(), is_full: self.path.is_full() }
@@ -36,24 +41,24 @@ impl DirectionState {
 impl Dispatcher {
     /// Counts an attempt in the directions that it takes.
     pub(super) fn count(&mut self, attempt: &AttemptState) {
-        for (direction, bytes) in attempt.small_bytes() {
+        for (direction, bytes) in attempt.small_bytes(self.rules) {
             self.link(direction).small += bytes;
             self.origin(attempt.origin).direction(direction).small += bytes;
         }
         if attempt.role == Role::Freight {
-            let direction = attempt.size.direction();
+            let direction = attempt.size.direction(self.rules);
             self.link(direction).bulk += 1;
             self.origin(attempt.origin).direction(direction).bulk += 1;
         }
     }
 
     pub(super) fn discount(&mut self, attempt: &AttemptState) {
-        for (direction, bytes) in attempt.small_bytes() {
+        for (direction, bytes) in attempt.small_bytes(self.rules) {
             self.link(direction).small -= bytes;
             self.origin(attempt.origin).direction(direction).small -= bytes;
         }
         if attempt.role == Role::Freight {
-            let direction = attempt.size.direction();
+            let direction = attempt.size.direction(self.rules);
             self.link(direction).bulk -= 1;
             self.origin(attempt.origin).direction(direction).bulk -= 1;
         }
@@ -189,7 +194,7 @@ impl Dispatcher {
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |id: &LaneId| {
             let lane = self.lanes.get(id).filter(|lane| lane.role == Role::Express);
-            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + TURN)
+            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + self.rules.dial_again)
         };
         let small = |origin: &OriginState| match direction {
             Direction::Down => origin.down.small,

@@ -15,9 +15,9 @@ impl Dispatcher {
         hedge_of: AttemptId,
     ) {
         let state = self.origin(origin);
-        let usual = size.role(state.openers, state.express_live, state.freight_live);
+        let usual = size.role(state.rules, state.openers, state.express_live, state.freight_live);
         let role = self.attempts.get(&hedge_of).map_or(usual, |first| first.role);
-        let weight = size.weight();
+        let weight = size.weight(self.rules);
         let attempt = AttemptState {
             origin,
             role,
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::Protocol;
-    use crate::dispatch::{CONNECTIONS_MAX, Direction, Event};
+    use crate::dispatch::{Direction, Event, Rules};
 
     const ORIGIN: OriginId = OriginId(0);
     const RTT: Duration = Duration::from_millis(20);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_hedge_goes_on_another_lane_which_is_dialled_for_it() {
         for protocol in [Protocol::H1, Protocol::H2] {
-            let (mut dispatcher, now, first) = running(protocol, CONNECTIONS_MAX);
+            let (mut dispatcher, now, first) = running(protocol, Rules::CHOSEN.connections_max);
             let asked = hedge(&mut dispatcher, now);
             assert_eq!(sent(&asked, 1), None, "the first's lane has free streams, and is not for it");
             let [other] = dialled(&asked)[..] else { panic!("{protocol:?}: {asked:?}") };
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_lane_to_another_address_is_preferred() {
-        let (mut dispatcher, now) = (Dispatcher::new(CONNECTIONS_MAX), Instant::now());
+        let (mut dispatcher, now) = (Dispatcher::new(Rules::CHOSEN.connections_max), Instant::now());
         for attempt in 0..3 {
             dispatcher
                 .handle(now, Event::Submitted { attempt: AttemptId(attempt), origin: ORIGIN, size: small() });
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_comes_after_a_hedge_that_waits_is_not_kept_waiting() {
-        let (mut dispatcher, now, first) = running(Protocol::H2, CONNECTIONS_MAX);
+        let (mut dispatcher, now, first) = running(Protocol::H2, Rules::CHOSEN.connections_max);
         hedge(&mut dispatcher, now);
         dispatcher.handle(now, Event::Submitted { attempt: AttemptId(2), origin: ORIGIN, size: small() });
         dispatcher.handle(now + Duration::from_secs(9), Event::Tick);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_hedge_whose_dials_are_refused_has_one_dialled_each_second() {
         for protocol in [Protocol::H1, Protocol::H2] {
-            let (mut dispatcher, mut now, _) = running(protocol, CONNECTIONS_MAX);
+            let (mut dispatcher, mut now, _) = running(protocol, Rules::CHOSEN.connections_max);
             let (begun, mut dialling) = (now, dialled(&hedge(&mut dispatcher, now)));
             let (mut dials, mut ticks) = (dialling.len(), 0);
             while now < begun + Duration::from_secs(10) {
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_hedge_whose_first_lane_is_gone_fails_with_the_last_dial() {
-        let (mut dispatcher, now, first) = running(Protocol::H1, CONNECTIONS_MAX);
+        let (mut dispatcher, now, first) = running(Protocol::H1, Rules::CHOSEN.connections_max);
         let other = dialled(&hedge(&mut dispatcher, now))[0];
         dispatcher.handle(now, Event::Closed { lane: first });
         dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });

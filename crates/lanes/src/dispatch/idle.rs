@@ -6,18 +6,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::in_flight::SERVICE;
 use super::lane::Lane;
 use super::origin::OriginState;
-use super::queue::TURN;
+use super::rules::Rules;
 use super::{Action, Dispatcher, LaneId, OriginId};
-
-/// How long what was seen once is believed. A restart looks the same, and lanes that are given up show nothing new.
-const BELIEVED_FOR: Duration = Duration::from_secs(600);
 
 /// What is known of how long a server keeps idle connections.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
+    rules: &'static Rules,
     announced: Option<Duration>,
     /// The shortest time after which one is taken to be closed, and when that was seen.
     seen: Option<(Duration, Instant)>,
@@ -26,6 +23,10 @@ pub(super) struct IdleLimit {
 }
 
 impl IdleLimit {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// The server says how long it keeps them.
     pub(super) fn tell(&mut self, limit: Duration) {
         self.announced = Some(limit);
@@ -45,7 +46,7 @@ impl IdleLimit {
     /// A connection was closed when it had been idle for so long.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
         // What is closed sooner was not closed for being idle: a server was restarted, or counts requests.
-        if idle < TURN / 2 {
+        if idle < self.rules.idle_min {
             return;
         }
         self.served = self.served.min(idle);
@@ -59,7 +60,7 @@ impl IdleLimit {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
         // The server's clock began half a round trip before ours, and a request needs another half; timers are coarse, by a tenth. But a
         // new lane takes what it was dialled for, however impatient its server is.
-        Some(limit.saturating_sub(rtt + limit / 10).max(SERVICE))
+        Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
     }
 
     fn is_known(&self) -> bool {
@@ -68,7 +69,7 @@ impl IdleLimit {
 
     fn seen(&self, now: Instant) -> Option<Duration> {
         let (limit, at) = self.seen?;
-        (now < at + BELIEVED_FOR).then_some(limit)
+        (now < at + self.rules.idle_believed_for).then_some(limit)
     }
 }
 
@@ -78,7 +79,7 @@ impl Dispatcher {
     pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.lanes.get(&id) else { return };
         let (origin, rested) = (lane.origin, lane.rested);
-        if rested < TURN / 2 {
+        if rested < self.rules.idle_min {
             return;
         }
         self.origin(origin).idle.gone(now, rested);
@@ -150,7 +151,7 @@ mod tests {
         limit.closed(now, secs(1));
         assert_eq!(limit.usable(now, RTT), Some(Duration::from_millis(800)));
         limit.tell(secs(60));
-        assert_eq!(limit.usable(now + BELIEVED_FOR, RTT), Some(secs(54) - RTT));
+        assert_eq!(limit.usable(now + Rules::CHOSEN.idle_believed_for, RTT), Some(secs(54) - RTT));
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(limit.usable(now, RTT), None);
         limit.closed(now, secs(2));
         assert!(limit.usable(now, RTT).is_some());
-        assert_eq!(limit.usable(now + BELIEVED_FOR, RTT), None);
+        assert_eq!(limit.usable(now + Rules::CHOSEN.idle_believed_for, RTT), None);
     }
 
     #[test]
@@ -179,6 +180,6 @@ mod tests {
     fn a_path_that_is_longer_than_the_limit_leaves_a_new_lane_for_each() {
         let (mut limit, now) = (IdleLimit::default(), Instant::now());
         limit.closed(now, secs(1));
-        assert_eq!(limit.usable(now, secs(3)), Some(SERVICE));
+        assert_eq!(limit.usable(now, secs(3)), Some(Rules::CHOSEN.service_min));
     }
 }

@@ -14,27 +14,8 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::express_lanes::INITIAL_WINDOW;
-use super::queue::TURN;
+use super::rules::Rules;
 use super::{AttemptId, Direction};
-
-/// Attempts that are never held back: what one lane of a browser or an SDK carries, too few to be in each other's way.
-pub(super) const ATTEMPTS_MIN: usize = 16;
-
-/// What goes at once of attempts over a path that has shown nothing yet, in bytes: what some thirty connections send in four
-/// round trips. In the simulated network objects of 32-512 KiB came a tenth later with half of it over 20 to 120 ms, and with twice as
-/// much on slow links.
-const FIRST: f64 = (8 << 20) as f64;
-
-/// But no more than a path of 5 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
-const RATE_MAX: f64 = 625e6;
-
-/// How often what the path has shown in a round trip goes at once: of a body that is on its way half has come already, and what isn't
-/// full yet shows twice as much in the next.
-pub(super) const GAIN: f64 = 2.0;
-
-/// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
-/// them says what it takes.
-pub(super) const SERVICE: Duration = Duration::from_millis(1);
 
 /// An attempt on its way: since when, its bytes, and those of them that go up.
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +36,16 @@ pub(super) struct Shown {
 
 impl Shown {
     /// How many bytes of small attempts go at once where a round trip and the answer take `turn`.
-    pub(super) fn at_once(self, turn: Duration) -> f64 {
-        let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { FIRST });
-        (turn * self.rate * GAIN).max(first.min(turn * RATE_MAX))
+    pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
+        let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
+        (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
     }
 }
 
 /// The express attempts that one origin has on its lanes.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
+    rules: &'static Rules,
     counted: FxHashMap<AttemptId, Counted>,
     bytes: u64,
     up: u64,
@@ -78,6 +60,10 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, now: Instant, attempt: AttemptId, bytes: u64, up: u64) {
         self.counted.insert(attempt, Counted { since: now, bytes, up, is_answered: false });
         self.bytes += bytes;
@@ -110,7 +96,7 @@ impl InFlight {
         self.service = self.service.map(|known| known.min(took));
         let (count, least) = self.answers;
         self.answers = (count + 1, if count == 0 { took } else { least.min(took) });
-        if !self.is_said && self.answers.0 >= ATTEMPTS_MIN {
+        if !self.is_said && self.answers.0 >= self.rules.attempts_min {
             self.service = Some(self.answers.1);
             (self.answers, self.is_said) = ((0, Duration::ZERO), true);
         }
@@ -135,7 +121,9 @@ impl InFlight {
 
     /// Takes note that `now` has come.
     pub(super) fn tick(&mut self, now: Instant) {
-        while let Some((_, attempt)) = self.sent.front().copied().filter(|(at, _)| *at + TURN <= now) {
+        while let Some((_, attempt)) =
+            self.sent.front().copied().filter(|(at, _)| *at + self.rules.counted_for <= now)
+        {
             self.sent.pop_front();
             self.remove(attempt);
         }
@@ -143,12 +131,12 @@ impl InFlight {
 
     /// When there is room at the latest.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.sent.front().map(|(at, _)| *at + TURN)
+        self.sent.front().map(|(at, _)| *at + self.rules.counted_for)
     }
 
     /// What the server takes to answer beside the round trip.
     pub(super) fn service(&self) -> Duration {
-        self.service.unwrap_or_default().max(SERVICE)
+        self.service.unwrap_or_default().max(self.rules.service_min)
     }
 
     /// What an attempt takes on an idle lane.
@@ -162,7 +150,8 @@ impl InFlight {
             Direction::Down => self.bytes - self.up,
             Direction::Up => self.up,
         };
-        self.counted.len() < ATTEMPTS_MIN || (bytes as f64) < shown.at_once(self.turn(rtt))
+        self.counted.len() < self.rules.attempts_min
+            || (bytes as f64) < shown.at_once(self.rules, self.turn(rtt))
     }
 }
 
@@ -194,7 +183,7 @@ mod tests {
     #[test]
     fn at_first_what_the_senders_may_send_goes_at_once_and_no_more() {
         let down = (256 << 10, 0);
-        assert_eq!(at_once(Shown::default(), down, 2), ATTEMPTS_MIN);
+        assert_eq!(at_once(Shown::default(), down, 2), Rules::CHOSEN.attempts_min);
         assert_eq!(at_once(Shown::default(), down, 20), 32);
         assert_eq!(at_once(Shown::default(), down, 200), 32, "however far");
         assert!(at_once(Shown::default(), (6 << 10, 0), 50) > 600);
@@ -207,7 +196,11 @@ mod tests {
             assert_eq!(at_once(shown(125e6, true), sizes, 49), 48);
             assert_eq!(at_once(shown(125e6, false), sizes, 49), 48);
             assert_eq!(at_once(shown(1e6, false), sizes, 49), 32, "as at first");
-            assert_eq!(at_once(shown(1e6, true), sizes, 49), ATTEMPTS_MIN, "a server may take longer");
+            assert_eq!(
+                at_once(shown(1e6, true), sizes, 49),
+                Rules::CHOSEN.attempts_min,
+                "a server may take longer"
+            );
         }
     }
 
@@ -247,9 +240,9 @@ mod tests {
     #[test]
     fn what_a_server_takes_is_the_least_of_some_answers_that_come_in_one_flight_and_anew_after_a_pause() {
         let mut flight = InFlight::default();
-        answers(&mut flight, ATTEMPTS_MIN - 1, 4 << 10, 30);
+        answers(&mut flight, Rules::CHOSEN.attempts_min - 1, 4 << 10, 30);
         flight.begin_anew();
-        assert_eq!(flight.service(), SERVICE, "too few");
+        assert_eq!(flight.service(), Rules::CHOSEN.service_min, "too few");
         answers(&mut flight, 1, 4 << 10, 40);
         assert_eq!(flight.service().as_millis(), 30, "but they count together with those of the next burst");
         answers(&mut flight, 1, 256 << 10, 10);
@@ -263,7 +256,7 @@ mod tests {
         answers(&mut flight, 100, 4 << 10, 50);
         assert_eq!(flight.service().as_millis(), 20, "it may be ourselves who keep it busy");
         flight.begin_anew();
-        answers(&mut flight, ATTEMPTS_MIN, 4 << 10, 50);
+        answers(&mut flight, Rules::CHOSEN.attempts_min, 4 << 10, 50);
         assert_eq!(flight.service().as_millis(), 50);
     }
 
@@ -272,7 +265,7 @@ mod tests {
         let near = Duration::from_millis(1);
         let (mut flight, gigabit) = (InFlight::default(), shown(125e6, false));
         let has_room = |flight: &InFlight, rtt| flight.has_room(Direction::Down, gigabit, rtt);
-        answers(&mut flight, ATTEMPTS_MIN, 4 << 10, 50);
+        answers(&mut flight, Rules::CHOSEN.attempts_min, 4 << 10, 50);
         (0..40).for_each(|attempt| flight.add(Instant::now(), AttemptId(attempt), 256 << 10, 0));
         assert!(has_room(&flight, near));
         answers(&mut flight, 1, 4 << 10, 0);

@@ -1,10 +1,6 @@
 //! What the simulator and its scenarios look at inside of a dispatcher: nothing of it decides anything.
 
-use std::time::Duration;
-
-use super::{Direction, Dispatcher, queue};
-
-pub(crate) const TURN: Duration = queue::TURN;
+use super::{Direction, Dispatcher};
 
 impl Dispatcher {
     /// Whether small requests are counted in a direction, which bulk may yield to.

@@ -3,21 +3,13 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use super::rules::Rules;
 use super::{OriginId, Role};
 use crate::Protocol;
 
-/// Requests at once on one multiplexed express lane until the server has announced its limit, and at most: GCS announces 100 h2
-/// streams, and beyond them another connection's window is worth more than another stream.
-pub(super) const STREAMS_MAX: usize = 100;
-
-/// Most multiplexed express lanes of one origin, and most freight lanes: at 90 MB/s a stream those are 2.9 GB/s, a 25 Gbit/s link.
-pub(super) const LANES_MAX: usize = 32;
-
-/// Requests at once on one multiplexed freight lane: enough to hide a request's round trip behind the other's body.
-const FREIGHT_STREAMS: usize = 2;
-
 #[derive(Debug)]
 pub(super) struct Lane {
+    rules: &'static Rules,
     pub(super) origin: OriginId,
     pub(super) role: Role,
     pub(super) state: LaneState,
@@ -52,9 +44,10 @@ pub(super) enum LaneState {
 }
 
 impl Lane {
-    pub(super) fn dialling(origin: OriginId, role: Role, now: Instant) -> Self {
+    pub(super) fn dialling(rules: &'static Rules, origin: OriginId, role: Role, now: Instant) -> Self {
         let state = LaneState::Dialling;
         Self {
+            rules,
             origin,
             role,
             state,
@@ -68,7 +61,7 @@ impl Lane {
             has_answered: false,
             is_unserved: false,
             address: None,
-            streams_max: STREAMS_MAX,
+            streams_max: rules.streams_max,
         }
     }
 
@@ -78,7 +71,7 @@ impl Lane {
     }
 
     pub(super) fn limit_streams(&mut self, max: usize) {
-        self.streams_max = max.clamp(1, STREAMS_MAX);
+        self.streams_max = max.clamp(1, self.rules.streams_max);
     }
 
     pub(super) fn is_dialling(&self) -> bool {
@@ -108,7 +101,7 @@ impl Lane {
         match (self.state, role) {
             (LaneState::Open(protocol), _) if !protocol.is_multiplexed() => 1,
             (LaneState::Open(_), Role::Express) => self.streams_max,
-            (LaneState::Open(_), Role::Freight) => FREIGHT_STREAMS.min(self.streams_max),
+            (LaneState::Open(_), Role::Freight) => self.rules.freight_streams.min(self.streams_max),
             _ => 0,
         }
     }

@@ -2,30 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::class::OPENER_ASSUMED;
 use super::directions::DirectionState;
 use super::express_lanes::{Known, Work};
 use super::freight_lanes::{FreightLanes, covering};
 use super::idle::IdleLimit;
 use super::in_flight::InFlight;
-use super::queue::{Queues, TURN};
+use super::queue::Queues;
+use super::rules::Rules;
 use super::served::Served;
 use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
 use crate::Protocol;
 
-/// How long the first dial of an origin is waited for before more are begun blindly. A server nearby answers within it
-/// and then gets a few lanes instead of many; for one far away four milliseconds are little. With two, a server 2 ms away
-/// was dialled 32 times where 14 connections were worth having.
-const PROBE: Duration = Duration::from_millis(4);
-
-/// Where our own timers come late it is begun again, but goes on for no longer than so many of them.
-const PROBES: u32 = 16;
-
-/// A TLS flight that takes this many times the TCP handshake went further than that.
-const PROXY_FACTOR: u32 = 8;
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OriginState {
+    pub(super) rules: &'static Rules,
     pub(super) lanes: Vec<LaneId>,
     pub(super) queues: Queues,
     pub(super) down: DirectionState,
@@ -79,6 +69,43 @@ pub(super) struct OriginState {
 }
 
 impl OriginState {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self {
+            rules,
+            lanes: Vec::new(),
+            queues: Queues::default(),
+            down: DirectionState::by(rules),
+            up: DirectionState::by(rules),
+            hedges: Vec::new(),
+            express_live: 0,
+            freight_live: 0,
+            express_ended: 0,
+            openers: 0,
+            express_weight: 0,
+            anticipated: 0,
+            in_flight: InFlight::by(rules),
+            idle: IdleLimit::by(rules),
+            served: Served::by(rules),
+            opener_size: None,
+            freight: FreightLanes::by(rules),
+            freight_bytes: 0,
+            said_spare: 0,
+            freight_sent: None,
+            gave_way: None,
+            protocol: None,
+            has_spoken: false,
+            rtt: None,
+            reached: None,
+            probing_until: None,
+            probing_since: None,
+            probed: false,
+            dial: None,
+            failed: [(0, None); 2],
+            wanted: None,
+            shares_end: None,
+        }
+    }
+
     pub(super) fn expect(&mut self, protocol: Protocol) {
         self.protocol.get_or_insert(protocol);
     }
@@ -102,7 +129,7 @@ impl OriginState {
     /// Lanes of the role that are missing because their dial failed just now.
     pub(super) fn failed_lately(&self, role: Role, now: Instant) -> usize {
         let (count, last) = self.failed[role as usize];
-        if last.is_some_and(|at| now < at + TURN) { count } else { 0 }
+        if last.is_some_and(|at| now < at + self.rules.dial_again) { count } else { 0 }
     }
 
     /// Nothing of the role is left to wait for: the next attempt begins anew.
@@ -124,7 +151,7 @@ impl OriginState {
     /// them. So the shorter of the two is believed unless it is shorter by far.
     pub(super) fn path(&self) -> Option<Duration> {
         match (self.rtt, self.reached) {
-            (Some(tls), Some(tcp)) if tls <= tcp * PROXY_FACTOR => Some(tcp.min(tls)),
+            (Some(tls), Some(tcp)) if tls <= tcp * self.rules.proxy_factor => Some(tcp.min(tls)),
             (tls, tcp) => tls.or(tcp),
         }
     }
@@ -141,7 +168,7 @@ impl OriginState {
         }
         match self.probing_until {
             None => {
-                (self.probing_since, self.probing_until) = (Some(now), Some(now + PROBE));
+                (self.probing_since, self.probing_until) = (Some(now), Some(now + self.rules.probe));
                 1
             }
             // A tick ends it, before which everything else is heard that has come.
@@ -171,8 +198,10 @@ impl OriginState {
         if let Some(at) = self.probing_until.filter(|at| *at <= now && !self.probed) {
             // A machine that is so busy that this comes late may have kept the answer from coming, too. With 200 files to read, two cores
             // noticed it 10 ms late, a server 2 ms away was taken for one far away, and the handshakes of 32 lanes and more took 0.1 s.
-            if now > at + PROBE && now < self.probing_since.unwrap_or(now) + PROBE * PROBES {
-                self.probing_until = Some(now + PROBE);
+            if now > at + self.rules.probe
+                && now < self.probing_since.unwrap_or(now) + self.rules.probe * self.rules.probes
+            {
+                self.probing_until = Some(now + self.rules.probe);
             } else {
                 self.probed = true;
             }
@@ -188,7 +217,7 @@ impl OriginState {
         let room = self.in_flight.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
         // Nothing else need happen while a hedge waits for a dial to be repeated.
         let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);
-        let dial = failed.map(|at| at + TURN).min();
+        let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
 
@@ -201,10 +230,11 @@ impl OriginState {
 
     pub(super) fn admit(&mut self, now: Instant, attempt: AttemptId, role: Role, size: Size, opener: bool) {
         self.anticipated = self.anticipated.saturating_sub(1);
-        self.count(role, size.weight(), opener);
-        let queue = self.queues.of(role, size.direction());
+        let weight = size.weight(self.rules);
+        self.count(role, weight, opener);
+        let queue = self.queues.of(role, size.direction(self.rules));
         match role {
-            Role::Express => queue.push_by_size(now, attempt, size.weight()),
+            Role::Express => queue.push_by_size(now, attempt, weight, self.rules),
             Role::Freight => queue.push_in_turn(now, attempt),
         }
     }
@@ -247,7 +277,7 @@ impl OriginState {
     /// Takes note of an opener's size.
     pub(super) fn sized(&mut self, now: Instant, attempt: AttemptId, bytes: u64) {
         self.in_flight.answered(now, attempt, bytes, self.rtt());
-        let size = self.opener_size.unwrap_or(OPENER_ASSUMED);
+        let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
@@ -263,7 +293,7 @@ impl OriginState {
     /// How many bytes of small requests are sent before some are answered.
     pub(super) fn at_once(&self) -> u64 {
         let turn = self.in_flight.turn(self.rtt());
-        self.down.shown().at_once(turn).max(self.up.shown().at_once(turn)) as u64
+        self.down.shown().at_once(self.rules, turn).max(self.up.shown().at_once(self.rules, turn)) as u64
     }
 
     /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference decides.
@@ -273,10 +303,11 @@ impl OriginState {
 
     pub(super) fn express_wanted(&mut self) -> usize {
         let live = self.express_live + self.anticipated;
-        let size = self.opener_size.unwrap_or(OPENER_ASSUMED);
+        let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         // What was assumed of openers is corrected by what others brought.
         let openers = self.openers.min(self.express_live) as u64;
-        let known = self.express_weight.saturating_sub(openers * OPENER_ASSUMED.saturating_sub(size));
+        let known =
+            self.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
         let path = if self.up.small > bytes / 2 { self.up.shown() } else { self.down.shown() };
         let service = self.in_flight.service();
@@ -293,7 +324,7 @@ impl OriginState {
         {
             return wanted;
         }
-        let wanted = express_lanes::wanted(work, known);
+        let wanted = express_lanes::wanted(self.rules, work, known);
         self.wanted = Some((known, work, wanted));
         wanted
     }
@@ -309,7 +340,7 @@ impl OriginState {
             true => (Direction::Up, &self.up),
             false => (Direction::Down, &self.down),
         };
-        covering(direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
+        covering(self.rules, direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
     }
 
     /// Returns how many more attempts would each get a lane that pays, where there may be `lanes_max` for bulk.
@@ -325,24 +356,24 @@ mod tests {
 
     #[test]
     fn a_probe_whose_end_is_noticed_late_is_begun_again() {
-        let (mut origin, mut now) = (OriginState::default(), Instant::now());
+        let (mut origin, mut now) = (OriginState::by(&Rules::CHOSEN), Instant::now());
         assert_eq!(origin.may_dial(now, 9), 1);
         for _ in 0..4 {
-            now += PROBE * 3;
+            now += Rules::CHOSEN.probe * 3;
             origin.tick(now);
             assert_eq!(origin.may_dial(now, 9), 0);
         }
-        now += PROBE;
+        now += Rules::CHOSEN.probe;
         origin.tick(now);
         assert_eq!(origin.may_dial(now, 9), 9);
     }
 
     #[test]
     fn where_timers_always_come_late_a_probe_ends_too() {
-        let (mut origin, mut now) = (OriginState::default(), Instant::now());
+        let (mut origin, mut now) = (OriginState::by(&Rules::CHOSEN), Instant::now());
         assert_eq!(origin.may_dial(now, 9), 1);
-        for _ in 0..PROBES {
-            now += PROBE + Duration::from_millis(1);
+        for _ in 0..Rules::CHOSEN.probes {
+            now += Rules::CHOSEN.probe + Duration::from_millis(1);
             origin.tick(now);
         }
         assert_eq!(origin.may_dial(now, 9), 9);
@@ -350,9 +381,9 @@ mod tests {
 
     #[test]
     fn a_probe_that_ends_in_time_has_ended() {
-        let (mut origin, now) = (OriginState::default(), Instant::now());
+        let (mut origin, now) = (OriginState::by(&Rules::CHOSEN), Instant::now());
         assert_eq!(origin.may_dial(now, 9), 1);
-        origin.tick(now + PROBE);
-        assert_eq!(origin.may_dial(now + PROBE, 9), 9);
+        origin.tick(now + Rules::CHOSEN.probe);
+        assert_eq!(origin.may_dial(now + Rules::CHOSEN.probe, 9), 9);
     }
 }

@@ -1,25 +1,14 @@
 //! What a path carries, as far as it has shown: what every rule asks.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Readings closer together than this say more of bursts than of the path: a thread that had no core for 20 ms reads
-/// what came meanwhile in one go. Read over 20 ms, a path of 1 Gbit/s was once taken for one of 4.
-pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
-
-/// So many readings together are a rate. What stood behind a lost packet comes at once when that does, so that one reading by
-/// itself says up to twice of what the path carries.
-pub(super) const TOGETHER: usize = 4;
-
-/// How long a rate is remembered: paths change.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(10);
-
-/// What has found more of the path by less than this in [`TOGETHER`] readings has filled it, as BBR has it.
-pub(super) const GROWS: f64 = 1.25;
+use super::rules::Rules;
 
 /// What is known of one direction of a path.
 #[derive(Debug, Default)]
 pub(super) struct PathEstimate {
+    rules: &'static Rules,
     last: Option<(Instant, u64)>,
     /// When something got under way, before anything has been read.
     began: Option<Instant>,
@@ -61,6 +50,10 @@ impl Load {
 }
 
 impl PathEstimate {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// Takes a reading of the bytes moved so far. While bulk is held back, what moves isn't what the path carries:
     /// forgetting the best rate then, bulk would be held to a part of a part of it. And what has gathered meanwhile comes at
     /// once when it is let go. Says whether it is one: what comes too soon or late isn't.
@@ -70,26 +63,26 @@ impl PathEstimate {
             return false;
         };
         let passed = now.saturating_duration_since(at);
-        if passed < INTERVAL_MIN {
+        if passed < self.rules.reading_min {
             return false;
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
         // Between readings that lie further apart than a rate takes there was nothing under way.
-        let is_late = passed > INTERVAL_MIN * TOGETHER as u32;
+        let is_late = passed > self.rules.reading_min * self.rules.readings as u32;
         if is_late {
             self.readings.clear();
         }
         if is_late || is_let_go {
             return false;
         }
-        if self.readings.len() == TOGETHER {
+        if self.readings.len() == self.rules.readings {
             self.readings.pop_front();
         }
         self.readings.push_back(bytes.saturating_sub(before) as f64 / passed.as_secs_f64());
         let rate = self.latest();
         let best = self.rate().unwrap_or_default();
-        if rate > best * GROWS {
+        if rate > best * self.rules.growth {
             (self.settled, self.settled_by_bulk) = (0, 0);
         } else if load.fills && best > 0.0 {
             self.settled = self.settled.saturating_add(1);
@@ -102,11 +95,11 @@ impl PathEstimate {
             self.rates.pop_back();
         }
         self.rates.push_back((now, rate));
-        let is_old = |(at, _): &(Instant, f64)| now.saturating_duration_since(*at) > REMEMBERED;
+        let is_old = |(at, _): &(Instant, f64)| now.saturating_duration_since(*at) > self.rules.remembered;
         while !load.is_held && self.rates.front().is_some_and(is_old) {
             self.rates.pop_front();
         }
-        if self.rate().unwrap_or_default() * GROWS < best {
+        if self.rate().unwrap_or_default() * self.rules.growth < best {
             (self.settled, self.settled_by_bulk) = (0, 0);
         }
         true
@@ -137,7 +130,7 @@ impl PathEstimate {
 
     /// When a reading says something again, once anything has [begun](Self::begin).
     pub(super) fn next_reading(&self) -> Option<Instant> {
-        self.last.map(|(at, _)| at + INTERVAL_MIN).or(self.began)
+        self.last.map(|(at, _)| at + self.rules.reading_min).or(self.began)
     }
 
     /// The last rate while bulk moved as fast as it could, and when.
@@ -150,18 +143,18 @@ impl PathEstimate {
         if self.cannot_be_read {
             return;
         }
-        let enough = TOGETHER as u32;
+        let enough = self.rules.readings as u32;
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
     /// Whether the path was filled, by bulk or by small requests that waited for those on their way.
     pub(super) fn is_full(&self) -> bool {
-        self.settled >= TOGETHER as u32
+        self.settled >= self.rules.readings as u32
     }
 
     /// Whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
     pub(super) fn is_full_of_bulk(&self) -> bool {
-        self.settled_by_bulk >= TOGETHER as u32
+        self.settled_by_bulk >= self.rules.readings as u32
     }
 
     /// Bytes a second, once anything has moved: the best rate lately.
@@ -172,6 +165,8 @@ impl PathEstimate {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
@@ -195,7 +190,7 @@ mod tests {
 
         /// Moves so many bytes a second until the next reading.
         fn pass(&mut self, rate: u64, load: Load) {
-            self.now += INTERVAL_MIN;
+            self.now += Rules::CHOSEN.reading_min;
             self.bytes += rate / 10;
             self.path.read(self.now, self.bytes, load);
         }
@@ -280,6 +275,6 @@ mod tests {
         path.begin(now);
         assert_eq!(path.next_reading(), Some(now));
         path.read(now, 0, SMALL);
-        assert_eq!(path.next_reading(), Some(now + INTERVAL_MIN));
+        assert_eq!(path.next_reading(), Some(now + Rules::CHOSEN.reading_min));
     }
 }

@@ -2,14 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::rules::Rules;
 use super::{AttemptId, Direction, Role};
-
-/// How long one kind of work is kept waiting for the sake of another before it has a turn. An attempt is overtaken by smaller ones that come
-/// up to so much later for each of its MiB (5 ms for 4.7 KB: what takes long anyway can wait a little); bulk that yields gains something
-/// with each; freight at the ceiling, and an origin without a lane, get one after it.
-pub(super) const TURN: Duration = Duration::from_secs(1);
 
 /// Attempts of one role and direction that wait for a lane.
 #[derive(Debug, Default)]
@@ -17,9 +13,9 @@ pub(super) struct Queue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
 impl Queue {
     /// Admits an express attempt: its weight says what may overtake it.
-    pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64) {
-        let timeout = TURN.mul_f64(weight as f64 / f64::from(1 << 20));
-        self.push_at(now + timeout.min(10 * TURN), attempt);
+    pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
+        let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
+        self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
     }
 
     /// Admits a freight attempt: slices are of one size, and go in turn.
@@ -93,6 +89,8 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn order(queue: &mut Queue) -> Vec<u64> {
@@ -103,7 +101,7 @@ mod tests {
     fn smaller_attempts_go_first_and_equal_ones_in_turn() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         for (attempt, weight) in [(0, 500_000), (1, 5_000), (2, 100_000), (3, 5_000)] {
-            queue.push_by_size(now, AttemptId(attempt), weight);
+            queue.push_by_size(now, AttemptId(attempt), weight, &Rules::CHOSEN);
         }
         assert_eq!(order(&mut queue), [1, 3, 2, 0]);
     }
@@ -111,9 +109,9 @@ mod tests {
     #[test]
     fn nothing_is_overtaken_for_ever() {
         let (mut queue, now) = (Queue::default(), Instant::now());
-        queue.push_by_size(now, AttemptId(0), 1 << 20);
-        queue.push_by_size(now + Duration::from_millis(900), AttemptId(1), 1024);
-        queue.push_by_size(now + Duration::from_millis(1100), AttemptId(2), 1024);
+        queue.push_by_size(now, AttemptId(0), 1 << 20, &Rules::CHOSEN);
+        queue.push_by_size(now + Duration::from_millis(900), AttemptId(1), 1024, &Rules::CHOSEN);
+        queue.push_by_size(now + Duration::from_millis(1100), AttemptId(2), 1024, &Rules::CHOSEN);
         assert_eq!(order(&mut queue), [1, 0, 2]);
     }
 

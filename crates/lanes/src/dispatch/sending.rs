@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::ceiling::all_but_a_quarter;
-use super::queue::TURN;
 use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role};
 
 impl Dispatcher {
@@ -38,7 +37,7 @@ impl Dispatcher {
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(now, weight);
-            lane.uploads += usize::from(attempt.uploads_bulk());
+            lane.uploads += usize::from(attempt.uploads_bulk(self.rules));
         }
         if attempt.role == Role::Express {
             self.origins[origin.0].sent(now, id, weight, up, opener);
@@ -109,6 +108,6 @@ impl Dispatcher {
             self.attempts.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
         let waited = since.map(|since| now.saturating_duration_since(since));
         let is_full = self.lanes.len() >= self.ceiling(Role::Freight) || self.has_all_served(now, origin);
-        is_full && waited.is_some_and(|w| w >= TURN)
+        is_full && waited.is_some_and(|w| w >= self.rules.turn)
     }
 }

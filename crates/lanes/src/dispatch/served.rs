@@ -3,35 +3,30 @@
 //! Such a connection never answers, while others do. A few of them in a row tell the limit; it is forgotten by degrees, as soon as
 //! one connection more is served.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::lane::Lane;
-use super::queue::TURN;
+use super::rules::Rules;
 use super::{Action, Dispatcher, LaneId, OriginId};
-
-/// A first request that is silent for so long, while others are answered, counts as not served. The driver looks again a second later, and
-/// gives the connection up by then: no path to a store takes 3 s, and no packet that is sent again once does.
-pub(crate) const SILENT_MAX: Duration = Duration::from_secs(2);
-
-/// So many connections in a row have to remain unserved: with one request of ten reset at random, three do once in a thousand.
-const IN_A_ROW: u32 = 3;
-
-/// No further connection is tried for so long: a server's limit seldom changes, and one that was restarting is back by then.
-const LEARNED_FOR: Duration = Duration::from_secs(60);
 
 /// An origin's limit of connections, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Served {
+    rules: &'static Rules,
     /// Connections in a row that remained unserved, and when the last of them had opened.
     unserved: u32,
     opened: Option<Instant>,
     /// The number of connections served, and until when no more are tried.
     most: Option<(usize, Instant)>,
-    /// The last time a lane answered within [`TURN`] of being asked.
+    /// The last time a lane answered within [`quick`](Rules::quick) of being asked.
     pub(super) quick: Option<Instant>,
 }
 
 impl Served {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// A connection that `opened` then has answered for the first time; so many have now.
     fn answered(&mut self, now: Instant, opened: Instant, served: usize) {
         if self.opened.is_none_or(|last| opened > last) {
@@ -52,11 +47,11 @@ impl Served {
     }
 
     fn learn(&mut self, now: Instant, served: usize) {
-        if self.unserved >= IN_A_ROW && served > 0 {
+        if self.unserved >= self.rules.unserved_in_a_row && served > 0 {
             // Lanes end for other reasons too: a limit that holds isn't lowered by that.
             let holds = self.most.filter(|(_, until)| now < *until);
             let most = holds.map_or(served, |(most, _)| most.max(served));
-            self.most = Some((most, now + LEARNED_FOR));
+            self.most = Some((most, now + self.rules.limit_for));
         }
     }
 
@@ -83,7 +78,7 @@ impl Dispatcher {
         lane.is_unserved = true;
         let (origin, opened) = (lane.origin, lane.since);
         // While nothing else is answered the origin is away, which says nothing of a limit.
-        let is_quick = |at| now.saturating_duration_since(at) < TURN + SILENT_MAX;
+        let is_quick = |at| now.saturating_duration_since(at) < self.rules.quick + self.rules.silent_max;
         if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
             return;
         }
@@ -108,14 +103,14 @@ impl Dispatcher {
         origin.lanes.len() >= origin.served.most(now)
     }
 
-    /// The lanes that have been silent under their first request for [`SILENT_MAX`], while others of their origin answered.
+    /// The lanes that have been silent under their first request for [`silent_max`](Rules::silent_max), while others of their origin answered.
     pub(crate) fn silent(&self, now: Instant) -> impl Iterator<Item = LaneId> {
         let is_silent = move |lane: &Lane| {
             let quick = self.origins[lane.origin.0].served.quick;
             !lane.has_answered
                 && lane.is_open()
                 && lane.in_flight > 0
-                && now.saturating_duration_since(lane.asked) >= SILENT_MAX
+                && now.saturating_duration_since(lane.asked) >= self.rules.silent_max
                 && quick.is_some_and(|at| at > lane.asked)
         };
         self.lanes.iter().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| *id)
@@ -123,7 +118,8 @@ impl Dispatcher {
 
     /// Takes note of how soon a lane has answered.
     pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
-        let is_quick = |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < TURN;
+        let is_quick =
+            |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < self.rules.quick;
         if let Some(origin) = self.lanes.get(&id).filter(is_quick).map(|lane| lane.origin) {
             self.origin(origin).served.quick = Some(now);
         }
@@ -138,9 +134,11 @@ impl Dispatcher {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::Protocol;
-    use crate::dispatch::{AttemptId, CONNECTIONS_MAX, Event, Role, Size};
+    use crate::dispatch::{AttemptId, Event, Role, Size};
 
     const ORIGIN: OriginId = OriginId(0);
 
@@ -162,7 +160,7 @@ mod tests {
         /// A server that has been asked `attempts` times.
         fn asked(resets: bool, attempts: usize) -> Self {
             let mut server = Self {
-                dispatcher: Dispatcher::new(CONNECTIONS_MAX),
+                dispatcher: Dispatcher::new(Rules::CHOSEN.connections_max),
                 now: Instant::now(),
                 served: Vec::new(),
                 most: 4,
@@ -254,7 +252,7 @@ mod tests {
         assert_eq!(server.dispatcher.silent(server.now).count(), 0, "no sooner");
         assert!(!server.sent.is_empty() && server.sent.len() == server.dispatcher.attempts());
         let dials = server.dials;
-        server.now += SILENT_MAX;
+        server.now += Rules::CHOSEN.silent_max;
         let silent: Vec<_> = server.dispatcher.silent(server.now).collect();
         for (attempt, lane) in std::mem::take(&mut server.sent) {
             assert!(silent.contains(&lane));
@@ -269,18 +267,18 @@ mod tests {
     fn a_server_that_resets_surplus_connections_is_not_dialled_again_and_again() {
         let server = Limited::asked(true, 2000);
         assert_eq!((server.dispatcher.attempts(), server.served.len()), (0, 4));
-        assert!(server.dials <= CONNECTIONS_MAX / 2, "{} dials", server.dials);
+        assert!(server.dials <= Rules::CHOSEN.connections_max / 2, "{} dials", server.dials);
     }
 
     #[test]
     fn a_limit_is_tried_by_one_connection_after_a_minute_and_forgotten_once_that_is_served() {
         let mut server = Limited::asked(true, 2000);
         assert_eq!(server.dials_for(200), 0);
-        server.now += LEARNED_FOR;
+        server.now += Rules::CHOSEN.limit_for;
         assert_eq!(server.dials_for(200), 1);
         assert_eq!(server.dials_for(200), 0);
-        server.now += LEARNED_FOR;
-        server.most = CONNECTIONS_MAX;
+        server.now += Rules::CHOSEN.limit_for;
+        server.most = Rules::CHOSEN.connections_max;
         assert!(server.dials_for(200) > 4);
     }
 

@@ -6,12 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::path_estimate::{GROWS, INTERVAL_MIN, PathEstimate, REMEMBERED};
-use super::queue::TURN;
+use super::path_estimate::PathEstimate;
+use super::rules::Rules;
 
 /// The memory of one thing that holds bulk.
 #[derive(Debug, Default)]
 pub(super) struct Strangling {
+    rules: &'static Rules,
     /// The last reading that was looked at, and how many lanes there were.
     read: Option<(Instant, usize)>,
     /// What bulk moved at best in two readings on end, in bytes a second, and what in the last one: what has gathered while
@@ -25,6 +26,10 @@ pub(super) struct Strangling {
 }
 
 impl Strangling {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// Whether bulk over so many lanes may be held, having been so or not.
     pub(super) fn may_hold(
         &mut self,
@@ -40,14 +45,15 @@ impl Strangling {
             self.read = Some((at, lanes));
             self.best = self.best.max(rate.min(self.last));
             self.last = rate;
-            self.slow = if is_held && !are_fewer && rate * GROWS < self.best { self.slow + 1 } else { 0 };
+            self.slow =
+                if is_held && !are_fewer && rate * self.rules.growth < self.best { self.slow + 1 } else { 0 };
         }
         // When small requests have ended, bulk needs some tenths to find its pace.
-        if INTERVAL_MIN * self.slow >= TURN {
+        if self.rules.reading_min * self.slow >= self.rules.strangled_after {
             (self.slow, self.best) = (0, 0.0);
             // Each time for twice as long, unless it bore being held for that long.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
-            self.lifted = if is_again { self.lifted.saturating_mul(2) } else { REMEMBERED };
+            self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
             self.lifted_until = now.checked_add(self.lifted);
         }
         self.lifted_until.is_none_or(|until| now >= until)

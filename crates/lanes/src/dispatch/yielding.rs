@@ -7,25 +7,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::FREIGHT_ABOVE;
-use super::in_flight::GAIN;
-use super::path_estimate::INTERVAL_MIN;
-use super::queue::TURN;
-
-/// Small requests that the path carries in this time don't make bulk yield, nor those that it carries in [`GAIN`] round trips.
-pub(super) const MOMENT: Duration = Duration::from_millis(10);
-
-/// So many round trips longer does bulk wait that isn't on its way yet. A sender whose connection is held when it is new takes it
-/// for slow, and finds more by a quarter in eight round trips; meanwhile its kernel's buffer is filled, whatever we read of it. Beginning
-/// after [`TURN`] alone, the simulated paths of 50 ms and more carried a tenth less.
-const BEGINS_AFTER: u32 = 16;
-
-/// The least that bulk keeps: below it, servers give up connections as dead.
-const FLOOR_MIN: f64 = 256.0 * 1024.0;
+use super::rules::Rules;
 
 /// One direction's state.
 #[derive(Debug, Default)]
 pub(super) struct Yielding {
+    rules: &'static Rules,
     since: Option<Instant>,
     decided: Option<Instant>,
     allowed: Option<u64>,
@@ -34,6 +21,10 @@ pub(super) struct Yielding {
 }
 
 impl Yielding {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// What bulk is allowed now, bytes a second, given the bytes of small requests outstanding and the path as far as it is
     /// known, and of that small requests don't need: `Some` when that differs from what was said last. `Some(None)` opens it again.
     pub(super) fn decide(
@@ -47,8 +38,10 @@ impl Yielding {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
         // What comes one by one keeps so much outstanding by waiting for its answers, bulk or none.
-        let on_the_way = carries * rtt.as_secs_f64() * GAIN;
-        let above = (carries * MOMENT.as_secs_f64()).min(FREIGHT_ABOVE as f64).max(on_the_way) as u64;
+        let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
+        let above = (carries * self.rules.moment.as_secs_f64())
+            .min(self.rules.freight_above as f64)
+            .max(on_the_way) as u64;
         // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
         let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
         if !yields {
@@ -57,10 +50,11 @@ impl Yielding {
         }
         let since = *self.since.get_or_insert(now);
         self.decided = Some(now);
-        let aged = (now.saturating_duration_since(since).as_secs_f64() / TURN.as_secs_f64()).floor();
+        let aged = (now.saturating_duration_since(since).as_secs_f64() / self.rules.yield_step.as_secs_f64())
+            .floor();
         // Up to a part of the path; but that of what isn't known to be the whole may be nothing.
-        let most = if is_full { carries / GAIN } else { carries * GAIN };
-        let floor = (FLOOR_MIN * aged.exp2()).min(most.max(FLOOR_MIN));
+        let most = if is_full { carries / self.rules.gain } else { carries * self.rules.gain };
+        let floor = (self.rules.yield_floor * aged.exp2()).min(most.max(self.rules.yield_floor));
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
         // A new estimate matters only where it is another one.
         if self.allowed.is_some_and(|said| said.abs_diff(floor) <= said / 4) {
@@ -83,7 +77,9 @@ impl Yielding {
     /// Whether bulk that isn't on its way yet may begin: not before that has gained something, nor before it has waited for as
     /// long as it would lose by beginning.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
-        self.since.is_none_or(|since| now >= since + TURN + self.rtt * BEGINS_AFTER)
+        self.since.is_none_or(|since| {
+            now >= since + self.rules.yield_step + self.rtt * self.rules.yield_round_trips
+        })
     }
 
     /// Whether bulk is held back.
@@ -93,7 +89,7 @@ impl Yielding {
 
     /// When to decide again without anything having happened.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.since.and(self.decided).map(|at| at + INTERVAL_MIN)
+        self.since.and(self.decided).map(|at| at + self.rules.reading_min)
     }
 }
 
@@ -107,7 +103,10 @@ mod tests {
     #[test]
     fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
-        assert_eq!(yielding.decide(now, 50 << 20, GIGABIT, None, RTT), Some(Some(FLOOR_MIN as u64)));
+        assert_eq!(
+            yielding.decide(now, 50 << 20, GIGABIT, None, RTT),
+            Some(Some(Rules::CHOSEN.yield_floor as u64))
+        );
         assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, None, RTT), None, "nothing new");
         assert_eq!(yielding.decide(now, 800 << 10, GIGABIT, None, RTT), None, "not over yet");
         assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, None, RTT), Some(None));
@@ -145,10 +144,14 @@ mod tests {
     fn bulk_is_never_starved_and_gains_with_time() {
         let (mut yielding, start) = (Yielding::default(), Instant::now());
         let rates: Vec<u64> = (0..40)
-            .filter_map(|s| yielding.decide(start + TURN * s, 50 << 20, GIGABIT, None, RTT).flatten())
+            .filter_map(|s| {
+                yielding.decide(start + Rules::CHOSEN.yield_step * s, 50 << 20, GIGABIT, None, RTT).flatten()
+            })
             .collect();
         assert!(
-            rates.is_sorted() && rates[0] == FLOOR_MIN as u64 && *rates.last().unwrap() >= 50_000_000,
+            rates.is_sorted()
+                && rates[0] == Rules::CHOSEN.yield_floor as u64
+                && *rates.last().unwrap() >= 50_000_000,
             "{rates:?}"
         );
     }
@@ -157,7 +160,7 @@ mod tests {
     fn before_anything_is_known_bulk_keeps_a_little() {
         let mut yielding = Yielding::default();
         let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), None, RTT);
-        assert_eq!(allowed, Some(Some(FLOOR_MIN as u64)));
+        assert_eq!(allowed, Some(Some(Rules::CHOSEN.yield_floor as u64)));
     }
 
     #[test]
@@ -165,9 +168,9 @@ mod tests {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
         assert!(yielding.may_begin(now));
         yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
-        assert!(!yielding.may_begin(now + TURN / 2));
-        assert!(!yielding.may_begin(now + TURN));
-        assert!(yielding.may_begin(now + TURN + RTT * BEGINS_AFTER));
+        assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step / 2));
+        assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step));
+        assert!(yielding.may_begin(now + Rules::CHOSEN.yield_step + RTT * Rules::CHOSEN.yield_round_trips));
         yielding.decide(now, 0, GIGABIT, None, RTT);
         assert!(yielding.may_begin(now));
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Command, Driver, Lane};
-use crate::dispatch::{Event, LaneId, SILENT_MAX};
+use crate::dispatch::{Event, LaneId, Rules};
 use crate::standstill::{GRACE, LOOK_EVERY};
 use crate::stream::Progress;
 
@@ -68,7 +68,7 @@ impl Driver {
         self.unserved.0 = Some(now);
         let silent = self.dispatcher.silent(now).filter_map(|lane| {
             let progress = &self.lanes.get(&lane)?.open()?.progress;
-            (!progress.may_be_silent() && progress.idle(now) >= SILENT_MAX)
+            (!progress.may_be_silent() && progress.idle(now) >= Rules::CHOSEN.silent_max)
                 .then(|| (lane, progress.unacknowledged()))
         });
         let silent: FxHashMap<_, _> = silent.collect();

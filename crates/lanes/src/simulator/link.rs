@@ -136,7 +136,12 @@ pub(crate) struct Clamps {
 
 impl Default for Clamps {
     fn default() -> Self {
-        Self { window: None, send_buffer: None, unsent: crate::dispatch::UNSENT_UNKNOWN, pace: None }
+        Self {
+            window: None,
+            send_buffer: None,
+            unsent: crate::dispatch::Rules::CHOSEN.unsent_unknown,
+            pace: None,
+        }
     }
 }
 

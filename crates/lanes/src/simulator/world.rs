@@ -21,9 +21,7 @@ use super::want::Want;
 use super::wire::{Bottleneck, Nanos, Path, Wire, nanos};
 use crate::Protocol;
 use crate::addresses::Addresses;
-use crate::dispatch::{
-    Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, Flow, LaneId, OriginId, Role,
-};
+use crate::dispatch::{Action, AttemptId, Direction, Dispatcher, Event, Flow, LaneId, OriginId, Role, Rules};
 
 /// What takes more steps than this never ends.
 const STEPS_MAX: usize = 200_000;

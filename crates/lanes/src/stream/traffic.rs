@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use super::carried::Carried;
-use crate::dispatch::UNSENT_UNKNOWN;
+use crate::dispatch::Rules;
 
 /// Shared by all connections of an origin, closed ones included.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Default for Traffic {
             carried: Arc::default(),
             window: AtomicU32::new(0),
             send_buffer: AtomicU32::new(0),
-            unsent: AtomicU32::new(UNSENT_UNKNOWN),
+            unsent: AtomicU32::new(Rules::CHOSEN.unsent_unknown),
             pace: AtomicU32::new(u32::MAX),
         }
     }

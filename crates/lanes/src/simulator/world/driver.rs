@@ -247,7 +247,7 @@ impl World {
     }
 
     fn is_large_opener(&self, want: &Want) -> bool {
-        !want.known && want.down > FREIGHT_ABOVE
+        !want.known && want.down > Rules::CHOSEN.freight_above
     }
 
     /// How much of an object an attempt takes by itself.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::bulk_in_flight::Beside;
-use super::path_estimate::{Load, PathEstimate};
+use super::path_model::{Load, PathEstimate};
 use super::rules::Rules;
 use super::yielding::Yielding;
 
@@ -15,10 +15,6 @@ use super::yielding::Yielding;
 #[derive(Debug, Default)]
 pub(super) struct AccessLink {
     rules: &'static Rules,
-    /// Bytes of small attempts, queued and running.
-    pub(super) small: u64,
-    /// Bulk attempts, queued and running.
-    pub(super) bulk: usize,
     pub(super) path: PathEstimate,
     pub(super) yielding: Yielding,
     small_at: Option<Instant>,
@@ -34,7 +30,7 @@ impl AccessLink {
     /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not, and any bulk is under way or not.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
-        let is_new = self.path.read(now, bytes, Load::of(small_wait, has_bulk && self.bulk > 0, is_held));
+        let is_new = self.path.read(now, bytes, Load::of(small_wait, has_bulk, is_held));
         if !is_held {
             self.left_over = LeftOver::default();
         } else if is_new {
@@ -61,10 +57,6 @@ impl AccessLink {
     /// Returns whether bulk is held to less than small requests leave of the link.
     pub(super) fn holds_bulk(&self) -> bool {
         self.yielding.is_yielding() && self.left_over.found.is_none()
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.small == 0 && self.bulk == 0
     }
 
     /// Takes note that small requests are outstanding. Says whether none were expected.

@@ -18,7 +18,7 @@
 use std::time::{Duration, Instant};
 
 use super::Direction;
-use super::path_estimate::PathEstimate;
+use super::path_model::PathEstimate;
 use super::rules::Rules;
 use super::strangling::Strangling;
 
@@ -141,7 +141,7 @@ impl BulkInFlight {
 
 #[cfg(test)]
 mod tests {
-    use super::super::path_estimate::Load;
+    use super::super::path_model::Load;
     use super::*;
 
     const NEAR: Duration = Duration::from_millis(2);

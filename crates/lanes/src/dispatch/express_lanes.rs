@@ -5,12 +5,9 @@
 
 use std::time::Duration;
 
-use super::in_flight::Shown;
+use super::ledger::{INITIAL_SEGMENTS, INITIAL_WINDOW};
+use super::path_model::PathRate;
 use super::rules::Rules;
-/// The first flight of a connection: ten segments (RFC 6928), of 1448 bytes where they are full.
-const INITIAL_SEGMENTS: f64 = 10.0;
-pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
-
 /// The attempts of an origin, queued and running, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Work {
@@ -33,7 +30,7 @@ pub(super) struct Known {
     /// What it takes to answer beside that.
     pub(super) service: Duration,
     /// What the path has shown in the direction that most of the bytes go.
-    pub(super) path: Shown,
+    pub(super) path: PathRate,
 }
 
 /// How many express lanes an origin should have.
@@ -98,16 +95,22 @@ mod tests {
 
     const FAR: Option<Duration> = Some(Duration::from_millis(50));
     const NEAR: Option<Duration> = Some(Duration::from_micros(200));
-    const GIGABIT: Shown = Shown { rate: 125e6, is_full: true };
+    const GIGABIT: PathRate = PathRate { rate: 125e6, is_full: true };
     const EXCLUSIVE: bool = false;
     const MULTIPLEXED: bool = true;
 
     /// At an origin with such lanes, over a path that has shown nothing.
     fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
-        over(Shown::default(), is_multiplexed, attempts, bytes, rtt)
+        over(PathRate::default(), is_multiplexed, attempts, bytes, rtt)
     }
 
-    fn over(path: Shown, is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+    fn over(
+        path: PathRate,
+        is_multiplexed: bool,
+        attempts: usize,
+        bytes: u64,
+        rtt: Option<Duration>,
+    ) -> usize {
         super::wanted(
             &Rules::CHOSEN,
             Work { attempts, so_far: attempts, bytes, freight: 0 },
@@ -153,7 +156,7 @@ mod tests {
             has_spoken: true,
             rtt: NEAR,
             service,
-            path: Shown::default(),
+            path: PathRate::default(),
         };
         let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
         assert!(super::wanted(&Rules::CHOSEN, work, known(Rules::CHOSEN.service_min)) <= 48);
@@ -176,7 +179,7 @@ mod tests {
             has_spoken: true,
             rtt,
             service: Rules::CHOSEN.service_min,
-            path: Shown::default(),
+            path: PathRate::default(),
         };
         // As a job shows it, which holds some at a time.
         let after = |so_far, rtt| {
@@ -201,15 +204,15 @@ mod tests {
     fn objects_that_fill_the_path_get_as_many_exclusive_lanes_as_go_at_once() {
         let objects =
             |path, rtt_ms| over(path, EXCLUSIVE, 200, 200 * 272_000, Some(Duration::from_millis(rtt_ms)));
-        assert!((8..=16).contains(&objects(Shown::default(), 2)));
-        assert!((24..=34).contains(&objects(Shown::default(), 20)));
-        assert!((24..=34).contains(&objects(Shown::default(), 120)), "however far");
+        assert!((8..=16).contains(&objects(PathRate::default(), 2)));
+        assert!((24..=34).contains(&objects(PathRate::default(), 20)));
+        assert!((24..=34).contains(&objects(PathRate::default(), 120)), "however far");
         assert_eq!(
             objects(GIGABIT, 2),
-            objects(Shown::default(), 2),
+            objects(PathRate::default(), 2),
             "a server may take longer than is known"
         );
-        let fast = Shown { rate: 1.25e9, is_full: false };
+        let fast = PathRate { rate: 1.25e9, is_full: false };
         assert!(objects(fast, 50) > 100, "and more where the path carries it");
     }
 
@@ -220,7 +223,7 @@ mod tests {
             has_spoken: false,
             rtt: FAR,
             service: Rules::CHOSEN.service_min,
-            path: Shown::default(),
+            path: PathRate::default(),
         };
         let work = Work { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
         assert_eq!(super::wanted(&Rules::CHOSEN, work, known), Rules::CHOSEN.attempts_min);

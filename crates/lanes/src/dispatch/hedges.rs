@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Action, AttemptId, AttemptState, Dispatcher, LaneId, OriginId, Role, Size};
+use super::ledger::Attempt;
+use super::{Action, AttemptId, Dispatcher, LaneId, OriginId, Role, Size};
 
 impl Dispatcher {
     /// Admits the hedge of a running attempt. It rides as what the first has become, however its size was judged before.
@@ -14,25 +15,10 @@ impl Dispatcher {
         size: Size,
         hedge_of: AttemptId,
     ) {
-        let state = self.origin(origin);
-        let usual = size.role(state.rules, state.openers, state.express_live, state.freight_live);
-        let role = self.attempts.get(&hedge_of).map_or(usual, |first| first.role);
-        let weight = size.weight(self.rules);
-        let attempt = AttemptState {
-            origin,
-            role,
-            size,
-            weight,
-            submitted: now,
-            lane: None,
-            opener: false,
-            hedge_of: Some(hedge_of),
-        };
-        self.attempts.insert(id, attempt);
-        self.count(&attempt);
-        let state = self.origin(origin);
-        state.count(role, weight, false);
-        state.hedges.push(id);
+        self.origin(origin);
+        let usual = self.attempt(now, origin, size, false);
+        let role = self.ledger.attempt(hedge_of).map_or(usual.role, |first| first.role);
+        self.ledger.admit(id, Attempt { role, hedge_of: Some(hedge_of), ..usual });
         self.schedule(now, origin);
     }
 
@@ -40,11 +26,11 @@ impl Dispatcher {
     /// keeping anybody else from the lanes that they can't use.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
-            let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else { continue };
+            let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };
             let Some(lane) = self.pick(now, origin, role, weight, None, self.lane_of_first(id)) else {
                 continue;
             };
-            self.origin(origin).hedges.retain(|hedge| *hedge != id);
+            self.ledger.account_mut(origin).hedges.retain(|hedge| *hedge != id);
             self.put_on(now, id, lane, role);
             self.actions.push_back(Action::Send { attempt: id, lane, role });
         }
@@ -52,18 +38,18 @@ impl Dispatcher {
 
     /// The hedges of a role that wait for a lane.
     pub(super) fn waiting_hedges(&self, origin: OriginId, role: Role) -> Vec<AttemptId> {
-        let of_role = |id: &&AttemptId| self.attempts.get(id).is_some_and(|w| w.role == role);
-        self.origins[origin.0].hedges.iter().filter(of_role).copied().collect()
+        let of_role = |id: &&AttemptId| self.ledger.attempt(**id).is_some_and(|w| w.role == role);
+        self.ledger.account(origin).hedges.iter().filter(of_role).copied().collect()
     }
 
     /// The lane that an attempt runs on.
     pub(crate) fn lane_of(&self, attempt: AttemptId) -> Option<LaneId> {
-        self.attempts.get(&attempt)?.lane
+        self.ledger.attempt(attempt)?.lane
     }
 
     /// The lane that a hedge must not go on.
     fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
-        self.lane_of(self.attempts.get(&hedge)?.hedge_of?)
+        self.lane_of(self.ledger.attempt(hedge)?.hedge_of?)
     }
 }
 
@@ -143,7 +129,7 @@ mod tests {
             assert_ne!(first, other);
             dispatcher.handle(now, Event::Finished { attempt: AttemptId(1), reusable: true });
             dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
-            assert_eq!((dispatcher.attempts(), dispatcher.link(Direction::Down).small), (0, 0));
+            assert_eq!((dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small), (0, 0));
         }
     }
 
@@ -191,8 +177,8 @@ mod tests {
         assert_eq!(hedge(&mut dispatcher, now), []);
         dispatcher.handle(now, Event::Cancelled { attempt: AttemptId(1) });
         dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
-        assert_eq!((dispatcher.attempts(), dispatcher.link(Direction::Down).small), (0, 0));
-        assert!(dispatcher.origins[0].hedges.is_empty());
+        assert_eq!((dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small), (0, 0));
+        assert!(dispatcher.ledger.account(ORIGIN).hedges.is_empty());
     }
 
     #[test]

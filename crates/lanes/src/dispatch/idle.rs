@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::lane::Lane;
+use super::ledger::Lane;
 use super::origin::OriginState;
 use super::rules::Rules;
 use super::{Action, Dispatcher, LaneId, OriginId};
@@ -77,7 +77,7 @@ impl Dispatcher {
     /// A lane is gone that a request was sent on, or about to be, and that the server had closed before. What is as old as it
     /// was is given up too, so that what comes next gets a new one instead of finding out about each of them.
     pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
-        let Some(lane) = self.lanes.get(&id) else { return };
+        let Some(lane) = self.ledger.lane(id) else { return };
         let (origin, rested) = (lane.origin, lane.rested);
         if rested < self.rules.idle_min {
             return;
@@ -104,27 +104,26 @@ impl Dispatcher {
     }
 
     /// When the next of an origin's idle lanes is to be given up.
-    pub(super) fn next_too_old(&self, state: &OriginState) -> Option<Instant> {
+    pub(super) fn next_too_old(&self, origin: OriginId, state: &OriginState) -> Option<Instant> {
         if !state.idle.is_known() {
             return None;
         }
-        let oldest = state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|lane| lane.is_idle());
-        let oldest = oldest.map(|lane| lane.idle_since).min()?;
+        let oldest = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle());
+        let oldest = oldest.map(|(_, lane)| lane.idle_since).min()?;
         let due = oldest + state.idle.usable(oldest, state.rtt())?;
         // Unless it will be forgotten by then.
         state.idle.usable(due, state.rtt()).map(|usable| oldest + usable)
     }
 
     pub(super) fn give_up_idle(&mut self, origin: OriginId, which: impl Fn(&Lane) -> bool) {
-        let of_origin = self.origins[origin.0].lanes.iter();
-        let is_given_up = |id: &&LaneId| self.lanes.get(id).is_some_and(|lane| lane.is_idle() && which(lane));
-        let given_up: Vec<_> = of_origin.filter(is_given_up).copied().collect();
+        let given_up = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle() && which(lane));
+        let given_up: Vec<_> = given_up.map(|(id, _)| id).collect();
         if !given_up.is_empty() {
             // What was announced hasn't come: lanes would be dialled for it again and again.
             self.origin(origin).anticipated = 0;
         }
         for lane in given_up {
-            self.forget(lane);
+            self.ledger.forget(lane);
             self.actions.push_back(Action::Close { lane });
         }
     }

@@ -3,43 +3,29 @@
 use std::time::{Duration, Instant};
 
 use super::directions::DirectionState;
-use super::express_lanes::{Known, Work};
+use super::express_lanes::{self, Known, Work};
 use super::freight_lanes::{FreightLanes, covering};
 use super::idle::IdleLimit;
-use super::in_flight::InFlight;
-use super::queue::Queues;
+use super::ledger::{Account, Attempt};
+use super::path_model::ServiceTime;
 use super::rules::Rules;
 use super::served::Served;
-use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
+use super::{Direction, Role};
 use crate::Protocol;
 
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
-    pub(super) lanes: Vec<LaneId>,
-    pub(super) queues: Queues,
     pub(super) down: DirectionState,
     pub(super) up: DirectionState,
-    /// Hedges that wait for a lane, few at a time.
-    pub(super) hedges: Vec<AttemptId>,
-    /// Attempts of each role, queued and running.
-    pub(super) express_live: usize,
-    pub(super) freight_live: usize,
-    /// Express ones that have ended since there was none.
-    express_ended: usize,
-    /// Openers among them.
-    pub(super) openers: usize,
-    pub(super) express_weight: u64,
     /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
-    pub(super) in_flight: InFlight,
+    pub(super) service: ServiceTime,
     pub(super) idle: IdleLimit,
     pub(super) served: Served,
     /// How large openers were of late that turned out small, in bytes.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
-    /// Bytes of freight attempts, queued and running.
-    freight_bytes: u64,
     /// The number of spare lanes in the last `Action::Spare`.
     pub(super) said_spare: usize,
     /// When bulk was sent last.
@@ -72,23 +58,14 @@ impl OriginState {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self {
             rules,
-            lanes: Vec::new(),
-            queues: Queues::default(),
             down: DirectionState::by(rules),
             up: DirectionState::by(rules),
-            hedges: Vec::new(),
-            express_live: 0,
-            freight_live: 0,
-            express_ended: 0,
-            openers: 0,
-            express_weight: 0,
             anticipated: 0,
-            in_flight: InFlight::by(rules),
+            service: ServiceTime::by(rules),
             idle: IdleLimit::by(rules),
             served: Served::by(rules),
             opener_size: None,
             freight: FreightLanes::by(rules),
-            freight_bytes: 0,
             said_spare: 0,
             freight_sent: None,
             gave_way: None,
@@ -182,13 +159,8 @@ impl OriginState {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
 
-    fn is_queued(&self) -> bool {
-        !self.queues.is_empty(Role::Express) || !self.queues.is_empty(Role::Freight)
-    }
-
     /// Takes note that `now` has come.
     pub(super) fn tick(&mut self, now: Instant) {
-        self.in_flight.tick(now);
         self.shares_end = self.shares_end.filter(|at| *at > now);
         for role in [Role::Express, Role::Freight] {
             if self.failed_lately(role, now) == 0 {
@@ -208,15 +180,15 @@ impl OriginState {
         }
     }
 
-    pub(super) fn next_tick(&self) -> Option<Instant> {
-        let queued = !self.queues.is_empty(Role::Express);
-        let is_held = |direction| self.queues.wait(Role::Express, direction) && !self.has_room(direction);
+    pub(super) fn next_tick(&self, account: &Account) -> Option<Instant> {
+        let queued = !account.queues.is_empty(Role::Express);
+        let is_held = |to| account.queues.wait(Role::Express, to) && !self.has_room(account, to);
         let shares = self.shares_end.filter(|_| queued);
-        let is_wanted = self.is_queued() || self.anticipated > 0;
+        let is_wanted = account.is_queued() || self.anticipated > 0;
         let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && is_wanted);
-        let room = self.in_flight.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
+        let room = account.on_the_way.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
         // Nothing else need happen while a hedge waits for a dial to be repeated.
-        let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);
+        let failed = self.failed.iter().filter(|_| !account.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
@@ -228,72 +200,48 @@ impl OriginState {
         }
     }
 
-    pub(super) fn admit(&mut self, now: Instant, attempt: AttemptId, role: Role, size: Size, opener: bool) {
-        self.anticipated = self.anticipated.saturating_sub(1);
-        let weight = size.weight(self.rules);
-        self.count(role, weight, opener);
-        let queue = self.queues.of(role, size.direction(self.rules));
-        match role {
-            Role::Express => queue.push_by_size(now, attempt, weight, self.rules),
-            Role::Freight => queue.push_in_turn(now, attempt),
+    pub(super) fn way(&self, direction: Direction) -> &DirectionState {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
         }
     }
 
-    pub(super) fn count(&mut self, role: Role, weight: u64, opener: bool) {
-        self.openers += usize::from(opener);
-        match role {
-            Role::Express => {
-                self.express_live += 1;
-                self.express_weight += weight;
-            }
-            Role::Freight => {
-                self.freight_live += 1;
-                self.freight_bytes += weight;
-            }
+    /// Returns how many bytes an express attempt most likely moves.
+    pub(super) fn likely_bytes(&self, attempt: &Attempt) -> u64 {
+        let likely = self.opener_size.filter(|_| attempt.opener);
+        likely.map_or(attempt.weight, |size| size + attempt.size.up)
+    }
+
+    /// Takes note that an attempt has been answered in one flight, so long after it was sent.
+    pub(super) fn served(&mut self, took: Duration) {
+        self.service.answered(took.saturating_sub(self.rtt()));
+    }
+
+    /// Takes note of an opener's size, and how long after it was sent its answer began.
+    pub(super) fn sized(&mut self, bytes: u64, took: Option<Duration>) {
+        if let Some(took) = took {
+            self.served(took);
         }
-    }
-
-    pub(super) fn release(&mut self, role: Role, weight: u64, opener: bool) {
-        self.openers -= usize::from(opener);
-        match role {
-            Role::Express => {
-                self.express_live -= 1;
-                self.express_weight -= weight;
-                self.express_ended = if self.express_live > 0 { self.express_ended + 1 } else { 0 };
-            }
-            Role::Freight => {
-                self.freight_live -= 1;
-                self.freight_bytes -= weight;
-            }
-        }
-    }
-
-    /// Takes note that an express attempt is on its way.
-    pub(super) fn sent(&mut self, now: Instant, attempt: AttemptId, weight: u64, up: u64, opener: bool) {
-        let likely = self.opener_size.filter(|_| opener);
-        self.in_flight.add(now, attempt, likely.map_or(weight, |size| size + up), up);
-    }
-
-    /// Takes note of an opener's size.
-    pub(super) fn sized(&mut self, now: Instant, attempt: AttemptId, bytes: u64) {
-        self.in_flight.answered(now, attempt, bytes, self.rtt());
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
-    /// Whether another small request may be sent that moves most in this direction.
-    pub(super) fn has_room(&self, direction: Direction) -> bool {
-        let shown = match direction {
-            Direction::Down => self.down.shown(),
-            Direction::Up => self.up.shown(),
-        };
-        self.in_flight.has_room(direction, shown, self.rtt())
+    /// Returns whether another small request may be sent that moves most in this direction.
+    pub(super) fn has_room(&self, account: &Account, direction: Direction) -> bool {
+        let at_once = self.way(direction).shown().at_once(self.rules, self.turn());
+        account.on_the_way.has_room(direction, at_once)
     }
 
-    /// How many bytes of small requests are sent before some are answered.
+    /// Returns how long an attempt takes on an idle lane.
+    fn turn(&self) -> Duration {
+        self.rtt() + self.service.get()
+    }
+
+    /// Returns how many bytes of small requests are sent before some are answered.
     pub(super) fn at_once(&self) -> u64 {
-        let turn = self.in_flight.turn(self.rtt());
-        self.down.shown().at_once(self.rules, turn).max(self.up.shown().at_once(self.rules, turn)) as u64
+        let at_once = |way: &DirectionState| way.shown().at_once(self.rules, self.turn());
+        at_once(&self.down).max(at_once(&self.up)) as u64
     }
 
     /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference decides.
@@ -301,21 +249,25 @@ impl OriginState {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }
 
-    pub(super) fn express_wanted(&mut self) -> usize {
-        let live = self.express_live + self.anticipated;
+    pub(super) fn express_wanted(&mut self, account: &Account) -> usize {
+        let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         // What was assumed of openers is corrected by what others brought.
-        let openers = self.openers.min(self.express_live) as u64;
+        let openers = account.openers.min(account.express) as u64;
         let known =
-            self.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
+            account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
-        let path = if self.up.small > bytes / 2 { self.up.shown() } else { self.down.shown() };
-        let service = self.in_flight.service();
+        let path = if account.outstanding(Direction::Up).small > bytes / 2 {
+            self.up.shown()
+        } else {
+            self.down.shown()
+        };
+        let service = self.service.get();
         let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
         let known = Known { is_multiplexed, has_spoken, rtt: self.path(), service, path };
-        let freight = self.freight_wanted();
+        let freight = self.freight_wanted(account);
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
-        let work = Work { attempts: live, so_far: live + self.express_ended, bytes, freight };
+        let work = Work { attempts: live, so_far: live + account.express_ended, bytes, freight };
         let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
         if let Some((of, then, wanted)) = self.wanted
             && (of, freight) == (known, then.freight)
@@ -329,24 +281,23 @@ impl OriginState {
         wanted
     }
 
-    pub(super) fn freight_wanted(&self) -> usize {
-        self.freight.target().max(self.covering()).min(self.freight_live)
+    pub(super) fn freight_wanted(&self, account: &Account) -> usize {
+        self.freight.target().max(self.covering(account)).min(account.freight)
     }
 
-    /// Lanes that cover each other's pauses between the requests for bulk that there are.
-    pub(super) fn covering(&self) -> usize {
-        let mean = self.freight_bytes / self.freight_live.max(1) as u64;
-        let (direction, way) = match self.up.bulk > self.down.bulk {
-            true => (Direction::Up, &self.up),
-            false => (Direction::Down, &self.down),
-        };
-        covering(self.rules, direction, mean, self.rtt(), way.path.rate()).min(self.freight_live)
+    /// Returns the lanes that cover each other's pauses between the requests for bulk that there are.
+    pub(super) fn covering(&self, account: &Account) -> usize {
+        let bulk = |direction| account.outstanding(direction).bulk;
+        let is_up = bulk(Direction::Up) > bulk(Direction::Down);
+        let direction = if is_up { Direction::Up } else { Direction::Down };
+        let rate = self.way(direction).path.rate();
+        covering(self.rules, direction, account.mean_freight(), self.rtt(), rate).min(account.freight)
     }
 
-    /// Returns how many more attempts would each get a lane that pays, where there may be `lanes_max` for bulk.
-    pub(super) fn spare(&self, lanes_max: usize) -> usize {
+    /// Returns how many more attempts than the `live` ones would each get a lane that pays, where there may be `lanes_max` for bulk.
+    pub(super) fn spare(&self, live: usize, lanes_max: usize) -> usize {
         let target = self.freight.target().min(lanes_max);
-        if self.freight_live == 0 { 0 } else { target.saturating_sub(self.freight_live) }
+        if live == 0 { 0 } else { target.saturating_sub(live) }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::lane::Lane;
+use super::ledger::Lane;
 use super::rules::Rules;
 use super::{Action, Dispatcher, LaneId, OriginId};
 
@@ -64,7 +64,7 @@ impl Served {
 impl Dispatcher {
     /// The first answer of a lane has begun.
     pub(super) fn answered(&mut self, now: Instant, id: LaneId) {
-        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| !lane.has_answered) else { return };
+        let Some(lane) = self.ledger.lane_mut(id).filter(|lane| !lane.has_answered) else { return };
         lane.has_answered = true;
         let (origin, opened) = (lane.origin, lane.since);
         let served = self.served(origin);
@@ -74,7 +74,7 @@ impl Dispatcher {
     /// A lane that has never answered is gone or given up, which counts once. Others of its kind are not asked once the limit is known.
     pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
         let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
-        let Some(lane) = self.lanes.get_mut(&id).filter(is_first) else { return };
+        let Some(lane) = self.ledger.lane_mut(id).filter(is_first) else { return };
         lane.is_unserved = true;
         let (origin, opened) = (lane.origin, lane.since);
         // While nothing else is answered the origin is away, which says nothing of a limit.
@@ -84,7 +84,7 @@ impl Dispatcher {
         }
         let served = self.served(origin);
         self.origin(origin).served.unserved(now, opened, served);
-        if self.origins[origin.0].served.most(now) <= self.origins[origin.0].lanes.len() {
+        if self.origins[origin.0].served.most(now) <= self.ledger.account(origin).lanes.len() {
             self.give_up_idle(origin, |lane| !lane.has_answered);
         }
     }
@@ -92,15 +92,14 @@ impl Dispatcher {
     /// Closes a lane that has just opened, where it is one beside as many as its origin serves.
     pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
         if self.served(origin) >= self.origins[origin.0].served.most(now) {
-            self.forget(id);
+            self.ledger.forget(id);
             self.actions.push_back(Action::Close { lane: id });
         }
     }
 
     /// Returns whether the origin has as many connections as it serves.
     pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
-        let origin = &self.origins[origin.0];
-        origin.lanes.len() >= origin.served.most(now)
+        self.ledger.account(origin).lanes.len() >= self.origins[origin.0].served.most(now)
     }
 
     /// The lanes that have been silent under their first request for [`silent_max`](Rules::silent_max), while others of their origin answered.
@@ -113,22 +112,21 @@ impl Dispatcher {
                 && now.saturating_duration_since(lane.asked) >= self.rules.silent_max
                 && quick.is_some_and(|at| at > lane.asked)
         };
-        self.lanes.iter().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| *id)
+        self.ledger.lanes().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| id)
     }
 
     /// Takes note of how soon a lane has answered.
     pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
         let is_quick =
             |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < self.rules.quick;
-        if let Some(origin) = self.lanes.get(&id).filter(is_quick).map(|lane| lane.origin) {
+        if let Some(origin) = self.ledger.lane(id).filter(is_quick).map(|lane| lane.origin) {
             self.origin(origin).served.quick = Some(now);
         }
     }
 
     /// The lanes of an origin that have answered.
     fn served(&self, origin: OriginId) -> usize {
-        let lanes = self.origins[origin.0].lanes.iter().filter_map(|id| self.lanes.get(id));
-        lanes.filter(|lane| lane.has_answered).count()
+        self.ledger.lanes_of(origin).filter(|(_, lane)| lane.has_answered).count()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::path_estimate::PathEstimate;
+use super::path_model::PathEstimate;
 use super::rules::Rules;
 
 /// The memory of one thing that holds bulk.

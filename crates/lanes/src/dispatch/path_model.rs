@@ -1,7 +1,7 @@
 //! What a path carries, as far as it has shown: what every rule asks.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::rules::Rules;
 
@@ -163,10 +163,66 @@ impl PathEstimate {
     }
 }
 
+/// What the path has shown, in bytes a second, and whether that is all that it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct PathRate {
+    pub(super) rate: f64,
+    pub(super) is_full: bool,
+}
+
+impl PathRate {
+    /// Returns the bytes of small attempts that go at once where a round trip and the answer take `turn`.
+    ///
+    /// What fills the path is unknown at first. The senders hold the bytes on their way then, since they begin with ten segments and double
+    /// them with each round trip. So a first burst goes, and later twice what the path has shown, which grows as fast as they do.
+    pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
+        let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
+        (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
+    }
+}
+
+/// The time that a server takes to answer, beside the round trip: the least that some answers took.
+#[derive(Debug, Default)]
+pub(super) struct ServiceTime {
+    rules: &'static Rules,
+    least: Option<Duration>,
+    /// The number of answers since that was found, and the least that one of them took.
+    answers: (usize, Duration),
+    /// True if it was found since nothing was on its way. Until then our own queues make it longer, and it becomes no longer.
+    is_found: bool,
+}
+
+impl ServiceTime {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Takes note that an answer took so long beside the round trip. Quick refusals count too, and make for fewer lanes. The first answers
+    /// of a burst wait for its handshakes, so that some must have come before the least of them counts.
+    pub(super) fn answered(&mut self, took: Duration) {
+        self.least = self.least.map(|least| least.min(took));
+        let (count, least) = self.answers;
+        self.answers = (count + 1, if count == 0 { took } else { least.min(took) });
+        if !self.is_found && self.answers.0 >= self.rules.attempts_min {
+            self.least = Some(self.answers.1);
+            (self.answers, self.is_found) = ((0, Duration::ZERO), true);
+        }
+    }
+
+    /// Takes note that nothing is on its way or waits: the next answers may be another kind's.
+    pub(super) fn begin_anew(&mut self) {
+        if std::mem::take(&mut self.is_found) {
+            self.answers = (0, Duration::ZERO);
+        }
+    }
+
+    pub(super) fn get(&self) -> Duration {
+        self.least.unwrap_or_default().max(self.rules.service_min)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
@@ -276,5 +332,52 @@ mod tests {
         assert_eq!(path.next_reading(), Some(now));
         path.read(now, 0, SMALL);
         assert_eq!(path.next_reading(), Some(now + Rules::CHOSEN.reading_min));
+    }
+
+    /// How many attempts of so many bytes go at once.
+    fn at_once(path: PathRate, bytes: u64, rtt_ms: u64) -> u64 {
+        let turn = Duration::from_millis(rtt_ms) + ServiceTime::default().get();
+        ((path.at_once(&Rules::CHOSEN, turn) / bytes as f64).ceil() as u64)
+            .max(Rules::CHOSEN.attempts_min as u64)
+    }
+
+    #[test]
+    fn at_first_a_burst_goes_that_senders_may_send_and_no_more() {
+        let unknown = PathRate::default();
+        assert_eq!(at_once(unknown, 256 << 10, 2), Rules::CHOSEN.attempts_min as u64);
+        assert_eq!(at_once(unknown, 256 << 10, 20), 32);
+        assert_eq!(at_once(unknown, 256 << 10, 200), 32, "however far");
+        assert!(at_once(unknown, 6 << 10, 50) > 600);
+        assert!(at_once(unknown, 2 << 10, 0) > 250);
+    }
+
+    #[test]
+    fn more_goes_where_the_path_has_shown_that_it_carries_more() {
+        let at_once = |rate, is_full| at_once(PathRate { rate, is_full }, 256 << 10, 49);
+        assert_eq!([at_once(125e6, true), at_once(125e6, false)], [48, 48]);
+        assert_eq!(at_once(1e6, false), 32, "as at first");
+        assert_eq!(at_once(1e6, true), Rules::CHOSEN.attempts_min as u64, "a server may take longer");
+    }
+
+    /// So many answers, each after so long beside the round trip.
+    fn answers(service: &mut ServiceTime, count: usize, ms: u64) {
+        (0..count).for_each(|_| service.answered(Duration::from_millis(ms)));
+    }
+
+    #[test]
+    fn a_server_takes_the_least_of_some_answers_and_anew_after_a_pause() {
+        let (mut service, enough) = (ServiceTime::default(), Rules::CHOSEN.attempts_min);
+        answers(&mut service, enough - 1, 30);
+        service.begin_anew();
+        assert_eq!(service.get(), Rules::CHOSEN.service_min, "too few");
+        answers(&mut service, 1, 40);
+        assert_eq!(service.get().as_millis(), 30, "but they count together with those of the next burst");
+        answers(&mut service, 1, 20);
+        assert_eq!(service.get().as_millis(), 20);
+        answers(&mut service, 100, 50);
+        assert_eq!(service.get().as_millis(), 20, "it may be ourselves who keep it busy");
+        service.begin_anew();
+        answers(&mut service, enough, 50);
+        assert_eq!(service.get().as_millis(), 50);
     }
 }

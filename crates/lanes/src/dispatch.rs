@@ -1,45 +1,39 @@
-//! Who goes on which lane, and when: a state machine without clock or socket.
+//! The dispatcher: it decides which attempt goes on which lane, and when. It is a state machine without clock or socket.
 //!
 //! The driver feeds [`Event`]s with the time they happened and carries out the [`Action`]s that come back. Everything
 //! the dispatcher knows comes in by them, so a test can run it in virtual time.
+//! - `rules` holds every chosen number.
+//! - `ledger` alone counts attempts and lanes.
+//! - `path_model` alone reads bytes, and tells what the path carries and how long its server takes.
+//! - `choose` decides how many lanes there are and which attempt goes on which; `freight_lanes` searches the number for bulk.
+//! - `bulk_controller` holds bulk back beside small requests.
+//! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
+//! - `origin` is all that is known of one origin, and `event` the vocabulary.
 //!
-//! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `ceiling` (at most), `served` (as many as the server takes), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
-//! too old), `hedges` (where a hedge goes), `in_flight` and `bulk_in_flight` (how much is on its way), and in `directions` for each direction
-//! `yielding` (how much bulk moves beside small requests). They ask `path_estimate` what the path carries.
 //! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
-mod access_link;
-mod bulk_in_flight;
-mod ceiling;
-mod directions;
+mod bulk_controller;
+mod choose;
 mod event;
-mod express_lanes;
 mod freight_lanes;
-mod hedges;
-mod idle;
 mod ledger;
 mod origin;
 mod path_model;
 mod rules;
-mod sending;
-mod served;
-mod strangling;
-mod yielding;
-
-#[cfg(test)]
-pub(crate) mod inspection;
+mod server_limits;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use access_link::AccessLink;
+use bulk_controller::{AccessLink, LaneGroup};
 use event::Class;
 pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId, Size};
 pub use event::{Direction, Role};
-use ledger::{Attempt, Lane, LaneState, Ledger};
+use freight_lanes::Reading;
+use ledger::{Account, Attempt, Lane, LaneState, Ledger};
 use origin::OriginState;
+use path_model::Load;
 pub(crate) use rules::Rules;
 
 use crate::{Path, Protocol};
@@ -51,9 +45,9 @@ pub(crate) struct Dispatcher {
     connections_max: usize,
     ledger: Ledger,
     origins: Vec<OriginState>,
-    /// What all origins share, one for each direction.
+    /// This machine's own way to the network, one for each direction. All origins share it.
     links: [AccessLink; 2],
-    /// When the limits of what is on its way were decided last.
+    /// The time when the limits of bulk on its way were decided last.
     limited: Option<Instant>,
     actions: VecDeque<Action>,
 }
@@ -77,7 +71,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of attempts and
+    /// Takes note of an event at `now`. The consequences are had from [`poll`](Self::poll). Events of attempts and
     /// lanes that are already gone are ignored.
     pub(crate) fn handle(&mut self, now: Instant, event: Event) {
         let was_full = self.ledger.lanes().len() >= self.ceiling(Role::Freight);
@@ -113,7 +107,7 @@ impl Dispatcher {
             }
             Event::Reached { lane, rtt } => {
                 if let Some(origin) = self.ledger.lane(lane).map(|l| l.origin) {
-                    self.origin(origin).reached(rtt);
+                    self.origin(origin).path.reached(rtt);
                     self.schedule(now, origin);
                 }
             }
@@ -146,7 +140,7 @@ impl Dispatcher {
             }
             Event::Slept => self.slept(),
             Event::Closed { lane } => {
-                // What a server closes that was idle for long was not refused.
+                // A connection that a server closes after a long rest was not refused.
                 let is_refused =
                     |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
                 if self.ledger.lane(lane).filter(is_refused).is_some() {
@@ -176,12 +170,12 @@ impl Dispatcher {
         }
     }
 
-    /// The next thing to be done, if there is one.
+    /// Returns the next action, if there is one.
     pub(crate) fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
+    /// Returns when [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.ledger.accounts().zip(&self.origins);
         let origins =
@@ -193,20 +187,21 @@ impl Dispatcher {
         origins.chain(links.flatten()).min()
     }
 
-    /// What is known of the way to an origin.
+    /// Returns what is known of the way to an origin.
     pub(crate) fn path(&mut self, origin: OriginId) -> Path {
         let origin = self.origin(origin);
-        let (rate, is_full) = (origin.down.path.rate(), origin.down.path.is_full());
-        Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }
+        let down = origin.path.throughput(Direction::Down);
+        let (rate, is_full) = (down.rate(), down.is_full());
+        Path { round_trip: origin.path.round_trip(), protocol: origin.protocol(), rate, is_full }
     }
 
-    /// How many lanes are open or being dialled.
+    /// Returns the number of lanes that are open or being dialled.
     #[cfg(test)]
     pub(crate) fn lanes(&self) -> usize {
         self.ledger.lanes().len()
     }
 
-    /// How many attempts are queued or running.
+    /// Returns the number of attempts, queued or running.
     pub(crate) fn attempts(&self) -> usize {
         self.ledger.attempts().len()
     }
@@ -256,7 +251,7 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // What was only announced has no work that could fail: dialling for it would go on and on.
+            // Announced attempts can't fail: dialling for them would go on and on.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
@@ -295,7 +290,7 @@ impl Dispatcher {
         if let Some(origin) = self.ledger.attempt(id).filter(|_| reusable).map(|attempt| attempt.origin)
             && let Some(took) = self.ledger.account(origin).on_the_way.single_flight(now, id)
         {
-            self.origin(origin).served(took);
+            self.origin(origin).path.answered(took);
         }
         let Some(attempt) = self.retire(id) else { return };
         if let Some(lane_id) = attempt.lane {
@@ -319,9 +314,9 @@ impl Dispatcher {
         let attempt = self.ledger.retire(id)?;
         if self.ledger.account(attempt.origin).express == 0 {
             let origin = self.origin(attempt.origin);
-            // What was announced has led to nothing more, or its attempts come now.
+            // The announced attempts come now, or never.
             origin.anticipated = 0;
-            origin.service.begin_anew();
+            origin.path.rests();
         }
         Some(attempt)
     }
@@ -368,5 +363,173 @@ impl Dispatcher {
             self.dial_missing(now, waiting, Role::Express);
             self.dial_missing(now, waiting, Role::Freight);
         }
+    }
+
+    fn link(&mut self, direction: Direction) -> &mut AccessLink {
+        &mut self.links[direction as usize]
+    }
+
+    /// Takes note of the bytes that an origin's lanes have moved so far; nothing of those that went up where the system doesn't tell.
+    fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<Flow>) {
+        let (busy, held) =
+            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
+        self.origin(id);
+        let (account, origin) = (self.ledger.account(id), &mut self.origins[id.0]);
+        let bulk = |direction| account.outstanding(direction).bulk;
+        for (direction, bytes) in [(Direction::Down, Some(down)), (Direction::Up, up)] {
+            let small_wait = account.queues.wait(Role::Express, direction);
+            let load = Load::of(small_wait, bulk(direction) > 0 && busy > 0, held[direction as usize]);
+            origin.path.read(now, direction, bytes, load);
+        }
+        let mut shown: f64 = 0.0;
+        for direction in Direction::BOTH {
+            let rate = origin.path.throughput(direction).rate().filter(|_| bulk(direction) > 0);
+            shown = shown.max(rate.unwrap_or_default());
+        }
+        let bytes = down + up.unwrap_or_default();
+        let (rtt, covering) = (origin.path.round_trip(), origin.covering(account));
+        let is_full = origin.freight.moved(now, Reading { bytes, busy, covering, rtt, flow, shown });
+        if is_full && (bulk(Direction::Down) > 0) != (bulk(Direction::Up) > 0) {
+            let direction = if bulk(Direction::Down) > 0 { Direction::Down } else { Direction::Up };
+            origin.path.throughput_mut(direction).filled();
+            self.link(direction).path.filled();
+        }
+    }
+
+    /// Takes a reading of what has moved over all origins.
+    fn read_links(&mut self, now: Instant) {
+        for direction in Direction::BOTH {
+            let small_wait =
+                self.ledger.accounts().any(|(_, account)| account.queues.wait(Role::Express, direction));
+            let has_bulk = (0..self.origins.len()).any(|id| self.ledger.freight_busy(OriginId(id)) > 0);
+            let moved = self.origins.iter().map(|origin| origin.path.moved(direction));
+            let bytes = moved.sum::<Option<u64>>();
+            match bytes {
+                Some(bytes) => {
+                    let has_bulk = has_bulk && self.ledger.outstanding(direction).bulk > 0;
+                    self.link(direction).read(now, bytes, small_wait, has_bulk);
+                }
+                None => self.link(direction).path.cannot_be_read(),
+            }
+        }
+    }
+
+    /// The lanes of an origin that share a limit, and the round trip.
+    fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
+        let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
+        LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
+    }
+
+    /// Decides how much bulk may be on its way to us.
+    fn clamp_downloads(&mut self, now: Instant) {
+        let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
+        let beside = self.link(Direction::Down).beside(now);
+        for origin in (0..self.origins.len()).map(OriginId) {
+            let group = self.lane_group(origin, |lane| lane.role == Role::Freight && carries(lane));
+            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
+            let (path, in_flight) =
+                (path.throughput(Direction::Down), &mut in_flight[Direction::Down as usize]);
+            let said = in_flight.decide(now, Direction::Down, group, path, beside);
+            self.actions.extend(said.map(|bytes| Action::Window { origin, bytes }));
+        }
+    }
+
+    /// Decides how much bulk may lie in send buffers and be on its way from us.
+    fn clamp_uploads(&mut self, now: Instant) {
+        let beside = self.link(Direction::Up).beside(now);
+        for origin in (0..self.origins.len()).map(OriginId) {
+            let group = self.lane_group(origin, |lane| lane.uploads > 0);
+            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
+            let (path, in_flight) = (path.throughput(Direction::Up), &mut in_flight[Direction::Up as usize]);
+            let said = in_flight.decide(now, Direction::Up, group, path, beside);
+            self.actions.extend(said.map(|bytes| Action::SendBuffer { origin, bytes }));
+            let said = in_flight.pace(group.lanes, path, beside);
+            self.actions.extend(said.map(|rate| Action::Pace { origin, rate }));
+            let said = in_flight.unsent(group.lanes, path.rate());
+            self.actions.extend(said.map(|bytes| Action::Unsent { origin, bytes }));
+        }
+    }
+
+    /// Decides how much bulk may move beside the small requests that are outstanding.
+    fn yield_bulk(&mut self, now: Instant) {
+        let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
+        if down.small > 0 && self.link(Direction::Down).small(now) {
+            self.clamp_downloads(now);
+        }
+        // A small download's request goes up, too.
+        if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
+            self.clamp_uploads(now);
+        }
+        let is_stuck = self.small_attempts_are_stuck();
+        let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();
+        let mut is_let_go = false;
+        for (direction, all) in [(Direction::Down, down), (Direction::Up, up)] {
+            // A path that is never known to be too slow or too fast isn't slowed down: it could be for as long as small requests come.
+            let can_be_read = self.link(direction).path.can_be_read();
+            let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
+            let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
+            let link = self.link(direction);
+            let said = link.decide(now, outstanding, rtt.unwrap_or_default());
+            if !all.is_none() {
+                link.path.begin(now);
+            }
+            is_let_go |= said == Some(None);
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if is_let_go {
+            (0..self.origins.len()).for_each(|origin| self.schedule(now, OriginId(origin)));
+        }
+        if self.links.iter().any(AccessLink::holds_bulk) {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
+        }
+    }
+
+    /// Returns the bytes of small requests that move or are about to. Requests to an origin that can't be reached would only hold others'
+    /// bulk back.
+    fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
+        let moves = |(_, lane): (LaneId, &Lane)| {
+            let is_about_to = now < lane.since + self.rules.dial_again;
+            lane.role == Role::Express && (!lane.is_dialling() || is_about_to)
+        };
+        let small =
+            self.ledger.accounts().map(|(origin, account)| (origin, account.outstanding(direction).small));
+        let moving = small.filter(|(origin, bytes)| *bytes > 0 && self.ledger.lanes_of(*origin).any(moves));
+        moving.map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns whether small requests of some origin wait, at the ceiling, for a lane that other work holds. Where that is bulk, slowing it
+    /// would only prolong the wait.
+    fn small_attempts_are_stuck(&self) -> bool {
+        let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
+        let is_stuck = |(origin, account): (OriginId, &Account)| {
+            account.express > 0 && !self.ledger.lanes_of(origin).any(carries)
+        };
+        self.ledger.lanes().len() >= self.connections_max && self.ledger.accounts().any(is_stuck)
+    }
+}
+
+/// The simulator and its scenarios look at these. None of them decides anything.
+#[cfg(test)]
+impl Dispatcher {
+    /// Returns whether small requests are counted in a direction, which bulk may yield to.
+    pub(crate) fn counts_small(&self, direction: Direction) -> bool {
+        self.ledger.outstanding(direction).small > 0
+    }
+
+    /// Returns a sum that isn't zero though nothing is left to be done.
+    pub(crate) fn left_over(&self) -> Option<String> {
+        let of_origin =
+            |account: &Account| (account.express, account.freight, account.openers, account.express_weight);
+        let origins = self.ledger.accounts().map(|(_, account)| of_origin(account));
+        let origins =
+            origins.filter(|counts| *counts != (0, 0, 0, 0)).map(|counts| format!("{counts:?} of an origin"));
+        let directions = Direction::BOTH.into_iter().flat_map(|direction| {
+            let of_origins = self.ledger.accounts().map(move |(_, account)| account.outstanding(direction));
+            of_origins.chain([self.ledger.outstanding(direction)])
+        });
+        let directions = directions.filter(|sum| !sum.is_none()).map(|sum| format!("{sum:?}"));
+        let lanes = self.ledger.lanes().filter(|(_, l)| l.in_flight > 0 || l.uploads > 0 || l.weight > 0);
+        let attempts = self.ledger.attempts().map(|attempt| format!("{attempt:?}"));
+        origins.chain(directions).chain(lanes.map(|(_, lane)| format!("{lane:?}"))).chain(attempts).next()
     }
 }

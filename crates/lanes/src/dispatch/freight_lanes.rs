@@ -71,7 +71,7 @@ pub(super) struct FreightLanes {
     /// In how many windows since then the path has shown a queue, and in how many of the calm ones the connection stood still.
     queued: u32,
     paused: u32,
-    /// Whether packets were lost.
+    /// True if packets were lost.
     has_lost: bool,
     /// Until when what the path's own queue has shown is believed, a step that did not pay at some goodput isn't tried again, nor steps
     /// against fallen goodput: paths change.
@@ -94,7 +94,7 @@ struct Window {
     ends: Instant,
     began: Instant,
     bytes: Option<u64>,
-    /// Whether bulk was held back in it.
+    /// True if bulk was held back in it.
     yielded: bool,
 }
 
@@ -238,7 +238,7 @@ impl FreightLanes {
                 self.begin_anew();
             }
             Trial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
-                // What the older lanes still lose is not for the new ones to bring: two steps are judged together.
+                // The older lanes may still lose goodput, so that two steps are judged together.
                 self.add(2, Trial::Fallen { lanes, goodput: goodput.min(level) });
             }
             Trial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {

@@ -1,7 +1,7 @@
 //! The ledger: attempts, the lanes that carry them, and every sum over both. Nothing else counts.
 //!
-//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. It counts for its origin and for the machine's link in each
-//! direction, from its admission until it ends.
+//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. It counts for its origin and for the machine's link in
+//! each direction, from its admission until it ends.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -120,7 +120,7 @@ pub(super) struct Ledger {
     lanes: FxHashMap<LaneId, Lane>,
     attempts: FxHashMap<AttemptId, Attempt>,
     lanes_made: u64,
-    /// What all origins have outstanding, for each direction.
+    /// Attempts of all origins, for each direction.
     outstanding: [Outstanding; 2],
 }
 

@@ -1,29 +1,28 @@
-//! What the dispatcher knows of one origin.
+//! One origin, as far as the dispatcher knows it.
 
 use std::time::{Duration, Instant};
 
-use super::directions::DirectionState;
-use super::express_lanes::{self, Known, Work};
+use super::bulk_controller::BulkInFlight;
+use super::choose::{self, Demand, ServerProfile};
 use super::freight_lanes::{FreightLanes, covering};
-use super::idle::IdleLimit;
 use super::ledger::{Account, Attempt};
-use super::path_model::ServiceTime;
+use super::path_model::PathModel;
 use super::rules::Rules;
-use super::served::Served;
+use super::server_limits::{IdleLimit, Served};
 use super::{Direction, Role};
 use crate::Protocol;
 
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
-    pub(super) down: DirectionState,
-    pub(super) up: DirectionState,
+    pub(super) path: PathModel,
+    /// The limits of its bulk in each direction.
+    pub(super) in_flight: [BulkInFlight; 2],
     /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
-    pub(super) service: ServiceTime,
     pub(super) idle: IdleLimit,
     pub(super) served: Served,
-    /// How large openers were of late that turned out small, in bytes.
+    /// Bytes of the latest openers that turned out small.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
     /// The number of spare lanes in the last `Action::Spare`.
@@ -33,23 +32,19 @@ pub(super) struct OriginState {
     /// When it last gave a lane up for an origin that had none.
     pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
-    /// Whether it has shown that it speaks that.
+    /// True if it has shown that it speaks that.
     has_spoken: bool,
-    rtt: Option<Duration>,
-    /// The round trip that a TCP handshake showed, until a TLS flight has shown it better.
-    reached: Option<Duration>,
     /// While nothing is known of the path, when more than one lane may be dialled.
     probing_until: Option<Instant>,
     probing_since: Option<Instant>,
-    /// Whether that time has come.
+    /// True once that time has come.
     probed: bool,
-    /// How long the last dial took that succeeded.
+    /// The time that the last successful dial took.
     dial: Option<Duration>,
     /// Dials of each role that failed lately, and when the last did.
     failed: [(usize, Option<Instant>); 2],
-    /// The last answer of [`express_wanted`](Self::express_wanted): of what was known, beside how many lanes for bulk, and for how many
-    /// attempts.
-    wanted: Option<(Known, Work, usize)>,
+    /// The last answer of [`express_wanted`](Self::express_wanted), and its grounds.
+    wanted: Option<(ServerProfile, Demand, usize)>,
     /// When the shares of a burst end.
     shares_end: Option<Instant>,
 }
@@ -58,10 +53,9 @@ impl OriginState {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self {
             rules,
-            down: DirectionState::by(rules),
-            up: DirectionState::by(rules),
+            path: PathModel::by(rules),
+            in_flight: [BulkInFlight::by(rules), BulkInFlight::by(rules)],
             anticipated: 0,
-            service: ServiceTime::by(rules),
             idle: IdleLimit::by(rules),
             served: Served::by(rules),
             opener_size: None,
@@ -71,8 +65,6 @@ impl OriginState {
             gave_way: None,
             protocol: None,
             has_spoken: false,
-            rtt: None,
-            reached: None,
             probing_until: None,
             probing_since: None,
             probed: false,
@@ -90,10 +82,9 @@ impl OriginState {
     pub(super) fn learn(&mut self, now: Instant, protocol: Option<Protocol>, rtt: Duration, took: Duration) {
         self.protocol = protocol.or(self.protocol);
         self.has_spoken |= protocol.is_some();
-        // The smallest seen: a busy machine stretches a handshake, nothing shortens it.
-        self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
+        self.path.handshake(rtt);
         self.dial = Some(took);
-        self.freight.reached(self.rtt());
+        self.freight.reached(self.path.rtt());
         self.shares_end = Some(now + took / 2);
     }
 
@@ -114,33 +105,14 @@ impl OriginState {
         self.failed[role as usize] = (0, None);
     }
 
-    /// What the origin speaks, or is expected to.
+    /// Returns the protocol that the origin speaks, or is expected to.
     pub(super) fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    pub(super) fn rtt(&self) -> Duration {
-        self.path().unwrap_or_default()
-    }
-
-    /// The round trip, as far as it is known. A TCP handshake may end at a proxy nearby, where a TLS flight shows the
-    /// server; but a TLS flight holds the work of both ends too, many milliseconds where they are busy with a burst of
-    /// them. So the shorter of the two is believed unless it is shorter by far.
-    pub(super) fn path(&self) -> Option<Duration> {
-        match (self.rtt, self.reached) {
-            (Some(tls), Some(tcp)) if tls <= tcp * self.rules.proxy_factor => Some(tcp.min(tls)),
-            (tls, tcp) => tls.or(tcp),
-        }
-    }
-
-    /// A TCP handshake has shown the round trip, perhaps only to a middlebox.
-    pub(super) fn reached(&mut self, rtt: Duration) {
-        self.reached = Some(self.reached.map_or(rtt, |r| r.min(rtt)));
-    }
-
-    /// How many more lanes may be dialled now: one, while the first shows how far the server is.
+    /// Returns how many more lanes may be dialled now: one, while the first shows how far the server is.
     pub(super) fn may_dial(&mut self, now: Instant, missing: usize) -> usize {
-        if self.path().is_some() || missing == 0 {
+        if self.path.round_trip().is_some() || missing == 0 {
             return missing;
         }
         match self.probing_until {
@@ -154,7 +126,7 @@ impl OriginState {
         }
     }
 
-    /// How long after its start a dial still counts as about to open.
+    /// Returns how long after its start a dial still counts as about to open.
     pub(super) fn sibling_wait(&self) -> Duration {
         self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
@@ -168,8 +140,7 @@ impl OriginState {
             }
         }
         if let Some(at) = self.probing_until.filter(|at| *at <= now && !self.probed) {
-            // A machine that is so busy that this comes late may have kept the answer from coming, too. With 200 files to read, two cores
-            // noticed it 10 ms late, a server 2 ms away was taken for one far away, and the handshakes of 32 lanes and more took 0.1 s.
+            // A machine so busy that this comes late may have kept the answer from coming, too.
             if now > at + self.rules.probe
                 && now < self.probing_since.unwrap_or(now) + self.rules.probe * self.rules.probes
             {
@@ -185,26 +156,13 @@ impl OriginState {
         let is_held = |to| account.queues.wait(Role::Express, to) && !self.has_room(account, to);
         let shares = self.shares_end.filter(|_| queued);
         let is_wanted = account.is_queued() || self.anticipated > 0;
-        let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && is_wanted);
+        let probe =
+            self.probing_until.filter(|_| self.path.round_trip().is_none() && !self.probed && is_wanted);
         let room = account.on_the_way.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
         // Nothing else need happen while a hedge waits for a dial to be repeated.
         let failed = self.failed.iter().filter(|_| !account.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
-    }
-
-    pub(super) fn direction(&mut self, direction: Direction) -> &mut DirectionState {
-        match direction {
-            Direction::Down => &mut self.down,
-            Direction::Up => &mut self.up,
-        }
-    }
-
-    pub(super) fn way(&self, direction: Direction) -> &DirectionState {
-        match direction {
-            Direction::Down => &self.down,
-            Direction::Up => &self.up,
-        }
     }
 
     /// Returns how many bytes an express attempt most likely moves.
@@ -213,15 +171,10 @@ impl OriginState {
         likely.map_or(attempt.weight, |size| size + attempt.size.up)
     }
 
-    /// Takes note that an attempt has been answered in one flight, so long after it was sent.
-    pub(super) fn served(&mut self, took: Duration) {
-        self.service.answered(took.saturating_sub(self.rtt()));
-    }
-
     /// Takes note of an opener's size, and how long after it was sent its answer began.
     pub(super) fn sized(&mut self, bytes: u64, took: Option<Duration>) {
         if let Some(took) = took {
-            self.served(took);
+            self.path.answered(took);
         }
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         self.opener_size = Some(size - size / 8 + bytes / 8);
@@ -229,22 +182,16 @@ impl OriginState {
 
     /// Returns whether another small request may be sent that moves most in this direction.
     pub(super) fn has_room(&self, account: &Account, direction: Direction) -> bool {
-        let at_once = self.way(direction).shown().at_once(self.rules, self.turn());
-        account.on_the_way.has_room(direction, at_once)
-    }
-
-    /// Returns how long an attempt takes on an idle lane.
-    fn turn(&self) -> Duration {
-        self.rtt() + self.service.get()
+        account.on_the_way.has_room(direction, self.path.at_once(direction))
     }
 
     /// Returns how many bytes of small requests are sent before some are answered.
     pub(super) fn at_once(&self) -> u64 {
-        let at_once = |way: &DirectionState| way.shown().at_once(self.rules, self.turn());
-        at_once(&self.down).max(at_once(&self.up)) as u64
+        self.path.at_once(Direction::Down).max(self.path.at_once(Direction::Up)) as u64
     }
 
-    /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference decides.
+    /// Returns whether the origin's express lanes most likely carry many requests at once. Before anything is known, ALPN's preference
+    /// decides.
     fn is_likely_multiplexed(&self) -> bool {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }
@@ -252,32 +199,29 @@ impl OriginState {
     pub(super) fn express_wanted(&mut self, account: &Account) -> usize {
         let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-        // What was assumed of openers is corrected by what others brought.
+        // The size assumed of openers is corrected by the size that others had.
         let openers = account.openers.min(account.express) as u64;
         let known =
             account.express_weight.saturating_sub(openers * self.rules.opener_assumed.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
-        let path = if account.outstanding(Direction::Up).small > bytes / 2 {
-            self.up.shown()
-        } else {
-            self.down.shown()
-        };
-        let service = self.service.get();
+        let is_up = account.outstanding(Direction::Up).small > bytes / 2;
+        let path = self.path.shown(if is_up { Direction::Up } else { Direction::Down });
+        let service = self.path.service();
         let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
-        let known = Known { is_multiplexed, has_spoken, rtt: self.path(), service, path };
+        let known = ServerProfile { is_multiplexed, has_spoken, rtt: self.path.round_trip(), service, path };
         let freight = self.freight_wanted(account);
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
-        let work = Work { attempts: live, so_far: live + account.express_ended, bytes, freight };
+        let demand = Demand { attempts: live, so_far: live + account.express_ended, bytes, freight };
         let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
         if let Some((of, then, wanted)) = self.wanted
             && (of, freight) == (known, then.freight)
             && is_about(live, then.attempts)
-            && is_about(work.so_far, then.so_far)
+            && is_about(demand.so_far, then.so_far)
         {
             return wanted;
         }
-        let wanted = express_lanes::wanted(self.rules, work, known);
-        self.wanted = Some((known, work, wanted));
+        let wanted = choose::wanted(self.rules, demand, known);
+        self.wanted = Some((known, demand, wanted));
         wanted
     }
 
@@ -290,8 +234,8 @@ impl OriginState {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
-        let rate = self.way(direction).path.rate();
-        covering(self.rules, direction, account.mean_freight(), self.rtt(), rate).min(account.freight)
+        let rate = self.path.throughput(direction).rate();
+        covering(self.rules, direction, account.mean_freight(), self.path.rtt(), rate).min(account.freight)
     }
 
     /// Returns how many more attempts than the `live` ones would each get a lane that pays, where there may be `lanes_max` for bulk.

@@ -1,16 +1,17 @@
-//! What a path carries, as far as it has shown: what every rule asks.
+//! The path as it has shown itself: its rate, whether something has filled it, and how long its server takes to answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::Direction;
 use super::rules::Rules;
 
-/// What is known of one direction of a path.
+/// The rate of one direction of a path.
 #[derive(Debug, Default)]
-pub(super) struct PathEstimate {
+pub(super) struct Throughput {
     rules: &'static Rules,
     last: Option<(Instant, u64)>,
-    /// When something got under way, before anything has been read.
+    /// The time when something got under way, before anything has been read.
     began: Option<Instant>,
     /// The last readings, which are a rate together.
     readings: VecDeque<f64>,
@@ -21,12 +22,12 @@ pub(super) struct PathEstimate {
     settled_by_bulk: u32,
     /// The last rate while bulk moved as fast as it could.
     bulk: Option<(Instant, f64)>,
-    /// Whether bulk was held back at the last reading.
+    /// True if bulk was held back at the last reading.
     was_held: bool,
     cannot_be_read: bool,
 }
 
-/// What is under way while the path is read.
+/// The traffic while the path is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     /// Bulk, or more small requests than go at once: what needn't leave room on the path.
@@ -49,14 +50,15 @@ impl Load {
     }
 }
 
-impl PathEstimate {
+impl Throughput {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes a reading of the bytes moved so far. While bulk is held back, what moves isn't what the path carries:
-    /// forgetting the best rate then, bulk would be held to a part of a part of it. And what has gathered meanwhile comes at
-    /// once when it is let go. Says whether it is one: what comes too soon or late isn't.
+    /// Takes a reading of the bytes moved so far. Returns whether it counts: a reading that comes too soon or too late doesn't.
+    ///
+    /// While bulk is held back, less moves than the path carries. If the best rate were forgotten then, bulk would be held to a part of a
+    /// part of it. Bytes that have gathered meanwhile come at once when bulk is let go.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, load: Load) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
@@ -116,7 +118,7 @@ impl PathEstimate {
         (self.cannot_be_read, self.began) = (true, None);
     }
 
-    /// Whether the path may become known.
+    /// Returns whether the path may become known.
     pub(super) fn can_be_read(&self) -> bool {
         !self.cannot_be_read
     }
@@ -128,7 +130,7 @@ impl PathEstimate {
         }
     }
 
-    /// When a reading says something again, once anything has [begun](Self::begin).
+    /// Returns when a reading says something again, once anything has [begun](Self::begin).
     pub(super) fn next_reading(&self) -> Option<Instant> {
         self.last.map(|(at, _)| at + self.rules.reading_min).or(self.began)
     }
@@ -147,12 +149,12 @@ impl PathEstimate {
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
-    /// Whether the path was filled, by bulk or by small requests that waited for those on their way.
+    /// Returns whether the path was filled, by bulk or by small requests that waited for those on their way.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= self.rules.readings as u32
     }
 
-    /// Whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
+    /// Returns whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
     pub(super) fn is_full_of_bulk(&self) -> bool {
         self.settled_by_bulk >= self.rules.readings as u32
     }
@@ -163,7 +165,101 @@ impl PathEstimate {
     }
 }
 
-/// What the path has shown, in bytes a second, and whether that is all that it carries.
+/// The path to one origin. It alone reads the bytes that have moved.
+#[derive(Debug)]
+pub(super) struct PathModel {
+    rules: &'static Rules,
+    throughput: [Throughput; 2],
+    /// Bytes moved so far in each direction; nothing where that isn't known.
+    moved: [Option<u64>; 2],
+    /// The shortest round trip that a TLS flight showed, and that a TCP handshake did.
+    tls: Option<Duration>,
+    tcp: Option<Duration>,
+    service: ServiceTime,
+}
+
+impl PathModel {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        let throughput = [Throughput::by(rules), Throughput::by(rules)];
+        Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
+    }
+
+    /// Takes note of a TLS flight. The smallest counts: a busy machine stretches a handshake, nothing shortens it.
+    pub(super) fn handshake(&mut self, rtt: Duration) {
+        self.tls = Some(self.tls.map_or(rtt, |shortest| shortest.min(rtt)));
+    }
+
+    /// Takes note of a TCP handshake, which may have reached only a middlebox.
+    pub(super) fn reached(&mut self, rtt: Duration) {
+        self.tcp = Some(self.tcp.map_or(rtt, |shortest| shortest.min(rtt)));
+    }
+
+    /// Returns the round trip, as far as it is known. A TCP handshake may end at a proxy nearby, where a TLS flight shows the server. But a
+    /// TLS flight holds the work of both ends too, many milliseconds in a burst of handshakes. So the shorter of the two is believed,
+    /// unless it is shorter by far.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        match (self.tls, self.tcp) {
+            (Some(tls), Some(tcp)) if tls <= tcp * self.rules.proxy_factor => Some(tcp.min(tls)),
+            (tls, tcp) => tls.or(tcp),
+        }
+    }
+
+    pub(super) fn rtt(&self) -> Duration {
+        self.round_trip().unwrap_or_default()
+    }
+
+    /// Takes note that an attempt was answered in one flight, so long after it was sent.
+    pub(super) fn answered(&mut self, took: Duration) {
+        self.service.answered(took.saturating_sub(self.rtt()));
+    }
+
+    /// Takes note that nothing is on its way or waits.
+    pub(super) fn rests(&mut self) {
+        self.service.begin_anew();
+    }
+
+    /// Returns how long the server takes to answer beside the round trip.
+    pub(super) fn service(&self) -> Duration {
+        self.service.get()
+    }
+
+    /// Takes a reading of the bytes moved so far in a direction; `None` where the system doesn't tell.
+    pub(super) fn read(&mut self, now: Instant, direction: Direction, bytes: Option<u64>, load: Load) {
+        self.moved[direction as usize] = bytes;
+        let throughput = self.throughput_mut(direction);
+        match bytes {
+            Some(bytes) => {
+                throughput.read(now, bytes, load);
+            }
+            None => throughput.cannot_be_read(),
+        }
+    }
+
+    pub(super) fn moved(&self, direction: Direction) -> Option<u64> {
+        self.moved[direction as usize]
+    }
+
+    pub(super) fn throughput(&self, direction: Direction) -> &Throughput {
+        &self.throughput[direction as usize]
+    }
+
+    pub(super) fn throughput_mut(&mut self, direction: Direction) -> &mut Throughput {
+        &mut self.throughput[direction as usize]
+    }
+
+    /// Returns the rate that the direction has shown.
+    pub(super) fn shown(&self, direction: Direction) -> PathRate {
+        let throughput = self.throughput(direction);
+        PathRate { rate: throughput.rate().unwrap_or_default(), is_full: throughput.is_full() }
+    }
+
+    /// Returns how many bytes of small attempts keep the direction full.
+    pub(super) fn at_once(&self, direction: Direction) -> f64 {
+        self.shown(direction).at_once(self.rules, self.rtt() + self.service())
+    }
+}
+
+/// The rate that the path has shown, in bytes a second, and whether that is all that it carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PathRate {
     pub(super) rate: f64,
@@ -171,10 +267,9 @@ pub(super) struct PathRate {
 }
 
 impl PathRate {
-    /// Returns the bytes of small attempts that go at once where a round trip and the answer take `turn`.
-    ///
-    /// What fills the path is unknown at first. The senders hold the bytes on their way then, since they begin with ten segments and double
-    /// them with each round trip. So a first burst goes, and later twice what the path has shown, which grows as fast as they do.
+    /// Returns the bytes of small attempts that go at once where a round trip and the answer take `turn`. The bytes that fill the path are
+    /// unknown at first. The senders hold the bytes on their way then, since they begin with ten segments and double them with each round
+    /// trip. So a first burst goes, and later twice what the path has shown, which grows as fast as they do.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
@@ -232,14 +327,14 @@ mod tests {
     /// A path that is read, and what has moved over it.
     #[derive(Debug)]
     struct Read {
-        path: PathEstimate,
+        path: Throughput,
         now: Instant,
         bytes: u64,
     }
 
     impl Read {
         fn new() -> Self {
-            let mut read = Self { path: PathEstimate::default(), now: Instant::now(), bytes: 0 };
+            let mut read = Self { path: Throughput::default(), now: Instant::now(), bytes: 0 };
             read.path.read(read.now, 0, SMALL);
             read
         }
@@ -266,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_behind_a_lost_packet_and_comes_at_once_is_not_what_the_path_carries() {
+    fn bytes_that_waited_behind_a_lost_packet_are_not_the_paths_rate() {
         let mut read = Read::new();
         (0..20).for_each(|i| read.pass([6_000_000, 1_000_000, 21_000_000, 12_000_000][i % 4], BULK));
         let rate = read.path.rate().unwrap();
@@ -286,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_full_when_what_fills_it_finds_no_more_and_not_while_small_work_finds_none() {
+    fn a_path_is_full_once_bulk_finds_no_more_and_not_by_small_requests() {
         let mut read = Read::new();
         (0..20).for_each(|_| read.pass(1_000_000, SMALL));
         assert!(!read.path.is_full());
@@ -300,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_that_wait_for_a_slow_server_have_not_shown_what_bulk_could_move() {
+    fn a_slow_server_that_small_requests_wait_for_says_nothing_of_bulk() {
         let waits = Load { fills: true, has_bulk: false, is_held: true };
         let mut read = Read::new();
         (0..9).for_each(|_| read.pass(5_000_000, waits));
@@ -316,7 +411,7 @@ mod tests {
 
     #[test]
     fn idle_times_and_bursts_are_no_rates() {
-        let (mut path, now) = (PathEstimate::default(), Instant::now());
+        let (mut path, now) = (Throughput::default(), Instant::now());
         path.read(now, 0, BULK);
         path.read(now + Duration::from_millis(20), 10 << 20, BULK);
         assert_eq!(path.rate(), None);
@@ -326,7 +421,7 @@ mod tests {
 
     #[test]
     fn readings_are_asked_for_from_the_beginning_on() {
-        let (mut path, now) = (PathEstimate::default(), Instant::now());
+        let (mut path, now) = (Throughput::default(), Instant::now());
         assert_eq!(path.next_reading(), None);
         path.begin(now);
         assert_eq!(path.next_reading(), Some(now));

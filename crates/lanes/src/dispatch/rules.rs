@@ -38,9 +38,9 @@ impl Default for &'static Rules {
 
 rules! {
     /// Connections at once over all origins, unless the caller caps them lower. At 50 ms of round trip, 256 lanes of one request each ask
-    /// for 5000 objects a second. S3 documents 5500 reads and 3500 writes for a prefix. A quarter is never freight's, and beyond half of
-    /// them each lane of an origin needs [`attempts_min`](Self::attempts_min) attempts: with 254 lanes a thousand files of 4.7 KB took
-    /// 1.07 s over 50 ms to a server on two cores, and with 128 they took 0.85 s.
+    /// for 5000 objects a second. S3 documents 5500 reads and 3500 writes for a prefix. A quarter is never freight's.
+    /// Beyond half of them each lane of an origin needs [`attempts_min`](Self::attempts_min) attempts. With 254 lanes a thousand files of
+    /// 4.7 KB took 1.07 s over 50 ms to a server on two cores, and with 128 they took 0.85 s.
     connections_max: usize = 256, not 64;
 
     // Classes and order.
@@ -57,8 +57,8 @@ rules! {
     opener_assumed: u64 = 256 * KIB, not 64 * KIB;
 
     /// An opener is freight at once while at most this many are alive and nothing else is. A program that fetches one or two objects of
-    /// unknown size then saves bulk the detour over an express lane. Beside other bulk a small opener would stand in its queue: one in fifty
-    /// that came while four large objects did waited 1.5 s.
+    /// unknown size then saves bulk the detour over an express lane. SmallTraffic other bulk a small opener would stand in its queue: one
+    /// in fifty that came while four large objects did waited 1.5 s.
     lone_openers: usize = 2, not 0;
 
     /// An attempt may be overtaken by smaller ones that come up to so much later for each MiB that it weighs: 5 ms for 4.7 KB.
@@ -68,12 +68,13 @@ rules! {
 
     /// Requests at once on one multiplexed express lane, until the server announces its limit and at most. GCS announces 100 streams.
     /// Beyond them another connection's window is worth more than another stream.
-    streams_max: usize = 100, not 1000;
+    streams_max: usize = 100, not 10;
 
     /// Requests at once on one multiplexed freight lane: enough to hide one request's round trip behind the other's body.
     freight_streams: usize = 2, not 1;
 
-    /// Multiplexed express lanes of one origin, and freight lanes, at most. At 90 MB/s a stream, 32 of them are 2.9 GB/s, a link of 25 Gbit/s.
+    /// Multiplexed express lanes of one origin, and freight lanes, at most. At 90 MB/s a stream, 32 of them are 2.9 GB/s, a link of 25
+    /// Gbit/s.
     lanes_max: usize = 32, not 16;
 
     /// CPU time of both ends for opening one more connection: a handshake of TLS 1.3.
@@ -91,23 +92,24 @@ rules! {
     /// costs a round trip in every cold start: with 2 ms, 50 cold files at 120 ms took a third longer.
     rtt_assumed: Duration = Duration::from_millis(50), not Duration::from_millis(2);
 
-    /// Attempts that each multiplexed lane carries beyond the sixteenth. A few dozen files need no more lanes to be polite and fast at once.
+    /// Attempts that each multiplexed lane carries beyond the sixteenth. A few dozen files need no more lanes to be polite and fast at
+    /// once.
     attempts_per_lane: usize = 32, not 1;
 
-    /// Requests a second that a server surely bears, which limits exclusive lanes beyond half of all connections. S3 promises so many writes
-    /// under one prefix before it has spread them over more servers, and 5500 reads. GCS begins with 1000 writes and 5000 reads.
+    /// Requests a second that a server surely bears, which limits exclusive lanes beyond half of all connections. S3 promises so many
+    /// writes under one prefix before it has spread them over more servers, and 5500 reads. GCS begins with 1000 writes and 5000 reads.
     requests_a_second: f64 = 3500.0, not 0.0;
 
     // Small requests at once.
 
     /// Small attempts that are never held back: as many as one lane of a browser or an SDK carries. They are too few to be in each other's
-    /// way. It is also the number of lanes to a server of unknown protocol: beside bulk on the rig, h2 took 27 connections with it at 10 ms
-    /// and 42 with twice as many. Half of it is the least number of lanes that fill a path.
+    /// way. It is also the number of lanes to a server of unknown protocol. Beside bulk on the rig, h2 took 27 connections with it at 10
+    /// ms, and 42 with twice as many. Half of it is the least number of lanes that fill a path.
     attempts_min: usize = 16, not 1, 32;
 
     /// Bytes of small attempts at once over a path that has shown nothing yet: about what thirty connections send in four round trips. In
-    /// the simulated network, objects of 32 to 512 KiB came a tenth later with half of it over 20 to 120 ms, and with twice as much on slow
-    /// links.
+    /// the simulated network, objects of 32 to 512 KiB came a tenth later with half of it over 20 to 120 ms. With twice as much they came
+    /// later on slow links.
     first_burst: f64 = (8 * MIB) as f64, not (4 * MIB) as f64, (32 * MIB) as f64;
 
     /// Bytes a second up to which the first burst counts. A server nearby shows at once what it carries, so 5 Gbit/s are enough.
@@ -128,8 +130,8 @@ rules! {
 
     // The path.
 
-    /// Time between readings of what has moved. Closer readings say more of bursts than of the path: read over 20 ms, a path of 1 Gbit/s
-    /// was once taken for one of 4, because a thread had no core meanwhile.
+    /// Time between readings of what has moved. Closer readings say more of bursts than of the path. Read over 20 ms, a path of 1 Gbit/s
+    /// was once taken for one of 4: a thread had no core meanwhile.
     reading_min: Duration = Duration::from_millis(100), not Duration::from_millis(20);
 
     /// Readings that together are a rate. Bytes behind a lost packet come all at once, and one reading then shows up to twice the path.
@@ -138,14 +140,14 @@ rules! {
     /// Time for which Laneway believes what a path has shown. It is BBR's.
     remembered: Duration = Duration::from_secs(10), not Duration::from_secs(3600), Duration::from_secs(3);
 
-    /// Growth by which a path isn't full yet, or a step of lanes pays. It is BBR's. Receive windows beside small requests leave room for it,
-    /// and uploads alone are paced at its square.
+    /// Growth by which a path isn't full yet, or a step of lanes pays. It is BBR's. Receive windows beside small requests leave room for
+    /// it, and uploads alone are paced at its square.
     growth: f64 = 1.25, not 1.1, 1.5;
 
     // Bulk beside small requests.
 
-    /// Small requests that the path carries in this time don't make bulk yield. The kernel takes as much of bulk ahead: four lanes with
-    /// 4 MiB each had 0.1 s of a path of 1 Gbit/s, and with 256 KiB a lane a GiB over loopback took a tenth more CPU.
+    /// Small requests that the path carries in this time don't make bulk yield. The kernel takes as much of bulk ahead.
+    /// Four lanes with 4 MiB each had 0.1 s of a path of 1 Gbit/s ahead. With 256 KiB a lane, a GiB over loopback took a tenth more CPU.
     moment: Duration = Duration::from_millis(10), not Duration::from_micros(100), Duration::from_millis(40);
 
     /// Bytes a second that bulk keeps at least. Servers give up connections below it as dead.
@@ -167,8 +169,8 @@ rules! {
 
     // Bulk on its way.
 
-    /// Bytes that a lane may have on its way at least. Below a score of segments TCP notices a loss only by a timeout. What the kernel takes
-    /// ahead is at least twice as much, since its writer is woken when half of it is left.
+    /// Bytes that a lane may have on its way at least. Below a score of segments TCP notices a loss only by a timeout. What the kernel
+    /// takes ahead is at least twice as much, since its writer is woken when half of it is left.
     lane_bytes_min: u32 = 32 * KIB as u32, not 4 * KIB as u32;
 
     /// Bytes above which a lane is left to TCP: the path is long, and its queue a small part of it.
@@ -240,9 +242,9 @@ rules! {
 
     // Dials.
 
-    /// Time that an origin's first dial is waited for before others begin. A server nearby answers within it and gets a few lanes instead of
-    /// many. With 2 ms, a server 2 ms away was dialled 32 times where 14 connections were worth having. Where our own timers come late it
-    /// begins again: with 200 files to read, two cores noticed it 10 ms late, and the handshakes of 32 lanes took 0.1 s.
+    /// Time that an origin's first dial is waited for before others begin. A server nearby answers within it and gets a few lanes instead
+    /// of many. With 2 ms, a server 2 ms away was dialled 32 times where 14 connections were worth having. Where our own timers come late
+    /// it begins again: with 200 files to read, two cores noticed it 10 ms late, and the handshakes of 32 lanes took 0.1 s.
     probe: Duration = Duration::from_millis(4), not Duration::ZERO;
 
     /// Times that it begins again at most.

@@ -20,7 +20,7 @@ use crate::{Request, Response, Route};
 /// A request's ride on a lane.
 pub(crate) struct Exchange {
     pub(super) lane: LaneId,
-    /// Whether it runs on a freight thread already.
+    /// True if it runs on a freight thread already.
     pub(super) freight: bool,
     pub(super) control: Arc<Control>,
 }
@@ -36,7 +36,7 @@ struct Waiter {
     asked: Option<Box<Asked>>,
 }
 
-/// What a log says of a request. No header and no query: they carry credentials.
+/// A request as a log names it. No header and no query: they carry credentials.
 struct Asked {
     line: String,
     at: Instant,
@@ -130,7 +130,7 @@ struct Begun {
     waiter: Waiter,
     request: Request,
     incoming: Incoming,
-    /// Whether its answer may be of any size.
+    /// True if its answer may be of any size.
     is_opener: bool,
 }
 

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_stop_connections_in_use_have_three_seconds_to_show_that_they_are_alive() {
+    async fn after_a_stop_connections_in_use_have_three_seconds_to_show_life() {
         let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new(Arc::default())));
         let moved = |progress: &Progress| progress.note_at(tokio::time::Instant::now().into_std());
         tokio::time::advance(Duration::from_secs(60)).await;

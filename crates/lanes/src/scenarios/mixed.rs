@@ -30,14 +30,14 @@ pub(super) struct Times {
     pub(super) total: f64,
 }
 
-/// What a job took.
+/// The figures of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) times: Times,
-    /// How often what the links take at best.
+    /// The times as multiples of what the links take at best.
     pub(super) over_floor: Times,
     pub(super) lanes: usize,
-    /// Which part of the bytes got lost.
+    /// The part of the bytes that got lost.
     pub(super) lost: f64,
 }
 

@@ -6,17 +6,17 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How long looked-up addresses are used: stores rotate theirs within minutes, and a burst of dials needs one lookup.
+/// The time for which looked-up addresses are used: stores rotate theirs within minutes, and a burst of dials needs one lookup.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// How long an address is left out that took no connection or broke one: front ends are restarted, or taken out of the
-/// resolver's answers, within about a minute.
+/// The time for which an address is left out that took no connection or broke one. Front ends are restarted, or taken out of the resolver's
+/// answers, within about a minute.
 pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
 
-/// How long one is that was slow once: most are so for a moment.
+/// The same for an address that was slow once. Most are slow for a moment.
 pub(crate) const SLOW_FOR: Duration = Duration::from_secs(10);
 
-/// What is known of an origin's addresses.
+/// An origin's addresses, as far as they are known.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// As the resolver gave them last, the families in turn.
@@ -28,7 +28,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Whether the resolver need not be asked.
+    /// Returns whether the resolver need not be asked.
     pub(crate) fn are_fresh(&self, now: Instant) -> bool {
         self.looked_up.is_some_and(|at| now.saturating_duration_since(at) < FRESH)
     }
@@ -41,9 +41,9 @@ impl Addresses {
         }
     }
 
-    /// In which order a new connection tries them: another one first at each turn, without leaving the family of the first
-    /// (one that the resolver put second is there for when the first fails, not for half of the lanes), then the others,
-    /// and those that are left out only when nothing else answers.
+    /// Returns the order in which a new connection tries them. Each turn begins with another address of the first one's family: the
+    /// resolver's second family is for when the first fails, not for half of the lanes. The others follow, and at last those that are left
+    /// out.
     pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
         self.avoided.retain(|(_, until)| *until > now);
         let is_avoided = |address: &SocketAddr| self.avoided.iter().any(|(avoided, _)| avoided == address);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_go_round_the_preferred_family_and_keep_the_other_as_fallback() {
+    fn connections_rotate_in_the_preferred_family_and_fall_back_to_the_other() {
         let (mut addresses, now) = known(&["1.0.0.1:1", "[::1]:1", "1.0.0.2:1"]);
         let firsts: Vec<_> = (0..4).map(|_| addresses.order(now)[0]).collect();
         assert_eq!(firsts, list(&["1.0.0.1:1", "1.0.0.2:1", "1.0.0.1:1", "1.0.0.2:1"]));

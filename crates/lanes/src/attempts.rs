@@ -1,7 +1,6 @@
-//! How many attempts the calls of one operation took, for whoever reports on the whole of it.
+//! The number of attempts that the calls of one operation took.
 //!
-//! An operation may make many calls through layers that have no use for the number; it is noted beside the future
-//! that they run in instead of being handed through each of them.
+//! An operation may make many calls through layers that have no use for the number. So it is noted beside the future that they run in.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What a request sends: segments of memory and of files, in order.
+//! The body of a request: segments of memory and of files, in order.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Body {
         self.len
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -78,7 +78,7 @@ impl Segment {
         }
     }
 
-    /// Whether the segment holds nothing.
+    /// Returns whether the segment holds nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -15,10 +15,10 @@ pub trait Call: Send + Sync {
     /// hold state.
     fn request(&self, attempt: u32) -> impl Future<Output = Result<Request, Self::Refusal>> + Send;
 
-    /// What the outcome of an attempt means.
+    /// Returns what the outcome of an attempt means.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// What is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
+    /// Returns what is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
     fn throttle_key(&self) -> &str;
 
     /// The object and the direction that a refusal slows down alone while no others of the key are refused; no other throttle
@@ -27,25 +27,24 @@ pub trait Call: Send + Sync {
         None
     }
 
-    /// How its answers have broken off after bytes that aren't asked for again, where the caller goes on with the rest by
-    /// another call; and how many bytes came this time.
+    /// Returns the breaks of its answers so far, and how many bytes came this time, where the caller asks for the rest by another call.
     fn breaks(&self) -> Option<(&Breaks, u64)> {
         None
     }
 
-    /// Whether an attempt that has become a straggler may be hedged, and among which others it is to be found slow. Only for what does no
-    /// harm when it is carried out twice at once.
+    /// Returns whether an attempt that has become a straggler may be hedged, and among which others it is to be found slow. Only for what
+    /// does no harm when it is carried out twice at once.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }
 
-    /// What is to be done about an attempt that has become a straggler.
+    /// Returns what is to be done about an attempt that has become a straggler.
     fn hedge(&self) -> impl Future<Output = Hedge> + Send {
         async { Hedge::Nothing }
     }
 }
 
-/// What is done about a straggler.
+/// The treatment of a straggler.
 #[derive(Debug)]
 pub enum Hedge {
     /// It is waited for.
@@ -55,7 +54,7 @@ pub enum Hedge {
     Send(Box<Request>),
 }
 
-/// What an attempt's outcome means.
+/// The meaning of an attempt's outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// This is the end, good or bad.
@@ -75,7 +74,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// How long the server wants to be left alone.
+    /// Returns how long the server wants to be left alone.
     pub(crate) fn asked_pause(self) -> Option<Duration> {
         match self {
             Self::Throttled { after } => after,
@@ -84,16 +83,16 @@ impl Verdict {
     }
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug)]
 pub struct Ended {
     /// The last attempt's outcome.
     pub outcome: Result<Response, Error>,
-    /// How many attempts were made.
+    /// The number of attempts made.
     pub attempts: u32,
     /// From the first attempt's start to the last one's end.
     pub elapsed: Duration,
-    /// Whether no further attempt was made because nothing at all has come from the origin for
+    /// True if no further attempt was made because nothing at all has come from the origin for
     /// [`Config::retry_for`](crate::Config::retry_for): every other call to it would end so.
     pub is_origin_away: bool,
 }

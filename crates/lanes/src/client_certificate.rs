@@ -33,7 +33,7 @@ impl ClientCertificate {
         let key = read(&self.key_file, "client key")?;
         let named = || format!("client key {}", self.key_file.display());
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| {
-            // What isn't PEM is not repeated: it may be the key all the same.
+            // A text that isn't PEM is not repeated: it may be the key all the same.
             let why = match e {
                 rustls_pki_types::pem::Error::NoItemsFound => "holds no private key in PEM",
                 _ => "is no PEM",
@@ -55,7 +55,7 @@ impl ClientCertificate {
     }
 }
 
-/// Whether a connection ended because the server refuses our certificate, or that we showed none. With TLS 1.3 this comes
+/// Returns whether a connection ended because the server refuses our certificate, or that we showed none. With TLS 1.3 this comes
 /// when the handshake is over for us, in place of the first answer.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     use AlertDescription::{

@@ -1,4 +1,4 @@
-//! What an engine is given at its start.
+//! The configuration of an engine.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
 #[derive(Clone)]
 pub struct Config {
-    /// Which certificates are trusted.
+    /// The certificates that are trusted.
     pub trust: Trust,
     /// Proxy for `https` origins (`http://host:port` or `https://host:port`, credentials allowed), as `HTTPS_PROXY` gives it.
     pub https_proxy: Option<String>,
@@ -43,10 +43,10 @@ pub struct Config {
     pub bulk_threads: Option<usize>,
     /// The `User-Agent` of requests that have none of their own.
     pub user_agent: HeaderValue,
-    /// How long a request may go without a byte in either direction.
+    /// The time that a request may go without a byte in either direction.
     pub no_progress: Duration,
-    /// How long nothing may come from an origin that is asked again and again, until its calls end: no connection, no answer
-    /// but 500, 502, 503 and 504, no byte of a body. Zero tries nothing again.
+    /// The time without anything from an origin after which its calls end: no connection, no answer but 500, 502, 503 and 504, no byte of a
+    /// body. Zero tries nothing again.
     pub retry_for: Duration,
     /// The same for an origin that has never answered, where that is shorter: its name, its port or its proxy may be wrong.
     pub retry_unanswered_for: Duration,
@@ -58,7 +58,7 @@ pub struct Config {
     pub tcp_handshake_min: Duration,
 }
 
-/// Which certificates are trusted.
+/// The certificates that are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// PEM files whose certificates are trusted beside the platform's. Those are `SSL_CERT_FILE`'s and `SSL_CERT_DIR`'s where
@@ -100,8 +100,8 @@ impl Default for Config {
             memory: MemoryBudget::new(64 << 20),
             bulk_threads: None,
             user_agent: user_agent(),
-            // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
-            // byte within a few seconds, and calls that are known to think longer set their own timeout.
+            // Other clients wait 20 to 60 s for a silent server. MinIO and GCS both answer a healthy request's first byte within a few
+            // seconds. Calls that are known to take longer set their own timeout.
             no_progress: Duration::from_secs(30),
             // A service is restarted, a machine rebooted, a network changed within that.
             retry_for: Duration::from_secs(120),
@@ -113,8 +113,8 @@ impl Default for Config {
     }
 }
 
-/// Who we are, and on what. The word gzip in it would let Google's servers compress what they send to who accepts that
-/// (<https://cloud.google.com/storage/docs/json_api#gzip>), as we do for the sake of what is stored so.
+/// Our name, and the system's. With the word gzip in it, Google's servers would compress their answers
+/// (<https://cloud.google.com/storage/docs/json_api#gzip>), since we accept gzip for objects stored so.
 fn user_agent() -> HeaderValue {
     use std::env::consts::{ARCH, OS};
     let text = format!(concat!("laneway/", env!("CARGO_PKG_VERSION"), " ({}; {})"), OS, ARCH);

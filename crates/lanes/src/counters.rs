@@ -1,4 +1,4 @@
-//! What the engine has done so far, as plain numbers.
+//! Counters of what the engine has done so far.
 
 use crate::Distribution;
 
@@ -34,7 +34,7 @@ pub struct Counters {
     pub segments_resent: u64,
 }
 
-/// How long requests that were answered had to wait, since the engine's start.
+/// The time that answered requests had to wait, since the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Times {

@@ -43,7 +43,7 @@ const NEXT_SYN_AFTER: Duration = Duration::from_secs(2);
 /// so get more connections than pay.
 const NEARBY: Duration = Duration::from_millis(4);
 
-/// How long a server is waited for that may refuse a client certificate: three times the handshake, between these.
+/// The time to wait for a server that may refuse a client certificate: three times the handshake, between these.
 const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
@@ -54,7 +54,7 @@ struct Dialed {
     rtt: Duration,
     progress: Arc<Progress>,
     address: SocketAddr,
-    /// Whether requests have to name their whole URL, because a forward proxy takes them.
+    /// The forward proxy that takes the requests, which then have to name their whole URL.
     absolute_form: Option<Proxy>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
-    /// What proxies hear of us.
+    /// The name that proxies hear.
     pub(crate) user_agent: HeaderValue,
     pub(crate) timeout: Duration,
     /// The least that a TCP handshake takes.

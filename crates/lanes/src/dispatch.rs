@@ -1,119 +1,80 @@
-//! Who goes on which lane, and when: a state machine without clock or socket.
+//! The dispatcher: it decides which attempt goes on which lane, and when. It is a state machine without clock or socket.
 //!
 //! The driver feeds [`Event`]s with the time they happened and carries out the [`Action`]s that come back. Everything
 //! the dispatcher knows comes in by them, so a test can run it in virtual time.
+//! - `rules` holds every chosen number.
+//! - `ledger` alone counts attempts and lanes.
+//! - `path_model` alone reads bytes, and tells what the path carries and how long its server takes.
+//! - `choose` decides how many lanes there are and which attempt goes on which; `freight_lanes` searches the number for bulk.
+//! - `bulk_controller` holds bulk back beside small requests.
+//! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
+//! - `origin` is all that is known of one origin, and `event` the vocabulary.
 //!
-//! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `ceiling` (at most), `served` (as many as the server takes), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
-//! too old), `hedges` (where a hedge goes), `in_flight` and `bulk_in_flight` (how much is on its way), and in `directions` for each direction
-//! `yielding` (how much bulk moves beside small requests). They ask `path_estimate` what the path carries.
 //! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
-mod access_link;
-mod bulk_in_flight;
-mod ceiling;
-mod class;
-mod directions;
+mod bulk_controller;
+mod choose;
 mod event;
-mod express_lanes;
 mod freight_lanes;
-mod hedges;
-mod idle;
-mod in_flight;
-mod lane;
+mod ledger;
 mod origin;
-mod path_estimate;
-mod queue;
-mod sending;
-mod served;
-mod strangling;
-mod yielding;
-
-#[cfg(test)]
-pub(crate) mod inspection;
+mod path_model;
+mod rules;
+mod server_limits;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use access_link::AccessLink;
-pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
-pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
-pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId};
+use bulk_controller::{AccessLink, LaneGroup};
+use event::Class;
+pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId, Size};
 pub use event::{Direction, Role};
-use in_flight::SERVICE;
-use lane::{Lane, LaneState};
+use freight_lanes::Reading;
+use ledger::{Account, Attempt, Lane, LaneState, Ledger};
 use origin::OriginState;
-use queue::TURN;
-use rustc_hash::FxHashMap;
-pub(crate) use served::SILENT_MAX;
+use path_model::Load;
+pub(crate) use rules::Rules;
 
 use crate::{Path, Protocol};
-
-/// Most connections at once over all origins, unless the caller caps it lower. At 50 ms of round trip so many lanes of one request ask for 5000
-/// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
-pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 /// The state machine.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
+    rules: &'static Rules,
     connections_max: usize,
+    ledger: Ledger,
     origins: Vec<OriginState>,
-    // The ids are our own counters, which nobody outside can choose: a fast hash does.
-    lanes: FxHashMap<LaneId, Lane>,
-    attempts: FxHashMap<AttemptId, AttemptState>,
-    lanes_made: u64,
-    /// What all origins share, one for each direction.
+    /// This machine's own way to the network, one for each direction. All origins share it.
     links: [AccessLink; 2],
-    /// When the limits of what is on its way were decided last.
+    /// The time when the limits of bulk on its way were decided last.
     limited: Option<Instant>,
     actions: VecDeque<Action>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct AttemptState {
-    origin: OriginId,
-    role: Role,
-    size: Size,
-    weight: u64,
-    submitted: Instant,
-    lane: Option<LaneId>,
-    opener: bool,
-    /// The attempt that this one is a hedge of.
-    hedge_of: Option<AttemptId>,
-}
-
-impl AttemptState {
-    fn uploads_bulk(&self) -> bool {
-        self.size.up > FREIGHT_ABOVE
-    }
-
-    /// What a small attempt moves in each direction.
-    fn small_bytes(&self) -> [(Direction, u64); 2] {
-        let is_small = u64::from(self.role == Role::Express);
-        [(Direction::Down, self.size.down * is_small), (Direction::Up, self.size.up * is_small)]
-    }
 }
 
 impl Dispatcher {
     /// A dispatcher that opens at most `connections_max` connections, at least one.
     pub(crate) fn new(connections_max: usize) -> Self {
+        Self::by(&Rules::CHOSEN, connections_max)
+    }
+
+    /// The same by other rules.
+    pub(crate) fn by(rules: &'static Rules, connections_max: usize) -> Self {
         Self {
+            rules,
             connections_max: connections_max.max(1),
+            ledger: Ledger::by(rules),
             origins: Vec::new(),
-            lanes: FxHashMap::default(),
-            attempts: FxHashMap::default(),
-            lanes_made: 0,
-            links: Default::default(),
+            links: [AccessLink::by(rules), AccessLink::by(rules)],
             limited: None,
             actions: VecDeque::new(),
         }
     }
 
-    /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of attempts and
+    /// Takes note of an event at `now`. The consequences are had from [`poll`](Self::poll). Events of attempts and
     /// lanes that are already gone are ignored.
     pub(crate) fn handle(&mut self, now: Instant, event: Event) {
-        let was_full = self.lanes.len() >= self.ceiling(Role::Freight);
+        let was_full = self.ledger.lanes().len() >= self.ceiling(Role::Freight);
         self.take_note(now, event);
         let frees = matches!(
             event,
@@ -126,7 +87,7 @@ impl Dispatcher {
             }
         }
         self.yield_bulk(now);
-        if self.limited.is_none_or(|at| now >= at + SERVICE) {
+        if self.limited.is_none_or(|at| now >= at + self.rules.service_min) {
             self.limited = Some(now);
             self.clamp_downloads(now);
         }
@@ -138,21 +99,21 @@ impl Dispatcher {
             Event::Hedged { attempt, origin, size, hedge_of } => {
                 self.hedge(now, attempt, origin, size, hedge_of)
             }
-            Event::Cancelled { attempt } => self.cancel(attempt),
+            Event::Cancelled { attempt } => self.ledger.withdraw(attempt),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
             Event::Anticipated { origin, attempts } => {
                 self.origin(origin).anticipated = attempts;
                 self.schedule(now, origin);
             }
             Event::Reached { lane, rtt } => {
-                if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
-                    self.origin(origin).reached(rtt);
+                if let Some(origin) = self.ledger.lane(lane).map(|l| l.origin) {
+                    self.origin(origin).path.reached(rtt);
                     self.schedule(now, origin);
                 }
             }
             Event::Opened { lane, protocol, rtt } => self.opened(now, lane, protocol, rtt),
             Event::Located { lane, address } => {
-                if let Some(l) = self.lanes.get_mut(&lane) {
+                if let Some(l) = self.ledger.lane_mut(lane) {
                     l.address = Some(address);
                 }
             }
@@ -162,7 +123,7 @@ impl Dispatcher {
             Event::TurnedFreight { attempt } => self.turned_freight(now, attempt),
             Event::Finished { attempt, reusable } => self.finished(now, attempt, reusable),
             Event::Draining { lane } => {
-                if let Some(l) = self.lanes.get_mut(&lane) {
+                if let Some(l) = self.ledger.lane_mut(lane) {
                     let origin = l.origin;
                     l.state = LaneState::Draining;
                     self.drop_if_spent(lane);
@@ -173,25 +134,25 @@ impl Dispatcher {
             Event::Unserved { lane } => self.unserved(now, lane),
             Event::Stale { lane } => self.stale(now, lane),
             Event::KeepsIdle { lane, limit } => {
-                if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
+                if let Some(origin) = self.ledger.lane(lane).map(|l| l.origin) {
                     self.origin(origin).idle.tell(limit);
                 }
             }
             Event::Slept => self.slept(),
             Event::Closed { lane } => {
-                // What a server closes that was idle for long was not refused.
+                // A connection that a server closes after a long rest was not refused.
                 let is_refused =
-                    |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + TURN / 2);
-                if self.lanes.get(&lane).filter(is_refused).is_some() {
+                    |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
+                if self.ledger.lane(lane).filter(is_refused).is_some() {
                     self.unserved(now, lane);
                 }
-                if let Some(l) = self.lanes.get(&lane).filter(|l| l.is_idle()) {
+                if let Some(l) = self.ledger.lane(lane).filter(|l| l.is_idle()) {
                     let (origin, idle) = (l.origin, now.saturating_duration_since(l.idle_since));
                     let state = self.origin(origin);
                     state.idle.closed(now, idle);
                     state.anticipated = 0;
                 }
-                if let Some(origin) = self.forget(lane) {
+                if let Some(origin) = self.ledger.forget(lane) {
                     self.schedule(now, origin);
                 }
             }
@@ -200,80 +161,77 @@ impl Dispatcher {
                 self.read_links(now);
                 self.clamp_uploads(now);
                 for origin in 0..self.origins.len() {
+                    let id = OriginId(origin);
+                    self.ledger.account_mut(id).on_the_way.tick(now);
                     self.origins[origin].tick(now);
-                    self.schedule(now, OriginId(origin));
+                    self.schedule(now, id);
                 }
             }
         }
     }
 
-    /// The next thing to be done, if there is one.
+    /// Returns the next action, if there is one.
     pub(crate) fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
+    /// Returns when [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
-        let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
-        let links = self.links.iter().flat_map(|link| {
-            let reading = link.path.next_reading().filter(|_| !link.is_idle());
+        let origins = self.ledger.accounts().zip(&self.origins);
+        let origins =
+            origins.flat_map(|((id, account), o)| [o.next_tick(account), self.next_too_old(id, o)]).flatten();
+        let links = Direction::BOTH.into_iter().zip(&self.links).flat_map(|(direction, link)| {
+            let reading = link.path.next_reading().filter(|_| !self.ledger.outstanding(direction).is_none());
             [link.yielding.next_tick(), reading]
         });
         origins.chain(links.flatten()).min()
     }
 
-    /// What is known of the way to an origin.
+    /// Returns what is known of the way to an origin.
     pub(crate) fn path(&mut self, origin: OriginId) -> Path {
         let origin = self.origin(origin);
-        let (rate, is_full) = (origin.down.path.rate(), origin.down.path.is_full());
-        Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }
+        let down = origin.path.throughput(Direction::Down);
+        let (rate, is_full) = (down.rate(), down.is_full());
+        Path { round_trip: origin.path.round_trip(), protocol: origin.protocol(), rate, is_full }
     }
 
-    /// How many lanes are open or being dialled.
+    /// Returns the number of lanes that are open or being dialled.
     #[cfg(test)]
     pub(crate) fn lanes(&self) -> usize {
-        self.lanes.len()
+        self.ledger.lanes().len()
     }
 
-    /// How many attempts are queued or running.
+    /// Returns the number of attempts, queued or running.
     pub(crate) fn attempts(&self) -> usize {
-        self.attempts.len()
+        self.ledger.attempts().len()
     }
 
     fn origin(&mut self, id: OriginId) -> &mut OriginState {
+        self.ledger.open_account(id);
         while self.origins.len() <= id.0 {
-            self.origins.push(OriginState::default());
+            self.origins.push(OriginState::by(self.rules));
         }
         &mut self.origins[id.0]
     }
 
     fn submit(&mut self, now: Instant, id: AttemptId, origin: OriginId, size: Size) {
         let state = self.origin(origin);
-        let role = size.role(state.openers, state.express_live, state.freight_live);
-        let opener = size.class == Class::Opener;
-        let weight = size.weight();
-        state.admit(now, id, role, size, opener);
-        let attempt =
-            AttemptState { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None };
-        self.attempts.insert(id, attempt);
-        self.count(&attempt);
+        state.anticipated = state.anticipated.saturating_sub(1);
+        let opener = size.class(self.rules) == Class::Opener;
+        let attempt = self.attempt(now, origin, size, opener);
+        self.ledger.admit(id, attempt);
         self.schedule(now, origin);
     }
 
-    fn cancel(&mut self, id: AttemptId) {
-        // A running attempt ends by its own Finished; a queued one is taken out here.
-        if let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) {
-            self.attempts.remove(&id);
-            self.discount(&attempt);
-            // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
-            let origin = self.origin(attempt.origin);
-            origin.release(attempt.role, attempt.weight, attempt.opener);
-            origin.hedges.retain(|hedge| *hedge != id);
-        }
+    /// An attempt that comes now, as its size is judged beside what its origin has.
+    fn attempt(&self, now: Instant, origin: OriginId, size: Size, opener: bool) -> Attempt {
+        let (account, weight) = (self.ledger.account(origin), size.weight(self.rules));
+        let role = size.role(self.rules, account.openers, account.express, account.freight);
+        Attempt { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None }
     }
 
     fn opened(&mut self, now: Instant, id: LaneId, protocol: Protocol, rtt: Duration) {
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let Some(lane) = self.ledger.lane_mut(id) else { return };
         let (origin, took) = (lane.origin, now.saturating_duration_since(lane.since));
         lane.open(now, protocol);
         // A freight lane speaks what it was made to offer, which says nothing of what express lanes get.
@@ -284,20 +242,20 @@ impl Dispatcher {
     }
 
     fn dial_failed(&mut self, now: Instant, id: LaneId) {
-        let Some(role) = self.lanes.get(&id).map(|l| l.role) else { return };
+        let Some(role) = self.ledger.lane(id).map(|l| l.role) else { return };
         self.unserved(now, id);
-        let Some(origin) = self.forget(id) else { return };
+        let Some(origin) = self.ledger.forget(id) else { return };
         // Only when nothing else can carry the role's queue is it given up: each request's own retry decides what next.
-        let alive = self.lanes.values().any(|l| l.origin == origin && l.role == role && !l.is_draining());
+        let alive = self.ledger.lanes_of(origin).any(|(_, lane)| lane.role == role && !lane.is_draining());
         if alive {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // What was only announced has no work that could fail: dialling for it would go on and on.
+            // Announced attempts can't fail: dialling for them would go on and on.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
-            self.origin(origin).hedges.retain(|hedge| !hedges.contains(hedge));
-            let queued = std::iter::from_fn(|| self.origins[origin.0].queues.pop(role));
+            self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
+            let queued = std::iter::from_fn(|| self.ledger.account_mut(origin).queues.pop(role));
             for attempt in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
                 if self.retire(attempt).is_some() {
                     self.actions.push_back(Action::Fail { attempt, because: id });
@@ -308,65 +266,35 @@ impl Dispatcher {
     }
 
     fn streams(&mut self, now: Instant, id: LaneId, max: usize) {
-        if let Some(lane) = self.lanes.get_mut(&id) {
+        if let Some(lane) = self.ledger.lane_mut(id) {
             let origin = lane.origin;
             lane.limit_streams(max);
             self.schedule(now, origin);
         }
     }
 
-    /// An opener's size is known: it says also what others of its origin are likely to have.
+    /// Takes note of an opener's size, which says also what others of its origin are likely to have.
     fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
-        let Some(attempt) = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express) else {
-            return;
-        };
-        // What is larger turns freight, or is given up.
-        if bytes > FREIGHT_ABOVE {
-            return;
-        }
-        let (before, origin) = (*attempt, attempt.origin);
-        attempt.size.down = bytes;
-        let after = *attempt;
-        self.discount(&before);
-        self.count(&after);
-        self.origin(origin).sized(now, id, bytes);
+        let Some((origin, took)) = self.ledger.resize(now, id, bytes) else { return };
+        self.origin(origin).sized(bytes, took);
         self.schedule(now, origin);
     }
 
     fn turned_freight(&mut self, now: Instant, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(&id) else { return };
-        if attempt.role == Role::Freight {
-            return;
-        }
-        let (origin, weight, opener, lane) = (attempt.origin, attempt.weight, attempt.opener, attempt.lane);
-        let before = *attempt;
-        let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(Lane::is_exclusive);
-        if alone {
-            attempt.role = Role::Freight;
-            let after = *attempt;
-            self.discount(&before);
-            self.count(&after);
-            let state = self.origin(origin);
-            state.in_flight.remove(id);
-            state.release(Role::Express, weight, opener);
-            state.count(Role::Freight, weight, opener);
-            if let Some(lane) = lane.and_then(|l| self.lanes.get_mut(&l)) {
-                lane.role = Role::Freight;
-            }
+        if let Some(origin) = self.ledger.turn_freight(id) {
             self.schedule(now, origin);
         }
     }
 
     fn finished(&mut self, now: Instant, id: AttemptId, reusable: bool) {
-        if let Some(origin) = self.attempts.get(&id).filter(|_| reusable).map(|attempt| attempt.origin) {
-            let origin = self.origin(origin);
-            origin.in_flight.ended(now, id, origin.rtt());
+        if let Some(origin) = self.ledger.attempt(id).filter(|_| reusable).map(|attempt| attempt.origin)
+            && let Some(took) = self.ledger.account(origin).on_the_way.single_flight(now, id)
+        {
+            self.origin(origin).path.answered(took);
         }
         let Some(attempt) = self.retire(id) else { return };
         if let Some(lane_id) = attempt.lane {
-            if let Some(lane) = self.lanes.get_mut(&lane_id) {
-                lane.give_back(now, attempt.weight);
-                lane.uploads -= usize::from(attempt.uploads_bulk());
+            if let Some(lane) = self.ledger.take_off(now, &attempt) {
                 let rested = lane.rested;
                 if reusable {
                     self.origin(attempt.origin).idle.served(rested);
@@ -381,46 +309,30 @@ impl Dispatcher {
         self.schedule(now, attempt.origin);
     }
 
-    /// Forgets an attempt and what it counted for.
-    fn retire(&mut self, id: AttemptId) -> Option<AttemptState> {
-        let attempt = self.attempts.remove(&id)?;
-        self.discount(&attempt);
-        let origin = self.origin(attempt.origin);
-        origin.in_flight.remove(id);
-        origin.release(attempt.role, attempt.weight, attempt.opener);
-        if origin.express_live == 0 {
-            // What was found out has led to nothing more, or its attempts come now.
+    /// Forgets an attempt.
+    fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
+        let attempt = self.ledger.retire(id)?;
+        if self.ledger.account(attempt.origin).express == 0 {
+            let origin = self.origin(attempt.origin);
+            // The announced attempts come now, or never.
             origin.anticipated = 0;
-            origin.in_flight.begin_anew();
+            origin.path.rests();
         }
         Some(attempt)
     }
 
-    /// Forgets a lane.
-    fn forget(&mut self, id: LaneId) -> Option<OriginId> {
-        let lane = self.lanes.remove(&id)?;
-        self.origin(lane.origin).lanes.retain(|l| *l != id);
-        Some(lane.origin)
-    }
-
     fn drop_if_spent(&mut self, id: LaneId) {
-        if self.lanes.get(&id).is_some_and(|l| l.is_draining() && l.in_flight == 0) {
-            self.forget(id);
+        if self.ledger.lane(id).is_some_and(|l| l.is_draining() && l.in_flight == 0) {
+            self.ledger.forget(id);
             self.actions.push_back(Action::Close { lane: id });
         }
-    }
-
-    fn freight_busy(&self, origin: OriginId) -> usize {
-        let Some(state) = self.origins.get(origin.0) else { return 0 };
-        let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));
-        lanes.filter(|l| l.role == Role::Freight && l.in_flight > 0).count()
     }
 
     /// Sends what can be sent and dials what is missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
         self.give_up_old(now, origin);
         // A slot that is free belongs to whoever has none before it is anybody's second one.
-        if self.lanes.len() < self.connections_max
+        if self.ledger.lanes().len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
             self.dial_missing(now, waiting, Role::Express);
@@ -430,26 +342,194 @@ impl Dispatcher {
         let order =
             if freight_first { [Role::Freight, Role::Express] } else { [Role::Express, Role::Freight] };
         for role in order {
-            if !self.origins[origin.0].hedges.is_empty() {
+            if !self.ledger.account(origin).hedges.is_empty() {
                 self.send_hedges(now, origin, role);
             }
             self.send_queued(now, origin, role);
             self.dial_missing(now, origin, role);
         }
-        let live = self.origins[origin.0].freight_live;
+        let live = self.ledger.account(origin).freight;
         let lanes_max = self.freight_lanes_max(origin);
-        let state = self.origin(origin);
+        let state = &mut self.origins[origin.0];
         state.freight.watch(now, live > 0);
-        let spare = state.spare(lanes_max);
+        let spare = state.spare(live, lanes_max);
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(Action::Spare { origin, lanes: spare });
         }
         // A lane that opens when those whom it was dialled for are gone may be the last slot: nothing else would ask for it.
-        if self.lanes.len() >= self.connections_max
+        if self.ledger.lanes().len() >= self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
             self.dial_missing(now, waiting, Role::Express);
             self.dial_missing(now, waiting, Role::Freight);
         }
+    }
+
+    fn link(&mut self, direction: Direction) -> &mut AccessLink {
+        &mut self.links[direction as usize]
+    }
+
+    /// Takes note of the bytes that an origin's lanes have moved so far; nothing of those that went up where the system doesn't tell.
+    fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<Flow>) {
+        let (busy, held) =
+            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
+        self.origin(id);
+        let (account, origin) = (self.ledger.account(id), &mut self.origins[id.0]);
+        let bulk = |direction| account.outstanding(direction).bulk;
+        for (direction, bytes) in [(Direction::Down, Some(down)), (Direction::Up, up)] {
+            let small_wait = account.queues.wait(Role::Express, direction);
+            let load = Load::of(small_wait, bulk(direction) > 0 && busy > 0, held[direction as usize]);
+            origin.path.read(now, direction, bytes, load);
+        }
+        let mut shown: f64 = 0.0;
+        for direction in Direction::BOTH {
+            let rate = origin.path.throughput(direction).rate().filter(|_| bulk(direction) > 0);
+            shown = shown.max(rate.unwrap_or_default());
+        }
+        let bytes = down + up.unwrap_or_default();
+        let (rtt, covering) = (origin.path.round_trip(), origin.covering(account));
+        let is_full = origin.freight.moved(now, Reading { bytes, busy, covering, rtt, flow, shown });
+        if is_full && (bulk(Direction::Down) > 0) != (bulk(Direction::Up) > 0) {
+            let direction = if bulk(Direction::Down) > 0 { Direction::Down } else { Direction::Up };
+            origin.path.throughput_mut(direction).filled();
+            self.link(direction).path.filled();
+        }
+    }
+
+    /// Takes a reading of what has moved over all origins.
+    fn read_links(&mut self, now: Instant) {
+        for direction in Direction::BOTH {
+            let small_wait =
+                self.ledger.accounts().any(|(_, account)| account.queues.wait(Role::Express, direction));
+            let has_bulk = (0..self.origins.len()).any(|id| self.ledger.freight_busy(OriginId(id)) > 0);
+            let moved = self.origins.iter().map(|origin| origin.path.moved(direction));
+            let bytes = moved.sum::<Option<u64>>();
+            match bytes {
+                Some(bytes) => {
+                    let has_bulk = has_bulk && self.ledger.outstanding(direction).bulk > 0;
+                    self.link(direction).read(now, bytes, small_wait, has_bulk);
+                }
+                None => self.link(direction).path.cannot_be_read(),
+            }
+        }
+    }
+
+    /// The lanes of an origin that share a limit, and the round trip.
+    fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
+        let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
+        LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
+    }
+
+    /// Decides how much bulk may be on its way to us.
+    fn clamp_downloads(&mut self, now: Instant) {
+        let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
+        let beside = self.link(Direction::Down).beside(now);
+        for origin in (0..self.origins.len()).map(OriginId) {
+            let group = self.lane_group(origin, |lane| lane.role == Role::Freight && carries(lane));
+            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
+            let (path, in_flight) =
+                (path.throughput(Direction::Down), &mut in_flight[Direction::Down as usize]);
+            let said = in_flight.decide(now, Direction::Down, group, path, beside);
+            self.actions.extend(said.map(|bytes| Action::Window { origin, bytes }));
+        }
+    }
+
+    /// Decides how much bulk may lie in send buffers and be on its way from us.
+    fn clamp_uploads(&mut self, now: Instant) {
+        let beside = self.link(Direction::Up).beside(now);
+        for origin in (0..self.origins.len()).map(OriginId) {
+            let group = self.lane_group(origin, |lane| lane.uploads > 0);
+            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
+            let (path, in_flight) = (path.throughput(Direction::Up), &mut in_flight[Direction::Up as usize]);
+            let said = in_flight.decide(now, Direction::Up, group, path, beside);
+            self.actions.extend(said.map(|bytes| Action::SendBuffer { origin, bytes }));
+            let said = in_flight.pace(group.lanes, path, beside);
+            self.actions.extend(said.map(|rate| Action::Pace { origin, rate }));
+            let said = in_flight.unsent(group.lanes, path.rate());
+            self.actions.extend(said.map(|bytes| Action::Unsent { origin, bytes }));
+        }
+    }
+
+    /// Decides how much bulk may move beside the small requests that are outstanding.
+    fn yield_bulk(&mut self, now: Instant) {
+        let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
+        if down.small > 0 && self.link(Direction::Down).small(now) {
+            self.clamp_downloads(now);
+        }
+        // A small download's request goes up, too.
+        if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
+            self.clamp_uploads(now);
+        }
+        let is_stuck = self.small_attempts_are_stuck();
+        let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();
+        let mut is_let_go = false;
+        for (direction, all) in [(Direction::Down, down), (Direction::Up, up)] {
+            // A path that is never known to be too slow or too fast isn't slowed down: it could be for as long as small requests come.
+            let can_be_read = self.link(direction).path.can_be_read();
+            let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
+            let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
+            let link = self.link(direction);
+            let said = link.decide(now, outstanding, rtt.unwrap_or_default());
+            if !all.is_none() {
+                link.path.begin(now);
+            }
+            is_let_go |= said == Some(None);
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if is_let_go {
+            (0..self.origins.len()).for_each(|origin| self.schedule(now, OriginId(origin)));
+        }
+        if self.links.iter().any(AccessLink::holds_bulk) {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
+        }
+    }
+
+    /// Returns the bytes of small requests that move or are about to. Requests to an origin that can't be reached would only hold others'
+    /// bulk back.
+    fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
+        let moves = |(_, lane): (LaneId, &Lane)| {
+            let is_about_to = now < lane.since + self.rules.dial_again;
+            lane.role == Role::Express && (!lane.is_dialling() || is_about_to)
+        };
+        let small =
+            self.ledger.accounts().map(|(origin, account)| (origin, account.outstanding(direction).small));
+        let moving = small.filter(|(origin, bytes)| *bytes > 0 && self.ledger.lanes_of(*origin).any(moves));
+        moving.map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns whether small requests of some origin wait, at the ceiling, for a lane that other work holds. Where that is bulk, slowing it
+    /// would only prolong the wait.
+    fn small_attempts_are_stuck(&self) -> bool {
+        let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
+        let is_stuck = |(origin, account): (OriginId, &Account)| {
+            account.express > 0 && !self.ledger.lanes_of(origin).any(carries)
+        };
+        self.ledger.lanes().len() >= self.connections_max && self.ledger.accounts().any(is_stuck)
+    }
+}
+
+/// The simulator and its scenarios look at these. None of them decides anything.
+#[cfg(test)]
+impl Dispatcher {
+    /// Returns whether small requests are counted in a direction, which bulk may yield to.
+    pub(crate) fn counts_small(&self, direction: Direction) -> bool {
+        self.ledger.outstanding(direction).small > 0
+    }
+
+    /// Returns a sum that isn't zero though nothing is left to be done.
+    pub(crate) fn left_over(&self) -> Option<String> {
+        let of_origin =
+            |account: &Account| (account.express, account.freight, account.openers, account.express_weight);
+        let origins = self.ledger.accounts().map(|(_, account)| of_origin(account));
+        let origins =
+            origins.filter(|counts| *counts != (0, 0, 0, 0)).map(|counts| format!("{counts:?} of an origin"));
+        let directions = Direction::BOTH.into_iter().flat_map(|direction| {
+            let of_origins = self.ledger.accounts().map(move |(_, account)| account.outstanding(direction));
+            of_origins.chain([self.ledger.outstanding(direction)])
+        });
+        let directions = directions.filter(|sum| !sum.is_none()).map(|sum| format!("{sum:?}"));
+        let lanes = self.ledger.lanes().filter(|(_, l)| l.in_flight > 0 || l.uploads > 0 || l.weight > 0);
+        let attempts = self.ledger.attempts().map(|attempt| format!("{attempt:?}"));
+        origins.chain(directions).chain(lanes.map(|(_, lane)| format!("{lane:?}"))).chain(attempts).next()
     }
 }

@@ -1,7 +1,7 @@
-//! How long things took, in bounded memory: a histogram whose buckets grow with what they count.
+//! Durations in bounded memory: a histogram whose buckets grow with what they count.
 //!
-//! Each power of two of microseconds is divided into eight buckets, so that a quantile is off by at most a sixteenth,
-//! whatever the times; 272 counters reach to 19 hours, and what is longer counts as that.
+//! Each power of two of microseconds is divided into eight buckets, so that a quantile is off by at most a sixteenth. 272 counters reach to
+//! 19 hours, and longer times count as that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,12 +17,12 @@ const BUCKETS: usize = (EXACT + (OCTAVE_MAX as u64 - 3) * PER_OCTAVE) as usize;
 /// The distribution of times, as it was when it was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Distribution {
-    /// How many times fell into each bucket; empty when nothing was measured.
+    /// The number of times in each bucket; empty when nothing was measured.
     counts: Vec<u64>,
 }
 
 impl Distribution {
-    /// How many times were measured.
+    /// Returns how many times were measured.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -28,7 +28,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::connection::Fate;
-use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
 use crate::error::{Error, Kind};
 use crate::hedge::Watch;
 use crate::shared::Shared;
@@ -44,10 +44,10 @@ use crate::{Origin, Path, Protocol};
 /// Commands that are taken from the queue at a time.
 const BATCH: usize = 256;
 
-/// How many new lanes may be gone when a request comes to them until it fails.
+/// The number of new lanes that may be gone when a request comes to them until it fails.
 const BOUNCES_MAX: u8 = 4;
 
-/// What the driver hears of.
+/// A message to the driver.
 pub(crate) enum Command {
     /// Send this.
     Submit(Box<Submission>),
@@ -59,9 +59,9 @@ pub(crate) enum Command {
     Expect(Origin, Protocol),
     /// So many requests are about to come, from whom counts there.
     Anticipate(Origin, usize, Option<Tally>),
-    /// What is known of the way to the origin?
+    /// Asks for what is known of the way to the origin.
     Path(Origin, oneshot::Sender<Path>),
-    /// How many more requests for bulk would each get a lane that pays?
+    /// Asks how many more requests for bulk would each get a lane that pays.
     Spare(Origin, oneshot::Sender<Spare>),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
@@ -123,12 +123,12 @@ impl Lane {
     }
 }
 
-/// What the driver keeps of an origin.
+/// An origin, as the driver keeps it.
 struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
     names: Arc<Names>,
-    /// How many more requests for bulk would each get a lane that pays.
+    /// The number of further requests for bulk that would each get a lane that pays.
     spare: SpareLanes,
     /// Whose request came last, for whom connections are dialled then.
     tally: Option<Tally>,
@@ -156,7 +156,7 @@ pub(crate) struct Driver {
     standstill: Standstill,
     /// When it was looked last for lanes that are not served, and those found, with the bytes that their servers had not acknowledged.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// How many hedges have been asked for; some of them were not needed any more when they could be sent.
+    /// The number of hedges asked for. Some were not needed any more when they could be sent.
     hedges_asked: u64,
 }
 
@@ -260,7 +260,7 @@ impl Driver {
             }
             Command::Path(origin, reply) => {
                 let origin = self.number(&origin);
-                // Who asked may be gone.
+                // The caller may be gone.
                 let _ = reply.send(self.dispatcher.path(origin));
             }
             Command::Spare(origin, reply) => {
@@ -273,7 +273,7 @@ impl Driver {
             }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::Sized { attempt, bytes } => {
-                if bytes > FREIGHT_ABOVE {
+                if bytes > Rules::CHOSEN.freight_above {
                     self.watch.turned_freight(attempt);
                 }
                 self.dispatcher.handle(now, Event::Sized { attempt, bytes });
@@ -322,9 +322,8 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Finds another lane for an attempt whose lane was gone. Those that had been used before are fewer by one each time; but a
-    /// server that closes every new connection at once must not keep us dialling: then it is the caller's attempt that has
-    /// failed, with nothing sent.
+    /// Finds another lane for an attempt whose lane was gone. Used lanes become fewer by one each time. But a server that closes every new
+    /// connection at once must not keep us dialling. Then the caller's attempt has failed, with nothing sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
         self.control.note(|| What::Finished { attempt: submission.attempt.0, bytes: 0 });

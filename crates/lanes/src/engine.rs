@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::DIAL_MAX;
 use crate::dial::Dialer;
-use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
+use crate::dispatch::{AttemptId, Rules};
 use crate::driver::{Command, Control, Driver, Transport};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
@@ -41,22 +41,22 @@ use retrying::Tried;
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
 
-/// A body of no more bytes goes without a share of the limit of bandwidth: it fits into a packet, and a request for a token mustn't wait for
-/// the end of uploads.
+/// A body of no more bytes goes without a share of the limit of bandwidth. It fits into a packet, and a request for a token mustn't wait
+/// for the end of uploads.
 const SHARELESS_MAX: u64 = 1400;
 
-/// How many connections in a row may have been gone before the request came without that being an attempt. After the first
+/// Connections in a row that may be gone before the request comes without that being an attempt. After the first
 /// one a new one is dialled, or one that was just used.
 const STALE_MAX: u32 = 3;
 
-/// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
+/// The target of log events about attempts after the first. Fields: `attempt` (the coming one, counted
 /// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
 
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
-/// It runs on threads of its own, one for express lanes and decisions and a few for freight, so that a host program's
-/// runtime can't stall it, and futures of its methods may be awaited on any runtime.
+/// It runs on threads of its own, one for express lanes and decisions and a few for freight. So a host program's runtime can't stall it,
+/// and futures of its methods may be awaited on any runtime.
 #[derive(Clone)]
 pub struct Lanes {
     inner: Arc<Inner>,
@@ -128,7 +128,7 @@ impl Lanes {
             shared: Arc::clone(&shared),
             trace: config.trace,
         });
-        let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
+        let connections_max = config.connections_max.unwrap_or(Rules::CHOSEN.connections_max);
         let driver = Driver::new(connections_max, transport, Arc::clone(&control));
         let (end, ended) = oneshot::channel();
         let mut ends = vec![end];
@@ -169,8 +169,8 @@ impl Lanes {
         Self { inner: Arc::clone(&self.inner), user_agent, retry_for, retry_unanswered_for }
     }
 
-    /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists, and
-    /// so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
+    /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists,
+    /// and so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
     pub fn for_silent_origin(&self, ended: &Ended) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
@@ -212,10 +212,9 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries a call through as many attempts as it needs, with backoff, until nothing has come from the origin for
-    /// [`Config::retry_for`], under the process's retry budget and at the
-    /// pace that throttles have asked for. An attempt that is slow beside comparable ones gets a hedge on another
-    /// connection, where the call allows that and at most two or 2 % of all requests have had one.
+    /// Carries a call through as many attempts as it needs, until nothing has come from the origin for [`Config::retry_for`]. It keeps to
+    /// backoff, the process's retry budget and the pace that throttles have asked for. An attempt that is slow beside comparable ones gets
+    /// a hedge on another connection, where the call allows that. At most two requests or 2 % of all get one.
     ///
     /// # Errors
     /// The call's own refusal to make a request.
@@ -311,13 +310,13 @@ impl Lanes {
         self.inner.control.tell(Command::Expect(origin.clone(), protocol));
     }
 
-    /// Says how many requests are about to come while it is still being found out what they are, so that connections for
-    /// them are opened meanwhile; 0 takes back what has not come.
+    /// Announces requests whose kind is still being found out, so that connections for them are opened meanwhile; 0 takes back those that
+    /// have not come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
         self.inner.control.tell(Command::Anticipate(origin.clone(), requests, tally::current()));
     }
 
-    /// What has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
+    /// Returns what has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
     pub async fn path(&self, origin: &Origin) -> Path {
         let (reply, path) = oneshot::channel();
         self.inner.control.tell(Command::Path(origin.clone(), reply));
@@ -354,12 +353,12 @@ impl Lanes {
         &self.inner.memory
     }
 
-    /// What has been done so far.
+    /// Returns what has been done so far.
     pub fn counters(&self) -> Counters {
         self.inner.shared.counts.snapshot()
     }
 
-    /// How long what was answered so far had to wait.
+    /// Returns how long what was answered so far had to wait.
     pub fn times(&self) -> Times {
         self.inner.shared.counts.times()
     }
@@ -442,8 +441,8 @@ fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
 }
 
-/// Opens as many descriptors as a runtime has at most, and closes them: its own two, and three for signals, which tokio opens with the
-/// first runtime wherever a program uses that part of it, and panics where it can't.
+/// Opens as many descriptors as a runtime has at most, and closes them: its own two, and three for signals. The signals' are opened by
+/// tokio with the first runtime of a program that uses them, and it panics where it can't.
 fn can_be_opened() -> io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// What an error comes from.
+/// The cause of an error.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An attempt that ended without a complete answer. An answer with an error status is no error here.
@@ -18,7 +18,7 @@ pub struct Error {
     is_last: bool,
 }
 
-/// What went wrong, as far as a caller decides by it.
+/// The kind of failure, as far as a caller decides by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The host name did not resolve.
@@ -84,7 +84,7 @@ impl Error {
         Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
     }
 
-    /// Whether the request only has to be admitted again.
+    /// Returns whether the request only has to be admitted again.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }
@@ -96,7 +96,7 @@ impl Error {
         self
     }
 
-    /// Whether most likely the connection was gone before the request came.
+    /// Returns whether most likely the connection was gone before the request came.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
     }
@@ -107,7 +107,7 @@ impl Error {
         self
     }
 
-    /// Whether the rest of a body that broke off isn't worth asking for any more.
+    /// Returns whether the rest of a body that broke off isn't worth asking for any more.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
@@ -119,12 +119,12 @@ impl Error {
         error
     }
 
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether the server certainly did not act on the request: it may be sent again whatever it asks for.
+    /// Returns whether the server certainly did not act on the request: it may be sent again whatever it asks for.
     pub fn is_unsent(&self) -> bool {
         self.unsent
             || matches!(
@@ -133,12 +133,12 @@ impl Error {
             )
     }
 
-    /// Whether another attempt may succeed.
+    /// Returns whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted)
     }
 
-    /// Whether the system has no more threads, descriptors or memory for it.
+    /// Returns whether the system has no more threads, descriptors or memory for it.
     pub fn is_exhausted(&self) -> bool {
         let code = self.cause::<io::Error>().and_then(io::Error::raw_os_error);
         matches!(code, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))

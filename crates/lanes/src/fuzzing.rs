@@ -1,4 +1,4 @@
-//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+//! Entries for fuzzers, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
 
 mod dispatcher;
 

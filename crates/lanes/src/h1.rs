@@ -1,9 +1,8 @@
 //! An HTTP/1.1 connection: one request at a time.
 //!
-//! Heads and chunk sizes are parsed by `httparse`; what is ours is how bodies move: a body's bytes go from the
-//! connection's read buffer straight to the sink, on whichever thread the lane's role has, and a connection can change
-//! its role in the middle of a body. hyper's client hands bodies over as owned frames and drives the socket from a task
-//! of its own, which costs a copy and a wake-up for each.
+//! `httparse` parses heads and chunk sizes. We move the bodies: their bytes go from the connection's read buffer straight to the sink, on
+//! the thread of the lane's role. A connection can change its role in the middle of a body. The client of hyper hands bodies over as owned
+//! frames and drives the socket from a task of its own, which costs a copy and a wake-up for each.
 
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -37,10 +36,10 @@ use crate::{Head, Protocol, Request, Route, Scheme};
 /// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
 const ONE_WRITE: usize = 16 * 1024;
 
-/// How much of a file is read at a time for sending.
+/// Bytes of a file that are read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// How much of a body is counted as sent at a time, which is what TLS hands to the socket at once.
+/// Bytes of a body that are counted as sent at a time. TLS hands as many to the socket at once.
 const COUNTED: usize = 64 * 1024;
 
 /// After a failed write, how long the answer that may have caused it is waited for.
@@ -53,10 +52,10 @@ pub(crate) struct H1 {
     proxy: Option<Proxy>,
     /// Requests so far, the one under way included.
     asked: u64,
-    /// Whether anything has come in answer to the last of them, and how long the connection had moved nothing before it.
+    /// True if anything has come in answer to the last of them, and how long the connection had moved nothing before it.
     is_answered: bool,
     rested: Duration,
-    /// How long the server keeps it when it is idle, as it has said.
+    /// The time for which the server keeps it idle, as it has said.
     announced: Option<Duration>,
 }
 
@@ -205,7 +204,7 @@ impl H1 {
         (self.asked > 1 && !self.is_answered).then_some(self.rested)
     }
 
-    /// Whether a plain connection was ended before it brought anything, as most servers that want TLS do.
+    /// Returns whether a plain connection was ended before it brought anything, as most servers that want TLS do.
     fn may_want_tls(&self, error: &Error, request: &Request) -> bool {
         error.kind() == Kind::Interrupted
             && self.asked == 1
@@ -416,7 +415,7 @@ impl H1 {
         Ok((taken, route))
     }
 
-    /// How many bytes of the current chunk are left; 0 after the last one.
+    /// Returns how many bytes of the current chunk are left; 0 after the last one.
     async fn next_chunk(&mut self, chunked: &mut Chunked, timeout: Duration) -> Result<u64, Error> {
         loop {
             if let Some(left) = chunked.left() {
@@ -433,8 +432,8 @@ impl H1 {
     }
 }
 
-/// Returns the fate of a connection after an error. One that had served others before and brought nothing for this request had `rested` for a
-/// while: most likely the server closed it because it was idle, and the request crossed that.
+/// Returns the fate of a connection after an error. A connection that had served others, brought nothing for this request and had `rested`
+/// for a while was most likely closed for being idle.
 fn fate(error: &Error, rested: Option<Duration>) -> Fate {
     let was_idle = rested.is_some_and(|rested| rested >= RESTED);
     match error.kind() {

@@ -1,7 +1,7 @@
 //! An HTTP/2 connection: many streams at once, by the `h2` crate.
 //!
-//! hyper isn't between us and `h2`, because it hides what we decide by: the server's stream limit, the moment a window
-//! is given back, and which errors leave a request unprocessed.
+//! hyper isn't between us and `h2`, because it hides facts that we decide by. These are the server's stream limit, the moment a window is
+//! given back, and which errors leave a request unprocessed.
 
 mod coalesce;
 mod first_flights;
@@ -33,13 +33,13 @@ use crate::shared::{Sending, Shared, with_timeout};
 use crate::stream::{Progress, Stream};
 use crate::{Body, Head, Protocol, Request, Route};
 
-/// What a stream may send us before we give its window back. An express body fits whole.
+/// Bytes that a stream may send us before we give its window back. An express body fits whole.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
 
-/// What an express connection may send us: eight large express bodies, 16 MiB at 50 ms being 2.5 Gbit/s.
+/// Bytes that an express connection may send us: eight large express bodies, 16 MiB at 50 ms being 2.5 Gbit/s.
 const EXPRESS_WINDOW: u32 = 16 << 20;
 
-/// What a freight stream, and with it its connection, may send us: 16 MiB fill 1 Gbit/s at 128 ms.
+/// Bytes that a freight stream, and with it its connection, may send us: 16 MiB fill 1 Gbit/s at 128 ms.
 const FREIGHT_WINDOW: u32 = 16 << 20;
 
 /// Largest frame that we take. The default of 16 KiB is also the size of a TLS record; larger frames only save headers.
@@ -51,7 +51,7 @@ const HEAD_MAX: u32 = 64 * 1024;
 /// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
 const AT_ONCE: usize = 64 * 1024;
 
-/// How much of a file is read at a time for sending.
+/// Bytes of a file that are read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
 /// A connection without a byte for so long is slow if a hedge on another was sooner. On a far path a connection rests
@@ -240,8 +240,8 @@ impl Connection for H2 {
     }
 }
 
-/// Returns the fate of a connection after an error, when it has moved nothing for `idle`. One that moves nothing any more is not asked again:
-/// TCP itself would take a quarter of an hour.
+/// Returns the fate of a connection after an error, when it has moved nothing for `idle`. One that moves nothing any more is not asked
+/// again: TCP itself would take a quarter of an hour.
 fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Fate {
     match error.kind() {
         Kind::Interrupted if error.is_stale() => Fate::Stale,
@@ -356,8 +356,8 @@ fn failed(doing: &str, e: ::h2::Error) -> Error {
     unprocessed(interrupted(doing, io_error(e)))
 }
 
-/// Marks errors that say by protocol that the server didn't act: a refused stream, and a stream above a GOAWAY's last
-/// one (RFC 9113, sections 8.7 and 6.8), which is what `h2` ends with a remote GOAWAY error.
+/// Marks errors that say by protocol that the server didn't act. These are a refused stream, and a stream above a GOAWAY's last one (RFC
+/// 9113, sections 8.7 and 6.8), which `h2` ends with a remote GOAWAY error.
 fn unprocessed(e: Error) -> Error {
     let h2 = e
         .cause::<io::Error>()

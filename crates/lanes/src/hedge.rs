@@ -1,4 +1,4 @@
-//! Which running requests are stragglers, and are hedged: sent a second time, on another connection.
+//! Stragglers among running requests, and their hedges: sent a second time, on another connection.
 //!
 //! A straggler is slow compared to comparable requests, not to an idle link: those of the same origin and kind that were
 //! under way while it was. When everything is slow nothing is hedged, since a hedge would only add to it. What
@@ -25,7 +25,7 @@ use crate::dispatch::{AttemptId, OriginId, Role};
 const ONE_OF: u64 = 50;
 const ALWAYS: u64 = 2;
 
-/// How many times what is usual a silence must be. Slow answers are common up to about twice the 95th percentile.
+/// Multiple of the usual silence that makes a straggler. Slow answers are common up to about twice the 95th percentile.
 const TIMES_USUAL: u32 = 3;
 
 /// No small request is a straggler before: nearby, a busy server, a collector's pause or a turn of the scheduler explains so
@@ -41,8 +41,8 @@ const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 /// before.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
-/// And where others are under way that say nothing either, or bulk has stopped coming of which nothing tells what is usual: most likely it is
-/// the path, and a new connection a probe of it.
+/// The same where other requests are silent too, or where bulk stopped and nothing tells its usual pace. Most likely it is the path then,
+/// and a new connection probes it.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
 /// A body that moves is a straggler when the rest of it would take this many times what a hedge would.
@@ -59,7 +59,7 @@ const LATE: Duration = Duration::from_millis(30);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Alike(pub u8);
 
-/// What is compared with each other.
+/// Requests that are compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Group {
     origin: OriginId,
@@ -67,7 +67,7 @@ struct Group {
     role: Role,
 }
 
-/// How many more requests may be hedged by a process that has sent so many.
+/// Returns how many more requests may be hedged by a process that has sent so many.
 pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
     (requests / ONE_OF).max(ALWAYS).saturating_sub(hedges)
 }
@@ -75,14 +75,14 @@ pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
 /// Watches what runs and may be hedged.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// Whether bodies come as fast as they can, so that a slow one says something.
+    /// True if bodies come as fast as they can, so that a slow one says something.
     judges_bodies: bool,
     running: FxHashMap<AttemptId, Running>,
     groups: FxHashMap<Group, Baseline>,
     next_look: Option<Instant>,
     /// Silences from before are not counted.
     stood_still: Option<Instant>,
-    /// Whether bulk is held back, and until when it was.
+    /// True if bulk is held back, and until when it was.
     is_held: bool,
     held_until: Option<Instant>,
 }
@@ -170,7 +170,7 @@ impl Watch {
         let mut stragglers = Vec::new();
         let mut next: Option<Instant> = None;
         for (attempt, running) in self.running.iter().filter(|(_, running)| !running.is_hedged) {
-            // What hasn't gone out yet isn't silent.
+            // A request that hasn't gone out yet isn't silent.
             let seen = running.tracker.snapshot();
             let judged = seen.map(|seen| self.judge(now, *attempt, running, &seen, &around, is_all));
             let at = match judged {
@@ -273,11 +273,11 @@ impl Watch {
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
-        // What goes on beside it may change before.
+        // The activity beside it may change before.
         Judgement::LookAgain(soon.min(now + limit - silence))
     }
 
-    /// Whether the rest of a body that moves would come much sooner by another request.
+    /// Returns whether the rest of a body that moves would come much sooner by another request.
     fn is_slow(
         &self,
         now: Instant,

@@ -25,11 +25,11 @@ const ROOM_AT_ONCE: u64 = 1 << 20;
 pub(crate) struct Incoming {
     sink: Option<Box<dyn Sink>>,
     head: Option<Head>,
-    /// Whether the sink takes the body.
+    /// True if the sink takes the body.
     sinking: bool,
     collected: BytesMut,
     sunk: u64,
-    /// What the body rides as.
+    /// The role that the body rides in.
     role: Role,
     tracker: Option<Arc<Tracker>>,
     pass: Option<Pass>,
@@ -108,7 +108,7 @@ impl Incoming {
         self.tally.as_ref()
     }
 
-    /// Whether the body is bulk, riding as freight.
+    /// Returns whether the body is bulk, riding as freight.
     pub(crate) fn is_bulk(&self) -> bool {
         self.role == Role::Freight
     }
@@ -118,7 +118,7 @@ impl Incoming {
         self.tracker.as_ref().is_some_and(|tracker| tracker.is_hedged())
     }
 
-    /// What the body rides as.
+    /// Returns what the body rides as.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -151,7 +151,7 @@ impl Incoming {
         Ok(route)
     }
 
-    /// How long the body is by what the answer's head says.
+    /// Returns how long the body is by what the answer's head says.
     pub(crate) fn announced(&self) -> Option<u64> {
         let head = self.head.as_ref().filter(|head| head.status.is_success())?;
         head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_known_length_lies_in_memory_of_that_length_from_its_first_bytes_on() {
+    fn a_body_of_known_length_takes_memory_of_that_length_at_once() {
         for is_owned in [false, true] {
             let (body, mut incoming) = ([7; 100_001], announcing(Some(100_001)));
             let mut places = Vec::new();

@@ -1,13 +1,13 @@
-//! How bytes cross the network: connections, HTTP/1.1 and HTTP/2, and who goes on which.
+//! The transport: connections, HTTP/1.1 and HTTP/2, and the dispatcher that spreads requests over them.
 //!
-//! A *lane* is one connection with a role: **express** for metadata and small bodies, **freight** for bulk. Callers
-//! hand in a [`Request`]; the dispatcher, a state machine, which owns neither clock nor socket, picks the lane and the
-//! moment; a connection carries it out; the body's bytes go straight into the caller's [`Sink`].
+//! A *lane* is one connection with a role: **express** for metadata and small bodies, **freight** for bulk. Callers hand in a [`Request`].
+//! The dispatcher, a state machine without clock or socket, picks the lane and the moment. A connection carries the request out, and the
+//! body's bytes go straight into the caller's [`Sink`].
 //!
 //! The invariant: every request handed in ends exactly once, with a response or an [`Error`], and whatever it held (a
 //! slot, a connection, memory) is free again by then.
 //!
-//! What this crate deliberately does not do: it knows no object store. It signs nothing, follows no redirects and
+//! This crate knows no object store. It signs nothing, follows no redirects and
 //! reads no status code's meaning; a [`Call`] tells it whether an answer is worth another attempt.
 //!
 //! It is internal to the project: `laneway`, `laneway-store` and `laneway-experiments` stand on it, and it changes with them. Programs

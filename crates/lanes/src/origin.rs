@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::ClientCertificate;
 use crate::error::{Error, Kind};
 
-/// How a connection to an [`Origin`] is secured.
+/// The security of a connection to an [`Origin`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scheme {
     /// Clear text; HTTP/1.1 only.
@@ -61,7 +61,7 @@ pub struct Origin {
     pub host: Arc<str>,
     /// TCP port.
     pub port: u16,
-    /// What is shown to the server where it asks for a certificate. Connections on which another one was shown, or none, are
+    /// The certificate shown to a server that asks for one. Connections on which another one was shown, or none, are
     /// another origin's.
     pub client_certificate: Option<Arc<ClientCertificate>>,
 }
@@ -92,7 +92,7 @@ impl Origin {
         if !is_host {
             return Err(invalid("what it has in brackets is no address"));
         }
-        // What stands behind the host and is no port would be left out, and the scheme's own port taken.
+        // A suffix of the host that is no port would be left out, and the scheme's own port taken.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
         let port = match named.and_then(|named| named.strip_prefix(whole)) {
             Some("" | ":") => Some(default_port(scheme)),
@@ -102,7 +102,7 @@ impl Origin {
         Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, client_certificate: None })
     }
 
-    /// What the `Host` header and `:authority` say: the port is left out where it is the scheme's own, since
+    /// Returns what the `Host` header and `:authority` say: the port is left out where it is the scheme's own, since
     /// signatures cover this text.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() };

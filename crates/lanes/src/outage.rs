@@ -22,10 +22,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 /// to any region, with TLS's before it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// What is over sooner is not reported.
+/// An outage that is over sooner is not reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// What is known of one origin. Its answers note their signs of life while they come in, on whatever thread.
+/// One origin's signs of life. Its answers note their signs of life while they come in, on whatever thread.
 #[derive(Debug)]
 pub(crate) struct Outage {
     born: Instant,
@@ -104,7 +104,7 @@ impl Outage {
         self.sent.fetch_max(self.micros(now), Relaxed);
     }
 
-    /// Whether there has been one since.
+    /// Returns whether there has been one since.
     pub(crate) fn heard_since(&self, then: Instant) -> bool {
         self.last_heard().is_some_and(|heard| heard > then)
     }
@@ -144,18 +144,18 @@ impl Outage {
         retry_for.saturating_sub(lasts).max(grace)
     }
 
-    /// Whether it has lasted for as long as is tried again. Where nothing is, a single failure says nothing of the origin.
+    /// Returns whether it has lasted for as long as is tried again. Where nothing is, a single failure says nothing of the origin.
     pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
         !retry_for.is_zero() && self.left(now, retry_for).is_zero()
     }
 
-    /// Whether it is to be reported that the origin is away: once.
+    /// Returns whether it is to be reported that the origin is away: once.
     pub(crate) fn is_to_be_reported(&self, now: Instant) -> bool {
         let lasts = self.lasts(now);
         lasts >= REPORTED_AFTER && !std::mem::replace(&mut self.lock().is_reported, true)
     }
 
-    /// How long an outage took that was reported and is over: once.
+    /// Returns how long an outage took that was reported and is over: once.
     pub(crate) fn is_over(&self, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         let (since, _) = state.away.filter(|_| state.is_reported)?;

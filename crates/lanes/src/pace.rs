@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Each body that is being sent moves once in so many seconds, and in one more at most where one large chunk is ahead. Servers time out bodies that stand still, the strictest ones seen after 5 s.
+/// Each body that is being sent moves once in so many seconds, and in one more at most where one large chunk is ahead. Servers time out
+/// bodies that stand still, the strictest ones seen after 5 s.
 const TURN_SECS: u64 = 2;
 
 /// So many bodies at least go in a turn side by side, because the server answers one while others move.
 const BODIES_MIN: u64 = 4;
 
-/// The most bytes that one body takes in a turn, as lanes count bodies by so many, and all of them together: a semaphore's permits are 32 bits.
+/// The most bytes that one body takes in a turn, as lanes count bodies by so many, and all of them together: a semaphore's permits are 32
+/// bits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 

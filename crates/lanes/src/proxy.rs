@@ -1,4 +1,4 @@
-//! Which proxy a connection goes through.
+//! The choice of a connection's proxy.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub(crate) struct Proxy {
     pub(crate) origin: Origin,
     /// The value of `Proxy-Authorization`, if the proxy's URL carries credentials.
     pub(crate) authorization: Option<String>,
-    /// What has set it.
+    /// The variable that has set it.
     set_by: &'static str,
 }
 
@@ -96,8 +96,8 @@ fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
-/// Whether what answers there is this machine, or hands it its own credentials: the metadata services of the clouds
-/// (169.254.169.254, and AWS's fd00:ec2::254), of ECS (169.254.170.2) and of EKS (169.254.170.23, fd00:ec2::23).
+/// Returns whether the address is this machine's, or a metadata service that hands it its own credentials. Those are the clouds'
+/// (169.254.169.254, and AWS's fd00:ec2::254), ECS's (169.254.170.2) and EKS's (169.254.170.23, fd00:ec2::23).
 fn is_of_this_machine(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),

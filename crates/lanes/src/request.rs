@@ -1,4 +1,4 @@
-//! What goes out.
+//! The request that goes out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
-    /// How many body bytes the answer is expected to have, if that is known: what decides between express and freight.
+    /// Body bytes that the answer is expected to have, if that is known. They decide between express and freight.
     pub expected: Option<u64>,
     /// Where a 2xx answer's body goes; without one it is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
-    /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
+    /// The time for which the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
     pub no_progress: Option<Duration>,
     /// The number of the credential that signed it, which the [response](crate::Response::credential) tells again: by then
     /// another credential may be in use.
@@ -41,7 +41,7 @@ pub struct Request {
     pub renew: Option<Renew>,
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
-    /// Whether it may still go when its turn for a lane comes.
+    /// The pass that it needs when its turn for a lane comes.
     pub(crate) pass: Option<Pass>,
     /// Where its answer's signs of life are noted.
     pub(crate) outage: Option<Arc<Outage>>,
@@ -90,15 +90,15 @@ impl Request {
         }
     }
 
-    /// The `Content-Length` to add. A method that has a body by its meaning says so also where that is empty, in
-    /// HTTP/2 as in HTTP/1.1 (RFC 9110, section 8.6): stores answer 411 to one that doesn't.
+    /// The `Content-Length` to add. A method that has a body by its meaning declares an empty one too (RFC 9110, section 8.6). Otherwise
+    /// stores answer 411.
     pub(crate) fn undeclared_length(&self) -> Option<u64> {
         let has_body =
             matches!(self.method, Method::POST | Method::PUT | Method::PATCH) || !self.body.is_empty();
         (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
 
-    /// Whether its answer may be of any size.
+    /// Returns whether its answer may be of any size.
     pub(crate) fn is_opener(&self) -> bool {
         self.expected.is_none() && self.sink.is_some()
     }

@@ -1,4 +1,4 @@
-//! What comes back.
+//! The answer to a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -43,12 +43,12 @@ pub struct Response {
     /// The body where no sink took it: everything of a 2xx answer, at most
     /// [`Response::ERROR_BODY_MAX`] bytes of another.
     pub body: Bytes,
-    /// How many bytes the sink took.
+    /// Bytes that the sink took.
     pub sunk: u64,
-    /// Whether the body was ended before its end: by the sink, or because an unsuccessful answer's is longer than
+    /// True if the body was ended before its end: by the sink, or because an unsuccessful answer's is longer than
     /// [`Response::ERROR_BODY_MAX`].
     pub stopped: bool,
-    /// What the connection spoke.
+    /// The protocol that the connection spoke.
     pub protocol: Protocol,
     /// The [`credential`](crate::Request::credential) of the request.
     pub credential: u64,
@@ -66,7 +66,7 @@ impl fmt::Debug for Response {
 }
 
 impl Response {
-    /// How much of an unsuccessful answer's body is read. A longer one is cut there, and its HTTP/1.1 connection closed
+    /// Bytes of an unsuccessful answer's body that are read. A longer one is cut there, and its HTTP/1.1 connection closed
     /// or its HTTP/2 stream reset. Stores' error documents have a few KiB.
     pub const ERROR_BODY_MAX: usize = 64 * 1024;
     /// The largest 2xx body that is collected without a sink: beyond it the request fails with

@@ -1,8 +1,7 @@
-//! Whether and when an attempt is made again.
+//! The decision whether and when an attempt is made again.
 //!
-//! What bounds it is time without anything from the origin, not a count: a server that is restarted is away for seconds or
-//! minutes, whatever the number of requests that met it. A request that fails by itself, while its origin serves others,
-//! is the one that ends after so many attempts.
+//! Time without anything from the origin bounds it, not a count: a restarted server is away for seconds or minutes, however many requests
+//! met it. Only a request that fails by itself, while its origin serves others, ends after so many attempts.
 
 #[cfg(test)]
 mod scenario;
@@ -35,11 +34,11 @@ const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The longest `Retry-After` that is obeyed; a server that asks for more is taken to be down.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// How many bytes of a body have to have come that its breaking off isn't a failure like the one before: less costs more in
-/// requests than it brings.
+/// Bytes of a body that have to come so that its breaking off isn't a failure like the one before. Fewer cost more in requests than they
+/// bring.
 const PROGRESS_MIN: u64 = 256 << 10;
 
-/// How an attempt ended, as far as trying again depends on it.
+/// The end of an attempt, as far as trying again depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
     /// Another attempt may help. Before it failed nothing came for so long.
@@ -52,16 +51,16 @@ pub(crate) enum Failure {
     Learned,
 }
 
-/// What bounds the attempts of a call.
+/// The bounds of a call's attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds<'a> {
-    /// What is known of the origin.
+    /// The origin's signs of life.
     pub(crate) outage: &'a Outage,
-    /// How long nothing may come from it.
+    /// The time for which nothing may come from it.
     pub(crate) retry_for: Duration,
 }
 
-/// How often one call has been tried, and how long it waits before the next attempt.
+/// The attempts of one call so far, and the pause before the next.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failed: u32,
@@ -82,7 +81,7 @@ struct Lone {
 }
 
 impl Backoff {
-    /// How long to wait before the next attempt, or `None` when there shall be none. `began` is when the one that failed did;
+    /// Returns how long to wait before the next attempt, or `None` when there shall be none. `began` is when the one that failed did;
     /// `random` is uniform in 0..1.
     pub(crate) fn next(
         &mut self,
@@ -162,7 +161,7 @@ impl Backoff {
     }
 }
 
-/// Whether a call whose pause is over may make its next attempt.
+/// The answer to a call whose pause is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
     Go,
@@ -173,8 +172,8 @@ pub(crate) enum Turn {
 }
 
 impl Budget {
-    /// Whose turn it is among the calls that failed: while nothing comes from an origin only as many of them ask as the
-    /// process may, so that thousands don't come down on a server that is about to be back.
+    /// Decides whether a failed call may ask again. While nothing comes from an origin, only as many calls ask as the process may, so that
+    /// thousands don't come down on a server that is about to be back.
     pub(crate) fn turn(&mut self, failed: Instant, now: Instant, bounds: Bounds<'_>, random: f64) -> Turn {
         let may_spend = self.spend(now);
         if may_spend || bounds.outage.heard_since(failed) {
@@ -206,7 +205,7 @@ impl Budget {
     /// Retries that may be made in a row without any success.
     const CAPACITY: f64 = 500.0;
 
-    /// What comes back of them in a second: for a server that is away the price of a monitor.
+    /// Tokens that come back in a second: for a server that is away the price of a monitor.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {
@@ -227,7 +226,7 @@ impl Budget {
     }
 }
 
-/// How the answers of one body have broken off so far, where its bytes are not asked for again but the rest is.
+/// The breaks of one body's answers so far, where its bytes are not asked for again but the rest is.
 #[derive(Debug, Default)]
 pub struct Breaks(Mutex<Backoff>);
 
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_fails_while_its_origin_serves_others_ends_after_eight_attempts_over_half_a_minute() {
+    fn a_call_that_fails_alone_ends_after_eight_attempts_over_half_a_minute() {
         for random in [0.0, 0.5, 1.0] {
             let start = Instant::now();
             let mut now = start;
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_after_a_few_bytes_goes_on_counting_and_after_real_progress_anew() {
+    fn breaks_after_a_few_bytes_add_up_and_real_progress_resets_them() {
         let now = Instant::now();
         let outage = Outage::new(now);
         let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };

@@ -1,6 +1,7 @@
 //! The dispatcher on a simulated network, in virtual time: what it promises, one scenario each.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod ablation;
 mod beside;
 mod hedging;
 mod idle;
@@ -17,11 +18,12 @@ mod worst;
 use std::time::{Duration, Instant};
 
 use crate::Protocol;
-use crate::dispatch::inspection::TURN;
-use crate::dispatch::{
-    Action, AttemptId, CONNECTIONS_MAX, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size,
-};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
 use crate::simulator::{Ending, Faults, Path, Server, Want, World, nanos};
+
+const CONNECTIONS_MAX: usize = Rules::CHOSEN.connections_max;
+const FREIGHT_ABOVE: u64 = Rules::CHOSEN.freight_above;
+const TURN: Duration = Rules::CHOSEN.turn;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -53,7 +55,7 @@ fn percentile(times: &[Duration], of_100: usize) -> Duration {
 }
 
 #[test]
-fn a_thousand_requests_to_a_server_nearby_that_takes_its_time_go_over_many_lanes() {
+fn a_thousand_requests_to_a_slow_server_nearby_go_over_many_lanes() {
     let service = Duration::from_millis(30);
     let mut world = world(Server { service, ..Server::new(0, Protocol::H1) }, CONNECTIONS_MAX);
     for _ in 0..1000 {
@@ -325,7 +327,7 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         let small = smalls.iter().map(|w| &world.requests[w.0 as usize]);
         let small = small.filter(|r| r.ended.unwrap() <= nanos(end)).map(|r| r.want.up + r.want.down);
         let left = end.as_secs_f64() - small.sum::<u64>() as f64 / GIGABIT;
-        // What bulk takes by itself: on a far path it begins slowly.
+        // Bulk by itself: on a far path it begins slowly.
         let mut alone = arrivals.world();
         for _ in 0..32 {
             alone.submit(Duration::ZERO, arrivals.want(16 * MIB));
@@ -339,8 +341,8 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
     }
 }
 
-/// So many large objects in slices and so many small ones, all at once: what they took over what the link takes for
-/// their bytes, and how long the small ones took.
+/// Runs so many large objects in slices and so many small ones at once. Returns their time over the link's for their bytes, and the times
+/// of the small ones.
 fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64, Vec<Duration>) {
     let mut world = World::new(GIGABIT, vec![Server::new(2, protocol)], CONNECTIONS_MAX, 1);
     for _ in 0..large * slices {
@@ -427,7 +429,7 @@ fn small_work_at_a_slow_server_leaves_the_link_to_bulk_from_another() {
 }
 
 #[test]
-fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves() {
+fn bulk_is_not_held_to_the_rate_of_earlier_small_work_at_a_slow_server() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let slow = Server::new(20, protocol).behind(1e6);
         let mut world = World::new(GIGABIT, vec![Server::new(20, protocol), slow], CONNECTIONS_MAX, 1);
@@ -444,7 +446,7 @@ fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves
 }
 
 #[test]
-fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_stores_promise_to_bear() {
+fn many_tiny_objects_far_away_take_the_connections_that_stores_bear() {
     let mut world = World::new(GIGABIT, vec![Server::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
     for _ in 0..8000 {
         world.submit(Duration::ZERO, Want::unknown(KIB));

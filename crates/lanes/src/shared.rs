@@ -1,4 +1,4 @@
-//! What all connections share: counters, and the limits that they keep to.
+//! State that all connections share: counters, and the limits that they keep to.
 
 use std::future::Future;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
-use crate::dispatch::{Direction, FREIGHT_ABOVE};
+use crate::dispatch::{Direction, Rules};
 use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
 use crate::pace::Bandwidth;
@@ -16,12 +16,11 @@ use crate::tally::{Count, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
-/// A stream that gets nothing while its connection moves is given this many times the timeout, ten minutes: a whole
-/// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
-/// end.
+/// A stream that gets nothing while its connection moves is given this many times the timeout, ten minutes. A whole memory budget of small
+/// bodies on a slow uplink ends together, but a request that the server forgot must still end.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
-/// How often within a timeout it is looked whether the peer acknowledges anything.
+/// The number of looks within a timeout whether the peer acknowledges anything.
 const LOOKS: u32 = 2;
 
 pub(crate) struct Shared {
@@ -64,7 +63,7 @@ impl Counts {
         }
     }
 
-    /// What everybody has done.
+    /// Returns what everybody has done.
     pub(crate) fn all(&self) -> &Tally {
         &self.all
     }
@@ -89,7 +88,7 @@ impl Counts {
 }
 
 impl Shared {
-    /// What lets bulk of a direction through.
+    /// Returns what lets bulk of a direction through.
     pub(crate) fn valve(&self, direction: Direction) -> &Valve {
         match direction {
             Direction::Down => &self.down,
@@ -97,9 +96,9 @@ impl Shared {
         }
     }
 
-    /// What a request's body is sent under.
+    /// Returns what a request's body is sent under.
     pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> Sending<'a> {
-        let (is_bulk, tally) = (request.body.len() > FREIGHT_ABOVE, request.tally.as_ref());
+        let (is_bulk, tally) = (request.body.len() > Rules::CHOSEN.freight_above, request.tally.as_ref());
         Sending { shared: self, is_bulk, tally }
     }
 
@@ -186,7 +185,7 @@ pub(crate) async fn with_timeout<T>(
                 if idle >= timeout {
                     break;
                 }
-                // What has been silent for half of the time already isn't given all of it again.
+                // A connection that has been silent for half of the time isn't given all of it again.
                 left = (timeout - idle).min(timeout / LOOKS);
             }
         }
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_lies_in_buffers_and_is_acknowledged_bit_by_bit_keeps_a_request_alive() {
+    async fn buffered_bytes_acknowledged_bit_by_bit_keep_a_request_alive() {
         let (_watched, progress, mut peer) = full().await;
         let before = progress.unacknowledged().unwrap();
         tokio::time::pause();

@@ -22,7 +22,7 @@ pub trait Sink: Send + 'static {
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
 
-    /// Whether the next bytes may come. Until they may no more of the body is read, so that the server stops sending: an HTTP/1.1
+    /// Returns whether the next bytes may come. Until they may no more of the body is read, so that the server stops sending: an HTTP/1.1
     /// connection's socket fills, an HTTP/2 stream is given no more window. That is not counted as a lack of progress; but what is
     /// held up keeps its lane, and of HTTP/2 a part of its connection's window.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {

@@ -1,17 +1,17 @@
-//! Whether the machine, or this process, has stood still: a laptop that slept, a paused virtual machine, a stopped process.
+//! Standstills of the machine, or of this process: a laptop that slept, a paused virtual machine, a stopped process.
 //!
-//! What is at the other end of a connection goes on meanwhile, and forgets it.
+//! The other end of a connection goes on meanwhile, and forgets it.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often somebody has to look while requests are under way, so that a stop shows as a look that comes late.
+/// The interval in which the driver has to look while requests are under way, so that a stop shows as a look that comes late.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What is taken for a stop. A busy machine delays a thread by less, and no server drops a connection that was silent for
-/// so short a time.
+/// The shortest delay that is taken for a stop. A busy machine delays a thread by less, and no server drops a connection that was silent
+/// for so short a time.
 const STOP_MIN: Duration = Duration::from_secs(10);
 
-/// How long a connection that was in use may stay silent after a stop: what is alive is acknowledged within a few round
+/// The time for which a connection in use may stay silent after a stop: one that is alive is acknowledged within a few round
 /// trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
@@ -43,7 +43,7 @@ impl Standstill {
 mod tests {
     use super::*;
 
-    /// What is found after the monotonic clock has gone on by so many seconds, and the wall's by so many.
+    /// Returns what is found after the monotonic clock has gone on by so many seconds, and the wall's by so many.
     fn found(was_watched: bool, ran: u64, wall: u64) -> Option<Duration> {
         let (mut standstill, now, then) = (Standstill::default(), Instant::now(), SystemTime::now());
         assert_eq!(standstill.look(now, then, was_watched), None);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_slept_shows_by_its_clocks_whether_anything_was_under_way_or_not() {
+    fn a_machine_that_slept_shows_by_its_clocks() {
         assert_eq!(found(true, 1, 61), Some(Duration::from_secs(60)));
         assert_eq!(found(false, 3600, 3660), Some(Duration::from_secs(60)));
     }

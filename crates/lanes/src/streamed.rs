@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http::Method;
 
-use crate::dispatch::FREIGHT_ABOVE;
+use crate::dispatch::Rules;
 use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
 use waiting::Waiting;
 
@@ -24,20 +24,19 @@ pub struct Streamed {
     pub body: BodyStream,
 }
 
-/// A body as it comes. Of what isn't read on no more than [`BodyStream::ROOM`] and what a connection reads at once is held, and over HTTP/2
-/// its stream's window: the
-/// connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
+/// A body as it comes. Laneway holds at most [`BodyStream::ROOM`] unread bytes and one read of the connection, and over HTTP/2 the stream's
+/// window. The connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
 pub struct BodyStream {
     shared: Arc<Waiting>,
     /// `None` once it has ended. In a mutex, which nobody locks, because a stream may be looked at from several threads.
     exchange: Mutex<Option<Pin<Box<Exchange>>>>,
-    /// How it failed, which is told once all that came before is taken.
+    /// The error that ended it, which is told once all that came before is taken.
     error: Option<Error>,
 }
 
 type Exchange = dyn Future<Output = Result<Response, Error>> + Send;
 
-/// How an answer begins.
+/// The begin of an answer.
 enum Begun {
     /// With the first bytes of its body.
     Coming(Head),
@@ -82,7 +81,7 @@ impl Lanes {
 }
 
 impl BodyStream {
-    /// How many bytes may wait to be read before the connection is read no further.
+    /// Bytes that may wait to be read before the connection is read no further.
     pub const ROOM: usize = waiting::ROOM;
 
     fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<Begun, Error>> {
@@ -126,7 +125,7 @@ impl Stream for BodyStream {
             if let Some(error) = self.error.take() {
                 return Poll::Ready(Some(Err(error)));
             }
-            // What came at last came before the end.
+            // The last bytes came before the end.
             match std::task::ready!(self.poll_end(context)) {
                 Some(ended) => self.error = ended.err(),
                 None => return Poll::Ready(None),
@@ -150,7 +149,7 @@ struct Filling {
 impl Sink for Filling {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
         self.shared.begin(head.clone());
-        let is_bulk = head.content_length().is_some_and(|len| len > FREIGHT_ABOVE);
+        let is_bulk = head.content_length().is_some_and(|len| len > Rules::CHOSEN.freight_above);
         Ok(if is_bulk && self.may_move { Route::Freight } else { Route::Stay })
     }
 

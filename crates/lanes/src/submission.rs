@@ -21,7 +21,7 @@ pub(crate) struct Submission {
     pub(crate) request: Request,
     pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
     pub(crate) submitted: Instant,
-    /// How many new lanes have turned out to be gone when it was to be sent on them.
+    /// The number of new lanes that turned out to be gone when it was to be sent on them.
     pub(crate) bounces: u8,
     /// Where it shows its signs of life, if it may be hedged.
     pub(crate) tracker: Option<Arc<Tracker>>,

@@ -1,4 +1,4 @@
-//! What some of an engine's calls ask for and move, counted apart from the others'.
+//! Counts of what some of an engine's calls ask for and move, counted apart from the others'.
 //!
 //! A call goes through layers that have no use for the tally; it is noted beside the future that the call runs in, as
 //! [`attempts`](crate::attempts) are.
@@ -22,11 +22,11 @@ struct Inner {
     counts: [AtomicU64; Count::ALL],
     /// Is told how many bytes have moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// What counts the same and more.
+    /// The tally that counts the same and more.
     outer: Option<Tally>,
 }
 
-/// What is counted.
+/// A thing that is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Count {
     Connection,
@@ -55,12 +55,12 @@ impl Tally {
         Self(Arc::new(Inner { outer: Some(self.clone()), ..Inner::default() }))
     }
 
-    /// A tally that reports progress: `watch` is told how many body bytes have moved so far, sent and received together, each time
-    /// that a connection has read some (up to 256 KiB) or the system has taken some to send (up to 64 KiB).
+    /// A tally that reports progress to `watch`: body bytes moved so far, sent and received together. It reports each time that a
+    /// connection has read some (up to 256 KiB) or the system has taken some to send (up to 64 KiB).
     ///
-    /// It runs on the engine's own threads, where it holds up every other request: it is to store the number, or to wake somebody,
-    /// and must not block. Connections that move bytes at the same time may report out of order, so that the largest number counts;
-    /// what is moved again, by a retry or a hedge, is counted again. Where it panics the request fails.
+    /// It runs on the engine's own threads, where it holds up every other request. It must not block: let it store the number, or wake a
+    /// task. Connections that move bytes at the same time may report out of order, so that the largest number counts. Bytes that a retry or
+    /// a hedge moves again are counted again. Where it panics the request fails.
     pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner { watch: Some(Box::new(watch)), ..Inner::default() }))
     }
@@ -129,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// Whether both are the same, or neither is any.
+    /// Returns whether both are the same, or neither is any.
     pub(crate) fn is_same(one: Option<&Self>, other: Option<&Self>) -> bool {
         one.map(|tally| Arc::as_ptr(&tally.0)) == other.map(|tally| Arc::as_ptr(&tally.0))
     }

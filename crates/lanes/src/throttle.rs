@@ -1,7 +1,7 @@
-//! How fast requests are admitted to what has asked to slow down.
+//! The rate at which requests go to a server that has asked to slow down.
 //!
-//! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go one after another at a
-//! rate that [`Rate`] decides, in the order in which they asked; the limit is dropped when it no longer binds.
+//! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go in turn, at
+//! a rate that [`Rate`] decides. The limit is dropped when it no longer binds.
 //!
 //! A request may also name its object and direction. The server's refusal then limits that object alone, in that direction,
 //! until [`SEVERAL`] objects of the key are refused together.
@@ -35,15 +35,15 @@ const LIMIT_LASTS: Duration = Duration::from_secs(120);
 /// Below so many keys none is looked for that may be forgotten.
 const KEYS_KEPT: usize = 64;
 
-/// Who has to wait longer than this asks again after half of it, because the rate may have grown meanwhile; and after
-/// the longest wait, in which a searching rate doesn't double.
+/// A request that has to wait longer asks again after half of it, because the rate may have grown meanwhile. It does so too after the
+/// longest wait, in which a searching rate doesn't double.
 const WAIT_SURE: Duration = Duration::from_millis(40);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Timers are no finer.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// How late who waits may ask without losing a turn for everybody.
+/// The lateness by which a waiter may ask without losing a turn for everybody.
 const LATENESS: Duration = Duration::from_millis(20);
 
 /// After a cut nothing goes for as long as so many requests take: the server's bucket is empty then, and what came a
@@ -70,7 +70,7 @@ struct Key {
 /// An object and a direction, as a hash: equal ones slow each other down and do no other harm.
 type ObjectId = u64;
 
-/// What has passed without a limit.
+/// Requests that have passed without a limit.
 #[derive(Debug)]
 struct Seen {
     window_began: Instant,
@@ -84,20 +84,20 @@ struct Seen {
 struct Limit {
     rate: Rate,
     line: Arc<Mutex<Line>>,
-    /// How many may go at once now, and the part of the next one.
+    /// The number of requests that may go at once now, and the part of the next one.
     credit: f64,
     /// Until when `credit` is reckoned. In the future while nobody shall go.
     reckoned: Instant,
 }
 
-/// Who waits, by numbers in the order of their coming.
+/// Waiting requests, by numbers in the order of their coming.
 #[derive(Debug, Default)]
 struct Line {
     waiting: BTreeSet<u64>,
     numbers: u64,
 }
 
-/// Whether a key's requests are still admitted as they were. They wait for lanes after that, by the hundred perhaps, and
+/// A check that a key's requests are still admitted as they were. They wait for lanes after that, by the hundred perhaps, and
 /// would still go out at the old rate when it has been cut.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -127,7 +127,7 @@ struct Waiting {
     line: Arc<Mutex<Line>>,
 }
 
-/// What is said to who asks.
+/// The answer to a request that asks.
 #[derive(Debug)]
 pub(crate) enum Admission {
     /// Send it, unless the gate is shut when a lane is free for it.
@@ -193,8 +193,8 @@ impl Throttles {
         }
     }
 
-    /// The key's state. Keys that were not used lately are forgotten when there are twice as many as told something before:
-    /// each folder of a bucket is one, and there may be any number of folders.
+    /// The key's state. Keys that were not used lately are forgotten when there are twice as many as mattered before. Each folder of a
+    /// bucket is one, and there may be any number of folders.
     fn key(&mut self, key: &str, now: Instant) -> &mut Key {
         if self.keys.len() >= self.full_at.max(KEYS_KEPT) && !self.keys.contains_key(key) {
             self.keys.retain(|_, key| key.tells_something(now));
@@ -265,7 +265,7 @@ impl Limit {
         Self { rate, line: Arc::default(), credit: 0.0, reckoned: now }
     }
 
-    /// How long to wait with asking again; `None` is not at all.
+    /// Returns how long to wait with asking again; `None` is not at all.
     fn wait(&mut self, place: &mut Place, now: Instant) -> Option<Duration> {
         self.reckon(now);
         // A place of an older limit is worth nothing any more.

@@ -1,4 +1,4 @@
-//! Who was sent when on which lane: a recorder for plots and for questions about a single run.
+//! A record of which attempt was sent when on which lane, for plots and for questions about a single run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,25 +18,25 @@ pub struct Trace(Arc<Mutex<Vec<Moment>>>);
 pub struct Moment {
     /// When.
     pub at: Instant,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What happened. Lanes and attempts are named by numbers that an engine never uses again.
+/// An event. Lanes and attempts are named by numbers that an engine never uses again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// A connection is being dialled.
     Dialled {
         /// Its lane.
         lane: u64,
-        /// What for.
+        /// The role that it is for.
         role: Role,
     },
     /// The connection takes requests.
     Opened {
         /// Its lane.
         lane: u64,
-        /// What it speaks.
+        /// The protocol that it speaks.
         protocol: Protocol,
     },
     /// A request goes out.
@@ -66,7 +66,7 @@ pub enum What {
     },
     /// All bulk of a direction may move at another rate: small requests come first.
     Yields {
-        /// Which direction.
+        /// The direction.
         direction: Direction,
         /// Bytes a second; `None` is as many as the path carries.
         rate: Option<u64>,
@@ -79,7 +79,7 @@ pub enum What {
 }
 
 impl Trace {
-    /// What has been collected so far, in order.
+    /// Returns what has been collected so far, in order.
     pub fn moments(&self) -> Vec<Moment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Which certificates are trusted, and what is offered by ALPN.
+//! Trusted certificates, and the protocols offered by ALPN.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,9 +24,9 @@ pub(crate) struct TlsSettings {
 impl TlsSettings {
     /// Builds the settings: the platform's roots and `extra`.
     ///
-    /// The provider is ring: with aws-lc-rs's defaults a cold upload of 50 files took 70 ms longer (24 ms at the first
-    /// random draw, and key-exchange groups in an order that costs another round trip). Ring offers X25519 first,
-    /// which every store answers without a HelloRetryRequest.
+    /// The provider is ring. With aws-lc-rs's defaults a cold upload of 50 files took 70 ms longer. The first random draw took 24 ms, and
+    /// the order of its key-exchange groups another round trip. Ring offers X25519 first, which every store answers without a
+    /// HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
         let failed = |e: rustls::Error| {
@@ -83,7 +83,7 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| is_known && !value.is_empty())
 }
 
-/// Whether what `SSL_CERT_FILE` and `SSL_CERT_DIR` name can be read: who sets them means these certificates, and would
+/// Returns whether what `SSL_CERT_FILE` and `SSL_CERT_DIR` name can be read: who sets them means these certificates, and would
 /// find every server refused otherwise.
 ///
 /// # Errors
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_variables_name_in_place_of_the_platforms_certificates_must_be_readable() {
+    fn certificates_named_by_variables_must_be_readable() {
         let named = |text: &str| Some(OsString::from(text));
         let file = check_named(named("/nonexistent/ca.pem"), None).unwrap_err().to_string();
         assert!(file.contains("SSL_CERT_FILE") && file.contains("/nonexistent/ca.pem"), "{file}");

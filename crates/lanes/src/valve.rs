@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::threads::atomic::{AtomicBool, Ordering};
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// What all bulk of one direction passes.
+/// A valve that all bulk of one direction passes.
 #[derive(Debug, Default)]
 pub(crate) struct Valve {
     is_narrow: AtomicBool,

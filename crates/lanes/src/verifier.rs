@@ -1,4 +1,4 @@
-//! Which certificates are accepted is for the platform's verifier to say. Here what it refuses gets a name.
+//! Names for the certificates that the platform's verifier refuses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl ServerCertVerifier for Naming {
     }
 }
 
-/// Whether it is refused because of who signed it. An authority's own certificate in place of a server's is such a one too.
+/// Returns whether it is refused because of who signed it. An authority's own certificate in place of a server's is such a one too.
 fn is_untrusted(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
@@ -86,7 +86,7 @@ fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
         .is_ok_and(|certificate| certificate.issuer() == certificate.subject())
 }
 
-/// What is wrong with a certificate, in words that say what to do about it where there is something.
+/// Returns what is wrong with a certificate, in words that say what to do about it where there is something.
 pub(crate) fn cause(why: &CertificateError) -> &'static str {
     match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",

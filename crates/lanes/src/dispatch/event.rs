@@ -1,11 +1,11 @@
-//! What the dispatcher takes and what it answers, and by which numbers attempts, lanes and origins are called.
+//! The dispatcher's vocabulary: events in, actions out, and the numbers of attempts, lanes and origins.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Size;
 #[cfg(doc)]
-use super::{Dispatcher, FREIGHT_ABOVE};
+use super::Dispatcher;
+use super::rules::Rules;
 use crate::Protocol;
 
 /// One submitted request, by the driver's number.
@@ -20,7 +20,7 @@ pub(crate) struct LaneId(pub(crate) u64);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct OriginId(pub(crate) usize);
 
-/// What a lane is for.
+/// The kind of requests that a lane carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// Small requests: metadata, objects and ranges up to 1 MiB.
@@ -39,7 +39,7 @@ impl Role {
     }
 }
 
-/// In which direction bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the server.
@@ -52,7 +52,7 @@ impl Direction {
     pub(crate) const BOTH: [Self; 2] = [Self::Down, Self::Up];
 }
 
-/// What happened.
+/// An event that the driver reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A request wants to be sent.
@@ -61,7 +61,7 @@ pub(crate) enum Event {
         attempt: AttemptId,
         /// Where it goes.
         origin: OriginId,
-        /// How large it is, as far as is known.
+        /// Its size, as far as it is known.
         size: Size,
     },
     /// A hedge of a request that runs wants to be sent, on another lane.
@@ -70,9 +70,9 @@ pub(crate) enum Event {
         attempt: AttemptId,
         /// Where it goes.
         origin: OriginId,
-        /// How large it is, as far as is known.
+        /// Its size, as far as it is known.
         size: Size,
-        /// What it hedges.
+        /// The attempt that it hedges.
         hedge_of: AttemptId,
     },
     /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
@@ -82,16 +82,16 @@ pub(crate) enum Event {
     },
     /// The origin is likely to speak this protocol.
     Expected {
-        /// Where.
+        /// The origin.
         origin: OriginId,
-        /// What.
+        /// The protocol.
         protocol: Protocol,
     },
-    /// So many attempts of unknown size are about to come, of which it is being found out what they are.
+    /// So many attempts of unknown kind are about to come.
     Anticipated {
         /// Where to.
         origin: OriginId,
-        /// How many.
+        /// Their number.
         attempts: usize,
     },
     /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
@@ -105,12 +105,12 @@ pub(crate) enum Event {
     Opened {
         /// The lane.
         lane: LaneId,
-        /// What it speaks.
+        /// The protocol that it speaks.
         protocol: Protocol,
         /// The round trip its handshake saw.
         rtt: Duration,
     },
-    /// Which of the origin's addresses a lane leads to.
+    /// The address of the origin that a lane leads to.
     Located {
         /// The lane.
         lane: LaneId,
@@ -145,7 +145,7 @@ pub(crate) enum Event {
     Finished {
         /// The attempt.
         attempt: AttemptId,
-        /// Whether its lane can take another request.
+        /// True if its lane can take another request.
         reusable: bool,
     },
     /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
@@ -180,12 +180,12 @@ pub(crate) enum Event {
     KeepsIdle {
         /// The lane on which it does.
         lane: LaneId,
-        /// How long.
+        /// The time.
         limit: Duration,
     },
     /// The machine, or this process, has stood still for long.
     Slept,
-    /// How many bytes have moved over all lanes of an origin since the engine started.
+    /// Bytes that have moved over all lanes of an origin since the engine started.
     Moved {
         /// The origin.
         origin: OriginId,
@@ -211,7 +211,7 @@ pub(crate) struct Flow {
     pub(crate) disordered: u64,
 }
 
-/// What is to be done.
+/// An action for the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     /// Open a connection; answer with [`Event::Opened`] or [`Event::DialFailed`].
@@ -220,7 +220,7 @@ pub(crate) enum Action {
         lane: LaneId,
         /// Where to.
         origin: OriginId,
-        /// What for.
+        /// The role that it is for.
         role: Role,
     },
     /// Send an attempt on a lane; answer with [`Event::Finished`].
@@ -239,14 +239,14 @@ pub(crate) enum Action {
     },
     /// Bulk of this direction moves at most at this rate from now on, over all lanes.
     Yield {
-        /// Which direction.
+        /// The direction.
         direction: Direction,
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
     },
     /// Each of the origin's connections that carries bulk to us may have so many bytes outstanding from now on.
     Window {
-        /// Which origin's.
+        /// The origin.
         origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
@@ -254,7 +254,7 @@ pub(crate) enum Action {
     /// Each of the origin's connections that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged
     /// ones included, from now on.
     SendBuffer {
-        /// Which origin's.
+        /// The origin.
         origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
@@ -262,23 +262,23 @@ pub(crate) enum Action {
     /// The kernel takes so many bytes of bulk from each of the origin's connections that uploads it, beyond what it may send
     /// at once.
     Unsent {
-        /// Which origin's.
+        /// The origin.
         origin: OriginId,
         /// Bytes.
         bytes: u32,
     },
     /// Each of the origin's connections that uploads bulk may send so fast from now on.
     Pace {
-        /// Which origin's.
+        /// The origin.
         origin: OriginId,
         /// Bytes a second; `None` leaves it to TCP.
         rate: Option<u32>,
     },
     /// So many more requests for bulk of this origin would each get a lane that pays.
     Spare {
-        /// Which origin's.
+        /// The origin.
         origin: OriginId,
-        /// How many.
+        /// Their number.
         lanes: usize,
     },
     /// The attempt can't be sent: the lane that was dialled for it failed.
@@ -288,4 +288,109 @@ pub(crate) enum Action {
         /// Whose error it shares.
         because: LaneId,
     },
+}
+
+/// A request's class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Class {
+    /// Small in both directions.
+    Small,
+    /// Bulk in one direction.
+    Bulk,
+    /// An answer whose size is not known yet.
+    Opener,
+}
+
+/// Bytes of a request, as far as they are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Size {
+    /// Body bytes that are sent.
+    pub(super) up: u64,
+    /// Body bytes that are expected, if that is known.
+    pub(super) down: Option<u64>,
+    /// True where the answer goes into a sink: without an expectation it may be of any size. A collected answer is metadata.
+    is_streamed: bool,
+}
+
+impl Size {
+    /// A request that sends `up` bytes and expects `down`, and whose answer goes into a sink or not.
+    pub(crate) fn new(up: u64, down: Option<u64>, is_streamed: bool) -> Self {
+        // Bounded so that sums over any number of attempts don't overflow.
+        let bounded = |bytes: u64| bytes.min(1 << 42);
+        Self { up: bounded(up), down: down.map(bounded), is_streamed }
+    }
+
+    /// Returns whether it is small, bulk or of unknown size.
+    pub(super) fn class(&self, rules: &Rules) -> Class {
+        match self.down {
+            _ if self.up > rules.freight_above => Class::Bulk,
+            Some(down) if down > rules.freight_above => Class::Bulk,
+            None if self.is_streamed => Class::Opener,
+            _ => Class::Small,
+        }
+    }
+
+    /// Returns the body bytes that are expected, an opener's being assumed.
+    pub(super) fn down(&self, rules: &Rules) -> u64 {
+        let assumed = if self.class(rules) == Class::Opener { rules.opener_assumed } else { 0 };
+        self.down.unwrap_or(assumed)
+    }
+
+    /// Returns what the request is carried as, given how many openers, express and freight attempts of its origin are alive.
+    pub(super) fn role(&self, rules: &Rules, openers: usize, express: usize, freight: usize) -> Role {
+        match self.class(rules) {
+            Class::Small => Role::Express,
+            Class::Bulk => Role::Freight,
+            // Without express attempts all openers are among the freight ones.
+            Class::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
+                Role::Freight
+            }
+            Class::Opener => Role::Express,
+        }
+    }
+
+    /// Returns where most of its bytes go.
+    pub(super) fn direction(&self, rules: &Rules) -> Direction {
+        if self.up > self.down(rules) { Direction::Up } else { Direction::Down }
+    }
+
+    /// Returns the bytes that it counts for when lanes are compared.
+    pub(super) fn weight(&self, rules: &Rules) -> u64 {
+        self.up + self.down(rules) + rules.overhead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_direction_makes_bulk() {
+        assert_eq!(Size::new(0, Some(Rules::CHOSEN.freight_above), true).class(&Rules::CHOSEN), Class::Small);
+        assert_eq!(
+            Size::new(0, Some(Rules::CHOSEN.freight_above + 1), true).class(&Rules::CHOSEN),
+            Class::Bulk
+        );
+        assert_eq!(
+            Size::new(Rules::CHOSEN.freight_above + 1, None, false).class(&Rules::CHOSEN),
+            Class::Bulk
+        );
+        assert_eq!(Size::new(10, None, false).class(&Rules::CHOSEN), Class::Small);
+    }
+
+    #[test]
+    fn a_lone_opener_is_freight_and_one_among_many_is_express() {
+        let opener = Size::new(0, None, true);
+        assert_eq!(opener.role(&Rules::CHOSEN, 0, 0, 0), Role::Freight);
+        assert_eq!(opener.role(&Rules::CHOSEN, 1, 0, 1), Role::Freight);
+        assert_eq!(opener.role(&Rules::CHOSEN, 2, 0, 2), Role::Express);
+        assert_eq!(opener.role(&Rules::CHOSEN, 0, 1, 0), Role::Express);
+    }
+
+    #[test]
+    fn an_opener_does_not_stand_in_the_queue_of_bulk() {
+        let opener = Size::new(0, None, true);
+        assert_eq!(opener.role(&Rules::CHOSEN, 0, 0, 4), Role::Express);
+        assert_eq!(opener.role(&Rules::CHOSEN, 1, 0, 2), Role::Express);
+    }
 }

@@ -5,74 +5,34 @@
 //! Goodput that has stopped growing tells that a stream is held. A queue on the path tells that the path holds it. Without a queue
 //! lanes are added, and stay if goodput rises with them.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::event::{Direction, Flow};
-use super::in_flight::SERVICE;
-use super::lane::LANES_MAX;
-use super::path_estimate::{GROWS, REMEMBERED};
-
-/// The shortest time over which goodput is measured, beside two round trips: in one, senders double what they send.
-const WINDOW_MIN: Duration = Duration::from_millis(20);
-
-/// Goodput that grows by less in a window isn't that of a slow start, which doubles in each of its two round trips.
-const SOARS: f64 = 1.5;
-
-/// Windows without such growth after which a sender has found its rate. BBR takes as many round trips for it.
-const CALM: u32 = 3;
-
-/// Windows after which it has, where packets were lost: a sender that has overrun a short queue loses much at once, and takes so long to mend
-/// it. With [`CALM`] a path of 1 Gbit/s and 20 ms with a queue of 512 KiB got 16 lanes.
-const CALM_AFTER_LOSS: u32 = 12;
-
-/// The shortest calm after which goodput counts as fallen. BBR drains its queue for 200 ms each ten seconds.
-const FALLEN_MIN: Duration = Duration::from_millis(300);
-
-/// The first step goes to so many lanes where nothing was lost: then most likely the server holds its connections. With a cap of 90 MB/s each,
-/// as S3 has, one more step reaches 5 Gbit/s.
-const FIRST_STEP: usize = 4;
-
-/// Goodput so many times below what the path has carried lately isn't held by the path, but by senders that take each loss for a full
-/// queue. Below twice, senders that go by rate and were held back are still growing.
-const FALLEN: f64 = 2.0;
-
-/// A round trip longer than the shortest by one in so many, and by what a busy machine takes to answer, shows a queue.
-const QUEUE: u32 = 10;
-
-/// A connection on which nothing has come for a part of the round trip, and for this long, stands still: its server or its window holds it,
-/// not the path. The round trip that it shows then is its own pause. One such window in as many is more than chance.
-const PAUSE: u32 = 4;
-const PAUSE_MIN: Duration = Duration::from_millis(4);
-
-/// From a server this far, slow starts cost more than a queue: they go side by side, and each lane fills [`FAR_LANE`] bytes of a path of
-/// 1 Gbit/s, which is what Linux's send buffers let a connection have on its way.
-const FAR: Duration = Duration::from_millis(100);
-const FAR_LANE: f64 = 3e6;
-
-/// The rate that a path is taken for until it is known, in bytes a second: 1 Gbit/s.
-const RATE_UNKNOWN: f64 = 125e6;
-
-/// A lane takes some round trips from one request to the next: one for the request, and others until its window has grown. A part of an
-/// upload is also written down by the store before its answer comes.
-const ROUND_TRIPS_BETWEEN: [f64; 2] = [4.0, 8.0];
-
-/// Lanes that go side by side before any has shown that it pays.
-const SIDE_BY_SIDE_MAX: usize = 16;
+use super::rules::Rules;
 
 /// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
-pub(super) fn covering(direction: Direction, mean: u64, rtt: Duration, rate: Option<f64>) -> usize {
-    let round_trips = ROUND_TRIPS_BETWEEN[direction as usize];
-    let round_trips = rate.unwrap_or(RATE_UNKNOWN) * rtt.as_secs_f64() * round_trips;
+pub(super) fn covering(
+    rules: &Rules,
+    direction: Direction,
+    mean: u64,
+    rtt: Duration,
+    rate: Option<f64>,
+) -> usize {
+    let round_trips = rules.round_trips_between[direction as usize];
+    let round_trips = rate.unwrap_or(rules.rate_unknown) * rtt.as_secs_f64() * round_trips;
     let others = (round_trips / mean.max(1) as f64).ceil() as usize;
-    1 + others.min(SIDE_BY_SIDE_MAX - 1)
+    1 + others.min(rules.side_by_side_max - 1)
 }
 
 /// The number of lanes from the first request on, to a server at this distance.
-fn first(rtt: Duration) -> usize {
+fn first(rules: &Rules, rtt: Duration) -> usize {
     match rtt {
         // Memory and processors hold bulk in the same house: a lane for each of two threads.
-        near if near < SERVICE => 2,
-        far if far >= FAR => ((RATE_UNKNOWN * far.as_secs_f64() / FAR_LANE) as usize).min(SIDE_BY_SIDE_MAX),
+        near if near < rules.service_min => 2,
+        far if far >= rules.far => {
+            ((rules.rate_unknown * far.as_secs_f64() / rules.far_lane) as usize).min(rules.side_by_side_max)
+        }
         _ => 1,
     }
 }
@@ -96,21 +56,22 @@ pub(super) struct Reading {
 /// A search for the number of lanes.
 #[derive(Debug)]
 pub(super) struct FreightLanes {
+    rules: &'static Rules,
     /// Nothing until the distance is known.
     target: Option<usize>,
     /// The lanes that cover each other's pauses. They count besides the target.
     covering: usize,
     trial: Trial,
-    /// The best goodput of [`CALM`] windows since bulk began or was let go, bytes a second.
+    /// The best goodput of [`calm`](Rules::calm) windows since bulk began or was let go, bytes a second.
     best: f64,
     /// The best one, and the last ones, since lanes were added, and how many windows have brought no more.
     risen: f64,
-    latest: [f64; CALM as usize],
+    latest: VecDeque<f64>,
     calm: u32,
     /// In how many windows since then the path has shown a queue, and in how many of the calm ones the connection stood still.
     queued: u32,
     paused: u32,
-    /// Whether packets were lost.
+    /// True if packets were lost.
     has_lost: bool,
     /// Until when what the path's own queue has shown is believed, a step that did not pay at some goodput isn't tried again, nor steps
     /// against fallen goodput: paths change.
@@ -133,19 +94,20 @@ struct Window {
     ends: Instant,
     began: Instant,
     bytes: Option<u64>,
-    /// Whether bulk was held back in it.
+    /// True if bulk was held back in it.
     yielded: bool,
 }
 
-impl Default for FreightLanes {
-    fn default() -> Self {
+impl FreightLanes {
+    pub(super) fn by(rules: &'static Rules) -> Self {
         Self {
+            rules,
             target: None,
             covering: 1,
             trial: Trial::None,
             best: 0.0,
             risen: 0.0,
-            latest: [0.0; CALM as usize],
+            latest: VecDeque::new(),
             calm: 0,
             queued: 0,
             paused: 0,
@@ -156,9 +118,6 @@ impl Default for FreightLanes {
             window: None,
         }
     }
-}
-
-impl FreightLanes {
     /// The number of lanes that are worth having now.
     pub(super) fn target(&self) -> usize {
         self.target.unwrap_or(1)
@@ -171,14 +130,14 @@ impl FreightLanes {
 
     /// Takes note of how far the server is, when that is first known.
     pub(super) fn reached(&mut self, rtt: Duration) {
-        self.target.get_or_insert(first(rtt));
+        self.target.get_or_insert(first(self.rules, rtt));
     }
 
     /// Begins or ends watching, as there is freight or not.
     pub(super) fn watch(&mut self, now: Instant, live: bool) {
         match (live, &self.window) {
             (true, None) => {
-                let ends = now + WINDOW_MIN;
+                let ends = now + self.rules.window_min;
                 self.window = Some(Window { ends, began: now, bytes: None, yielded: false });
             }
             (false, Some(_)) => {
@@ -229,13 +188,14 @@ impl FreightLanes {
         if let Some(first) = window.bytes.filter(counts) {
             let goodput = (reading.bytes - first) as f64 / passed.as_secs_f64();
             if let Some(flow) = reading.flow {
-                self.queued += u32::from(flow.round_trip > rtt + (rtt / QUEUE).max(SERVICE));
-                self.paused += u32::from(flow.quiet > (rtt / PAUSE).max(PAUSE_MIN));
+                self.queued +=
+                    u32::from(flow.round_trip > rtt + (rtt / self.rules.queue).max(self.rules.service_min));
+                self.paused += u32::from(flow.quiet > (rtt / self.rules.pause).max(self.rules.pause_min));
                 self.has_lost |= flow.disordered > 0;
             }
             self.take(now, passed, goodput, reading.shown);
         }
-        let length = WINDOW_MIN.max(rtt * 2);
+        let length = self.rules.window_min.max(rtt * 2);
         let bytes = Some(reading.bytes);
         self.window = Some(Window { ends: now + length, began: now, bytes, yielded: false });
         self.full_until.is_some_and(|until| now < until)
@@ -243,18 +203,20 @@ impl FreightLanes {
 
     /// One measured window in which every lane was busy.
     fn take(&mut self, now: Instant, length: Duration, goodput: f64, shown: f64) {
-        self.latest.rotate_left(1);
-        self.latest[CALM as usize - 1] = goodput;
-        let level = self.latest.iter().sum::<f64>() / f64::from(CALM);
+        if self.latest.len() == self.rules.calm as usize {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(goodput);
+        let level = self.latest.iter().sum::<f64>() / f64::from(self.rules.calm);
         self.best = self.best.max(level);
-        if goodput > self.risen * SOARS {
+        if goodput > self.risen * self.rules.slow_start {
             (self.risen, self.calm, self.paused) = (goodput, 0, 0);
             return;
         }
         self.calm += 1;
         let is_mending = self.has_lost && self.trial == Trial::None;
-        if self.calm >= if is_mending { CALM_AFTER_LOSS } else { CALM } {
-            self.decide(now, level, length * self.calm >= FALLEN_MIN, shown);
+        if self.calm >= if is_mending { self.rules.calm_after_loss } else { self.rules.calm } {
+            self.decide(now, level, length * self.calm >= self.rules.fallen_min, shown);
         }
     }
 
@@ -262,53 +224,57 @@ impl FreightLanes {
     fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
         let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
         // Many young connections of small requests show a little more than bulk will find.
-        let has_fallen =
-            is_long && level * FALLEN < self.best.max(shown / GROWS) && allowed(self.fallen_held_until);
+        let has_fallen = is_long
+            && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
+            && allowed(self.fallen_held_until);
         match self.trial {
-            Trial::Step { goodput, .. } if level >= goodput * GROWS => {
+            Trial::Step { goodput, .. } if level >= goodput * self.rules.growth => {
                 self.trial = Trial::None;
                 self.step(now, level, shown);
             }
             Trial::Step { lanes, .. } => {
                 (self.target, self.trial) = (Some(lanes), Trial::None);
-                self.step_held = Some((now + REMEMBERED, level));
+                self.step_held = Some((now + self.rules.remembered, level));
                 self.begin_anew();
             }
             Trial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
-                // What the older lanes still lose is not for the new ones to bring: two steps are judged together.
+                // The older lanes may still lose goodput, so that two steps are judged together.
                 self.add(2, Trial::Fallen { lanes, goodput: goodput.min(level) });
             }
-            Trial::Fallen { lanes, goodput } if has_fallen && level < goodput * GROWS => {
+            Trial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
                 // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
                 (self.target, self.trial) = (Some(lanes), Trial::None);
-                self.fallen_held_until = Some(now + REMEMBERED);
+                self.fallen_held_until = Some(now + self.rules.remembered);
                 self.begin_anew();
             }
             _ if has_fallen => self.add(2, Trial::Fallen { lanes: self.lanes(), goodput: level }),
             Trial::Fallen { .. } => self.trial = Trial::None,
             // Goodput that has fallen since then is held by something else.
-            Trial::None if self.step_held.is_some_and(|(until, of)| now < until && level * GROWS >= of) => {}
+            Trial::None
+                if self
+                    .step_held
+                    .is_some_and(|(until, of)| now < until && level * self.rules.growth >= of) => {}
             Trial::None => self.step(now, level, shown),
         }
     }
 
     /// Adds lanes, unless the path's own queue has shown that it is full, of what it is known to carry.
     fn step(&mut self, now: Instant, level: f64, shown: f64) {
-        let is_paused = self.paused * PAUSE >= self.calm;
+        let is_paused = self.paused * self.rules.pause >= self.calm;
         if self.queued > 0 && !is_paused {
-            self.full_until = Some(now + REMEMBERED);
+            self.full_until = Some(now + self.rules.remembered);
         }
-        if level * GROWS >= shown && self.full_until.is_some_and(|until| now < until) {
+        if level * self.rules.growth >= shown && self.full_until.is_some_and(|until| now < until) {
             return self.begin_anew();
         }
-        let times = if self.lanes() == 1 && !self.has_lost { FIRST_STEP } else { 2 };
+        let times = if self.lanes() == 1 && !self.has_lost { self.rules.first_step } else { 2 };
         self.add(times, Trial::Step { lanes: self.lanes(), goodput: level });
     }
 
     /// Multiplies the lanes, for `trial` to be judged.
     fn add(&mut self, times: usize, trial: Trial) {
-        self.trial = if self.lanes() < LANES_MAX { trial } else { Trial::None };
-        self.target = Some((self.lanes() * times).min(LANES_MAX));
+        self.trial = if self.lanes() < self.rules.lanes_max { trial } else { Trial::None };
+        self.target = Some((self.lanes() * times).min(self.rules.lanes_max));
         self.begin_anew();
     }
 }
@@ -332,7 +298,7 @@ mod tests {
 
     impl Bulk {
         fn begins(rtt: Duration) -> Self {
-            let (mut lanes, now) = (FreightLanes::default(), Instant::now());
+            let (mut lanes, now) = (FreightLanes::by(&Rules::CHOSEN), Instant::now());
             lanes.reached(rtt);
             lanes.watch(now, true);
             let mut bulk = Self { lanes, now, bytes: 0.0, shown: 0.0, flow: None, targets: Vec::new() };
@@ -382,7 +348,7 @@ mod tests {
         let mut bulk = Bulk::begins(RTT);
         bulk.sees(RTT, NO_PAUSE, 0);
         bulk.passes(40, |lanes| (lanes as f64 * 20e6).min(600e6));
-        assert_eq!(bulk.lanes.target(), LANES_MAX);
+        assert_eq!(bulk.lanes.target(), Rules::CHOSEN.lanes_max);
     }
 
     #[test]
@@ -397,9 +363,9 @@ mod tests {
     fn lanes_that_bring_nothing_leave_again_and_are_not_tried_soon() {
         let mut bulk = Bulk::begins(RTT);
         bulk.passes(60, |_| 125e6);
-        assert_eq!((bulk.lanes.target(), bulk.most()), (1, FIRST_STEP));
+        assert_eq!((bulk.lanes.target(), bulk.most()), (1, Rules::CHOSEN.first_step));
         let tried = bulk.targets.iter().filter(|lanes| **lanes > 1).count();
-        assert!(tried <= 1 + CALM as usize, "{:?}", bulk.targets);
+        assert!(tried <= 1 + Rules::CHOSEN.calm as usize, "{:?}", bulk.targets);
     }
 
     #[test]
@@ -419,7 +385,7 @@ mod tests {
         let mut bulk = Bulk::begins(RTT);
         bulk.sees(RTT, NO_PAUSE, 1);
         bulk.passes(100, |lanes| lanes as f64 * 3e6);
-        assert_eq!(bulk.lanes.target(), LANES_MAX);
+        assert_eq!(bulk.lanes.target(), Rules::CHOSEN.lanes_max);
     }
 
     #[test]
@@ -435,22 +401,28 @@ mod tests {
     #[test]
     fn far_away_lanes_begin_side_by_side() {
         let target = |ms| Bulk::begins(Duration::from_millis(ms)).lanes.target();
-        assert_eq!([0, 1, 20, 99, 100, 200, 900].map(target), [2, 1, 1, 1, 4, 8, SIDE_BY_SIDE_MAX]);
+        assert_eq!(
+            [0, 1, 20, 99, 100, 200, 900].map(target),
+            [2, 1, 1, 1, 4, 8, Rules::CHOSEN.side_by_side_max]
+        );
     }
 
     #[test]
     fn lanes_cover_each_others_pauses_between_requests() {
-        let at_20_ms = |mean: u64| covering(Direction::Down, mean, RTT, None);
+        let at_20_ms = |mean: u64| covering(&Rules::CHOSEN, Direction::Down, mean, RTT, None);
         assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
-        assert_eq!(covering(Direction::Up, 16 << 20, RTT, None), 3);
-        assert_eq!(covering(Direction::Up, 1, Duration::from_secs(1), Some(1e9)), SIDE_BY_SIDE_MAX);
+        assert_eq!(covering(&Rules::CHOSEN, Direction::Up, 16 << 20, RTT, None), 3);
+        assert_eq!(
+            covering(&Rules::CHOSEN, Direction::Up, 1, Duration::from_secs(1), Some(1e9)),
+            Rules::CHOSEN.side_by_side_max
+        );
     }
 
     #[test]
     fn a_step_that_nothing_has_judged_before_bulk_yielded_is_taken_back() {
         let mut bulk = Bulk::begins(RTT);
         bulk.passes(4, |_| 125e6);
-        assert_eq!(bulk.lanes.target(), FIRST_STEP);
+        assert_eq!(bulk.lanes.target(), Rules::CHOSEN.first_step);
         bulk.lanes.yielded();
         assert_eq!(bulk.lanes.target(), 1);
     }

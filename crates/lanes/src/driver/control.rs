@@ -1,4 +1,4 @@
-//! What the engine's tasks reach the driver by, and the threads that they run on.
+//! The handle by which the engine's tasks reach the driver, and the threads that they run on.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::carrier::{Carrier, Hold};
 use super::{Command, Control};
 use crate::connection::{Connection, Fate};
-use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId, Role};
+use crate::dispatch::{AttemptId, LaneId, Role, Rules};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::submission::Submission;
@@ -20,7 +20,7 @@ use crate::{Request, Response, Route};
 /// A request's ride on a lane.
 pub(crate) struct Exchange {
     pub(super) lane: LaneId,
-    /// Whether it runs on a freight thread already.
+    /// True if it runs on a freight thread already.
     pub(super) freight: bool,
     pub(super) control: Arc<Control>,
 }
@@ -36,7 +36,7 @@ struct Waiter {
     asked: Option<Box<Asked>>,
 }
 
-/// What a log says of a request. No header and no query: they carry credentials.
+/// A request as a log names it. No header and no query: they carry credentials.
 struct Asked {
     line: String,
     at: Instant,
@@ -130,7 +130,7 @@ struct Begun {
     waiter: Waiter,
     request: Request,
     incoming: Incoming,
-    /// Whether its answer may be of any size.
+    /// True if its answer may be of any size.
     is_opener: bool,
 }
 
@@ -167,7 +167,7 @@ impl Exchange {
         if moves && !C::PROTOCOL.is_multiplexed() {
             self.control.tell(Command::TurnedFreight(waiter.attempt));
             incoming = incoming.riding_as(Role::Freight);
-        } else if moves && request.expected.is_none_or(|down| down > FREIGHT_ABOVE) {
+        } else if moves && request.expected.is_none_or(|down| down > Rules::CHOSEN.freight_above) {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight. What moves otherwise is the end of a large
             // object, small by itself: it may block where it is written.

@@ -1,4 +1,4 @@
-//! What an origin's name stands for: its addresses, and the one question to the resolver that all dials wait for.
+//! The addresses of an origin's name, and the one question to the resolver that all dials wait for.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,8 @@ impl Names {
     ) -> Result<Vec<SocketAddr>, Error> {
         let came = Instant::now();
         let mut failed = self.asking.lock().await;
-        // Who came while it was asked gets the answer that it gave: a resolver that fails slowly would keep all of them waiting
-        // one after the other.
+        // Dials that came while it was asked get the answer that it gave. A resolver that fails slowly would keep all of them waiting one
+        // after the other.
         if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= came) {
             return Err(error.again());
         }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Command, Driver, Lane};
-use crate::dispatch::{Event, LaneId, SILENT_MAX};
+use crate::dispatch::{Event, LaneId, Rules};
 use crate::standstill::{GRACE, LOOK_EVERY};
 use crate::stream::Progress;
 
@@ -68,7 +68,7 @@ impl Driver {
         self.unserved.0 = Some(now);
         let silent = self.dispatcher.silent(now).filter_map(|lane| {
             let progress = &self.lanes.get(&lane)?.open()?.progress;
-            (!progress.may_be_silent() && progress.idle(now) >= SILENT_MAX)
+            (!progress.may_be_silent() && progress.idle(now) >= Rules::CHOSEN.silent_max)
                 .then(|| (lane, progress.unacknowledged()))
         });
         let silent: FxHashMap<_, _> = silent.collect();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_stop_connections_in_use_have_three_seconds_to_show_that_they_are_alive() {
+    async fn after_a_stop_connections_in_use_have_three_seconds_to_show_life() {
         let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new(Arc::default())));
         let moved = |progress: &Progress| progress.note_at(tokio::time::Instant::now().into_std());
         tokio::time::advance(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! What the driver has to do with hedging: it watches what it sends, and asks for hedges of what is slow.
+//! The driver's part of hedging: it watches what it sends, and asks for hedges of slow requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +14,8 @@ impl Driver {
     pub(super) fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
         if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
             let expected = submission.request.expected;
-            // Until its answer tells, what may be of any size is compared with what is small, whatever lane it is on: alone on a
-            // freight lane it had nothing to be compared with.
+            // Until its answer tells, a request of unknown size is compared with small ones on any lane. Alone on a freight lane it would
+            // have no comparison.
             let role = if submission.request.is_opener() { Role::Express } else { role };
             self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
         }

@@ -51,7 +51,7 @@ impl Lanes {
             let Hedge::Send(mut request) = call.hedge().await else { return None };
             request.pass = Some(pass);
             request.outage = Some(self.outage(&request.origin));
-            // What is collected twice takes its room twice.
+            // A body that is collected twice takes its room twice.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
                 None => None,
@@ -95,13 +95,13 @@ impl Lanes {
     }
 }
 
-/// Which of two decides, when the earlier has failed: the later, unless it fails for good where another attempt may help.
+/// Returns which of two decides, when the earlier has failed: the later, unless it fails for good where another attempt may help.
 fn decisive(earlier: (Outcome, Verdict), later: (Outcome, Verdict)) -> (Outcome, Verdict) {
     let is_lost = later.0.is_err() && later.1 == Verdict::Done;
     if is_lost && earlier.1 != Verdict::Done { earlier } else { later }
 }
 
-/// Whether an answer ends the call whatever else may still come.
+/// Returns whether an answer ends the call whatever else may still come.
 fn is_settled(outcome: &Outcome, verdict: Verdict) -> bool {
     outcome.is_ok() && verdict == Verdict::Done
 }

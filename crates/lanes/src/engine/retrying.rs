@@ -1,4 +1,4 @@
-//! What lies between two attempts: the pause, the turn, and what is logged of an origin that is away.
+//! The time between two attempts: the pause, the turn, and what is logged of an origin that is away.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -74,7 +74,7 @@ impl Lanes {
         true
     }
 
-    /// What is known of an origin.
+    /// Returns what is known of an origin.
     pub(super) fn outage(&self, origin: &Origin) -> Arc<Outage> {
         let mut outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = outages.get(origin) {

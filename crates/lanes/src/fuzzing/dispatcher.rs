@@ -24,18 +24,18 @@ struct Connection {
     origin: OriginId,
     protocol: Option<Protocol>,
     is_draining: bool,
-    /// What runs on it, and as what.
+    /// The attempts that run on it, and their role.
     running: BTreeMap<AttemptId, Role>,
 }
 
-/// What a driver knows.
+/// The knowledge of a driver.
 struct Driver {
     dispatcher: Dispatcher,
     now: Instant,
     ceiling: usize,
-    /// What waits, with what it hedges.
+    /// Waiting attempts, with the attempts that they hedge.
     waiting: BTreeMap<AttemptId, (OriginId, Option<AttemptId>)>,
-    /// What runs, on which lane. That lane may be gone already.
+    /// Running attempts with their lanes. Such a lane may be gone already.
     running: BTreeMap<AttemptId, LaneId>,
     lanes: BTreeMap<LaneId, Connection>,
     dialled: BTreeSet<LaneId>,

@@ -16,7 +16,7 @@ const ASIDE_MAX: usize = 64 * 1024;
 /// Longest size of a chunk with its line end: sixteen digits.
 const SIZE_LINE: usize = 18;
 
-/// How a body's end is marked.
+/// The mark of a body's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     Sized(u64),

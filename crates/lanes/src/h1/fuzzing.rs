@@ -6,7 +6,7 @@ use super::framing::{Chunked, Framing};
 use super::head::{self, Heads};
 use crate::Head;
 
-/// What came of an answer.
+/// The outcome of an answer.
 #[derive(PartialEq, Eq, Debug)]
 enum Read {
     /// It is no HTTP.

@@ -1,10 +1,10 @@
-//! How much of a body has to have arrived before it is worth waking up for.
+//! Bytes of a body that are worth a wake-up.
 
 use std::time::{Duration, Instant};
 
-/// What a fast body is read by. Each time that a thread wakes for less costs the switch, and hands the file little at a time:
-/// a GiB over TLS on loopback, where the server's turn comes between any two packets, came in 0.96 s and 5,000 to 13,000
-/// reads, and by this in 0.91 s and 5,000.
+/// Bytes that a fast body is read by. A thread that wakes for less pays for the switch, and hands the file little at a time. A GiB over TLS
+/// on loopback, where the server's turn comes between any two packets, came in 0.96 s and 5,000 to 13,000 reads. By this it came in 0.91 s
+/// and 5,000 reads.
 const GATHERED: u32 = 128 * 1024;
 
 /// A body is fast while so much of it comes in this time, 6 MiB/s; a thread that is shared needs some of it for its turns.
@@ -46,8 +46,8 @@ impl Gathering {
         self.is_fast = false;
     }
 
-    /// How many bytes are worth waking up for where `left` of the body are to come, through a window of so many bytes
-    /// unless it is 0: 1, or more while it is fast.
+    /// Returns how many bytes are worth waking up for where `left` of the body are to come: 1, or more while it is fast. They come through
+    /// a window of so many bytes, unless it is 0.
     pub(super) fn low_water(&self, left: u64, window: u32) -> u32 {
         let fits = window == 0 || window >= WINDOW_MIN;
         if self.is_fast && left > REST && fits { GATHERED } else { 1 }

@@ -21,7 +21,7 @@ pub(crate) const INFORMATIONAL_MAX: usize = 16;
 /// Most headers of an answer.
 const HEADERS_MAX: usize = 256;
 
-/// How much of a read is looked at for the head at a time, so that a body behind it isn't copied.
+/// Bytes of a read that are looked at for the head at a time, so that a body behind it isn't copied.
 const LOOK: usize = 4096;
 
 /// An answer's head, and whether the connection may be used again after its body.
@@ -30,7 +30,7 @@ pub(super) struct Answer {
     pub(super) keep_alive: bool,
 }
 
-/// How much of a read belonged to the head.
+/// The part of a read that belonged to the head.
 struct Used {
     bytes: usize,
     complete: bool,
@@ -79,13 +79,13 @@ impl Heads {
         Ok((used.bytes, None))
     }
 
-    /// Whether the last head ended where the last read did: nothing more of an answer has come yet.
+    /// Returns whether the last head ended where the last read did: nothing more of an answer has come yet.
     pub(super) fn is_between(&self) -> bool {
         self.collected.is_empty()
     }
 }
 
-/// Whether this is no answer but a TLS record, as a port that speaks TLS sends to a plain request: an alert or a handshake
+/// Returns whether this is no answer but a TLS record, as a port that speaks TLS sends to a plain request: an alert or a handshake
 /// (RFC 8446, section 5.1). No status line begins so.
 fn is_tls(answer: &[u8]) -> bool {
     const ALERT: u8 = 21;

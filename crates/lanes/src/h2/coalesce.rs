@@ -1,9 +1,8 @@
 //! Gathers the small writes of one turn into one.
 //!
-//! `h2` writes and flushes each DATA frame by itself: a thousand small uploads would be a thousand TLS records, system
-//! calls and, at a connection's start, packets, of which only ten may leave before the first acknowledgement
-//! (RFC 6928). Here a flush that follows fresh writes is put off to the connection task's next turn, when whatever
-//! else was ready has been written too.
+//! `h2` writes and flushes each DATA frame by itself. A thousand small uploads would be a thousand TLS records and system calls. At a
+//! connection's start they would be packets too, of which only ten may leave before the first acknowledgement (RFC 6928). Here a flush that
+//! follows fresh writes is put off to the connection task's next turn, when whatever else was ready has been written too.
 
 use std::io;
 use std::pin::Pin;
@@ -14,15 +13,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::first_flights::FirstFlights;
 
-/// What is gathered at most: two full TLS records. Larger writes go through as they are.
+/// Bytes that are gathered at most: two full TLS records. Larger writes go through as they are.
 const GATHERED_MAX: usize = 32 * 1024;
 
 pub(crate) struct Coalesce<S> {
     inner: S,
     gathered: Vec<u8>,
-    /// How much of it has been written on.
+    /// Bytes of it that have been written on.
     written: usize,
-    /// Whether something was gathered since the last flush was asked for.
+    /// True if something was gathered since the last flush was asked for.
     fresh: bool,
     flights: Arc<FirstFlights>,
 }

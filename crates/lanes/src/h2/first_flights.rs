@@ -1,20 +1,19 @@
-//! What an express connection sends while its congestion window opens: whole requests, one after the other.
+//! The first flights of an express connection, while its congestion window opens: whole requests, one after the other.
 //!
-//! A request whose last byte misses a flight waits another round trip. Two things would spread the first flights thin:
-//! `h2` sends the heads of all streams before the first body, and a TLS record of 16 KiB, longer than the ten segments
-//! of the first flight, can't be opened before its end has come. So while a connection is young, small requests with
-//! bodies enter in turn, each when the one before has been written, and records are a segment long.
+//! A request whose last byte misses a flight waits another round trip. Two things would spread the first flights thin. `h2` sends the heads
+//! of all streams before the first body. A TLS record of 16 KiB, longer than the ten segments of the first flight, can't be opened before
+//! its end has come. So while a connection is young, small requests with bodies enter in turn, and records are a segment long.
 
 use tokio::sync::Semaphore;
 
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// How much a connection sends before it is young no more: the first three flights of a window that begins with ten
-/// segments of 1448 bytes and doubles are 100 kB together. What is cut off from the fourth is little beside it.
+/// Bytes that a connection sends before it is young no more. The first three flights of a window that begins with ten segments of 1448
+/// bytes and doubles are 100 kB. The cut from the fourth is little beside it.
 const YOUNG: u64 = 96 * 1024;
 
-/// The plaintext of a young connection's records: with TLS's 22 bytes it fits the segments of any path that carries
-/// packets of 1460 bytes, as Google's network does, with TCP's timestamps.
+/// Bytes of plaintext in a young connection's records. With TLS's 22 bytes and TCP's timestamps they fit packets of 1460 bytes, as Google's
+/// network has them.
 const RECORD: usize = 1370;
 
 /// The state of one connection's first flights, shared by whoever asks and whoever writes.
@@ -22,7 +21,7 @@ const RECORD: usize = 1370;
 pub(crate) struct FirstFlights {
     sent: AtomicU64,
     turn: Semaphore,
-    /// Whether somebody's turn ends with the next flush.
+    /// True if somebody's turn ends with the next flush.
     is_taken: AtomicBool,
 }
 
@@ -62,7 +61,7 @@ impl FirstFlights {
         self.sent.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// How many bytes to write at a time, one TLS record.
+    /// Returns how many bytes to write at a time, one TLS record.
     pub(crate) fn record_max(&self) -> usize {
         if self.is_young() { RECORD } else { usize::MAX }
     }

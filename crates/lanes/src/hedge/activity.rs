@@ -1,4 +1,4 @@
-//! What goes on beside an attempt that is silent: whether it alone is slow, or everything.
+//! Activity beside a silent attempt: it tells whether it alone is slow, or everything.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap;
 use super::Group;
 use crate::dispatch::{AttemptId, OriginId};
 
-/// What others got at most so long ago shows that the path is alive; beside a longer silence, in half of that.
+/// Bytes that others got at most so long ago show that the path is alive; beside a longer silence, in half of that.
 const RECENTLY: Duration = Duration::from_millis(30);
 
-/// How many times as many must have been answered since an attempt went out as are silent with it, when nothing moves any
-/// more: at the end of a run only stragglers are left.
+/// Answered requests since an attempt went out, for each silent one, when nothing moves any more. At the end of a run only stragglers are
+/// left.
 const ANSWERED_TO_SILENT: usize = 4;
 
-/// What goes on beside an attempt, in its origin.
+/// Activity beside an attempt, in its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Others {
     /// Others get something, or have got all that they wanted.
@@ -58,7 +58,7 @@ impl Activity {
         }
     }
 
-    /// What goes on beside an attempt that is silent since then, while so many of its kind were answered.
+    /// Returns what goes on beside an attempt that is silent since then, while so many of its kind were answered.
     pub(super) fn others(
         &self,
         now: Instant,

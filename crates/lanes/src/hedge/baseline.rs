@@ -1,11 +1,11 @@
-//! How long comparable requests took lately.
+//! The times that comparable requests took lately.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::tracker::Snapshot;
 
-/// How many are remembered, and for how long: enough for a high quantile, and no older than what the path is now.
+/// The number of times that are remembered, and for how long: enough for a high quantile, and no older than what the path is now.
 const REMEMBERED: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
@@ -59,12 +59,12 @@ impl Baseline {
         self.answers.back().map(|answer| answer.ended)
     }
 
-    /// How many ended after `since`.
+    /// Returns how many ended after `since`.
     pub(super) fn count_since(&self, since: Instant) -> usize {
         self.since(Some(since)).count()
     }
 
-    /// How long a silence is usual among those that ended after `since`, or among all.
+    /// Returns how long a silence is usual among those that ended after `since`, or among all.
     pub(super) fn usual_silence(&self, since: Option<Instant>) -> Option<Duration> {
         let mut silences: Vec<_> = self.since(since).map(|answer| answer.silence).collect();
         silences.sort_unstable();

@@ -304,7 +304,7 @@ fn the_budget_is_two_or_a_fiftieth_of_the_requests() {
 }
 
 #[test]
-fn the_longest_silent_are_hedged_first_and_the_others_when_there_is_more_to_spend() {
+fn the_longest_silent_are_hedged_first_and_others_as_the_budget_allows() {
     let mut desk = Desk::small();
     desk.answer(10, 20);
     let stalled: Vec<_> = (0..3)

@@ -1,4 +1,4 @@
-//! How far a running attempt has come: written where its bytes come in, read by who watches for stragglers.
+//! The progress of a running attempt. Its connection writes it, and the watch for stragglers reads it.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -23,14 +23,14 @@ pub(crate) struct Tracker {
     silence: AtomicU64,
     /// Body bytes that have come.
     bytes: AtomicU64,
-    /// Whether the sink is taking bytes: what doesn't move then is ours.
+    /// True if the sink is taking bytes: what doesn't move then is ours.
     is_sinking: AtomicBool,
     is_whole: AtomicBool,
     is_wanted: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// What a tracker has seen by one moment.
+/// The state of a tracker at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) sent: Instant,
@@ -39,7 +39,7 @@ pub(crate) struct Snapshot {
     pub(crate) silence: Duration,
     pub(crate) bytes: u64,
     pub(crate) is_sinking: bool,
-    /// Whether the answer has come whole.
+    /// True if the answer has come whole.
     pub(crate) is_whole: bool,
 }
 
@@ -98,7 +98,7 @@ impl Tracker {
         self.silence.fetch_max(at.saturating_sub(before), Relaxed);
     }
 
-    /// What has been seen so far; `None` before the request went out.
+    /// Returns what has been seen so far; `None` before the request went out.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         Some(Snapshot {
             sent: self.instant(&self.sent)?,
@@ -117,7 +117,7 @@ impl Tracker {
         self.waker.wake();
     }
 
-    /// Whether a hedge is or was wanted.
+    /// Returns whether a hedge is or was wanted.
     pub(crate) fn is_hedged(&self) -> bool {
         self.is_wanted.load(Relaxed)
     }

@@ -10,7 +10,7 @@ use crate::outage::Outage;
 
 const RETRY_FOR: Duration = Duration::from_secs(120);
 
-/// What a server does with an attempt.
+/// A server's treatment of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Does {
     Serve,
@@ -25,7 +25,7 @@ enum Does {
 /// The time from the network's return to the answer of a dial that was begun before.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
-/// What became of the calls.
+/// The ends of the calls.
 #[derive(Debug, Default)]
 struct Found {
     served: usize,
@@ -131,7 +131,7 @@ fn a_network_that_is_cut_for_less_than_is_tried_again_fails_nobody() {
 }
 
 #[test]
-fn a_server_that_does_not_come_back_is_given_up_by_all_when_its_time_is_over() {
+fn a_server_that_stays_away_is_given_up_by_all_when_its_time_is_over() {
     for does in [Does::Fail, Does::Hush, Does::Drop] {
         for calls in [1, 5000] {
             let found = run(calls, does, secs(100_000), secs(30));

@@ -11,12 +11,12 @@ use super::mixed::{CASES, Rig, case};
 use super::*;
 use crate::simulator::{Control, on_wire};
 
-/// How many arrive a second, as with `laneway bench mixed --arrivals 50/s`.
+/// Arrivals a second, as with `laneway bench mixed --arrivals 50/s`.
 const PER_SECOND: f64 = 50.0;
 
 const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
 
-/// How long bulk has been running when the first one arrives.
+/// The time for which bulk has been running when the first one arrives.
 const LEAD: Duration = Duration::from_millis(500);
 
 /// Bulk is what they leave of the link in so many seconds, and they come for longer than it takes.
@@ -27,7 +27,7 @@ const SLICE: u64 = 16 * MIB;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// What they took, in milliseconds.
+/// Times in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Took {
     p50: f64,
@@ -97,7 +97,7 @@ impl Cell {
         }
     }
 
-    /// What each of the arrivals took beside so many slices of bulk, when those were there, and the most lanes.
+    /// Returns what each of the arrivals took beside so many slices of bulk, when those were there, and the most lanes.
     fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Vec<Duration>, Duration, usize) {
         let server = Server { control: self.control, ..self.rig.server(self.protocol) };
         let mut world = World::over(&[self.rig.wire()], vec![server], CONNECTIONS_MAX, seed);

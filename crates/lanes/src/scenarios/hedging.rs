@@ -7,7 +7,7 @@ fn forgetful(rtt_ms: u64, protocol: Protocol, of_1000: u32) -> Server {
     Server::new(rtt_ms, protocol).with(Faults { stalls: of_1000, ..Faults::default() })
 }
 
-/// Of twenty worlds, in how many the last of these requests ended later than `late` without hedging and with it.
+/// Returns in how many of twenty worlds the last of these requests ended later than `late` without hedging and with it.
 fn late_worlds(wants: &[Want], path: &Server, late: Duration) -> (usize, usize) {
     let last = |world: World| {
         let mut world = world;
@@ -54,7 +54,7 @@ fn a_healthy_server_that_loses_nothing_is_never_asked_twice() {
                 world.submit(Duration::ZERO, bulk());
             }
             world.run();
-            // What overflows the link's queue is silent for as long as a server that has forgotten something.
+            // Requests that overflow the link's queue are silent for as long as a server that has forgotten something.
             let most = if link < TEN_GIGABIT { world.sent / 50 } else { 0 };
             assert!(world.hedged <= most, "{protocol:?} at {link:.0e} bytes a second: {}", world.hedged);
         }

@@ -11,7 +11,7 @@ fn closing(idle_s: u64, ending: Ending) -> World {
 
 /// A burst of 200 small uploads beside parts that take more than a minute, then what completes the large ones.
 #[test]
-fn a_minute_of_bulk_after_a_burst_of_small_work_ends_with_requests_that_find_a_connection() {
+fn requests_after_a_minute_of_bulk_find_a_connection() {
     for ending in ENDINGS {
         for idle_s in [1, 5, 30] {
             let mut world = closing(idle_s, ending);
@@ -26,7 +26,7 @@ fn a_minute_of_bulk_after_a_burst_of_small_work_ends_with_requests_that_find_a_c
                 (0..20).map(|i| world.submit(Duration::from_secs(62 + 2 * i), small())).collect();
             world.run();
             assert!(world.last_end() > Duration::from_secs(66), "bulk took {:?}", world.last_end());
-            // How often each of these found a lane that was gone.
+            // Returns how often each of these found a lane that was gone.
             let gone = |attempts: &[AttemptId]| {
                 let gone =
                     |w: &AttemptId| world.requests[w.0 as usize].stale + world.requests[w.0 as usize].bounces;
@@ -45,7 +45,7 @@ fn a_minute_of_bulk_after_a_burst_of_small_work_ends_with_requests_that_find_a_c
 }
 
 #[test]
-fn after_a_stale_lane_a_new_one_is_dialled_and_not_another_of_its_age_asked() {
+fn after_a_stale_lane_a_new_one_is_dialled() {
     let mut world = closing(5, Ending::Reset);
     for _ in 0..200 {
         world.submit(Duration::ZERO, small());

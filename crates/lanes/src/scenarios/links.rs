@@ -20,16 +20,16 @@ const LINKS: [Rig; 10] = [
 ];
 
 #[test]
-fn on_every_link_small_objects_come_early_and_the_job_ends_when_the_link_has_carried_it() {
+fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
     let cells: Vec<_> = LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
-    // Of a small object that loses its last packet twice one run says nothing.
+    // One run says nothing of a small object that loses its last packet twice.
     let took = in_parallel(&cells, |(rig, (protocol, is_up))| {
         median_of(|seed| rig.mixed(*protocol, *is_up, Control::Rate, seed).run())
     });
     for (took, (rig, (protocol, is_up))) in took.into_iter().zip(cells) {
         let (over, case) = (took.over_floor, case(protocol, is_up));
         println!("{rig:?} {case}: {over:.2?}, {} lanes, {:.3} lost", took.lanes, took.lost);
-        // Of what isn't known to be small the smallest can't go first: half of all bytes come before the median one.
+        // The smallest of objects of unknown size can't go first: half of all bytes come before the median one.
         let small_p50 = if is_up { 2.8 } else { 3.5 };
         // A path of 10 Gbit/s 50 ms long is over before it is filled.
         let is_long = rig.1 >= 10_000;
@@ -43,7 +43,7 @@ fn on_every_link_small_objects_come_early_and_the_job_ends_when_the_link_has_car
 
 #[test]
 fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
-    // What loses packets by chance is slow for them whatever is done: a connection has some 35 on its way at 0.1 %.
+    // A link that loses packets by chance is slow for them whatever is done: a connection has some 35 on its way at 0.1 %.
     for rig in LINKS.into_iter().filter(|rig| rig.3 == 0.0 && rig.1 < 10_000) {
         for (protocol, is_up) in CASES {
             let took = rig.mixed(protocol, is_up, Control::Loss, 1).run();

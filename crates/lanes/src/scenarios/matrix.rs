@@ -63,7 +63,7 @@ fn matrix() {
     }
 }
 
-/// How senders go about it.
+/// Returns the congestion control of senders.
 pub(super) fn control() -> Control {
     match std::env::var("LANEWAY_CONTROL").as_deref() {
         Ok("cubic") => Control::Loss,
@@ -94,7 +94,7 @@ pub(super) fn median<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// What becomes of each of these, in their order, on all cores.
+/// Returns what becomes of each of these, in their order, on all cores.
 pub(super) fn in_parallel<T: Sync, U: Send>(these: &[T], each: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

@@ -30,14 +30,14 @@ pub(super) struct Times {
     pub(super) total: f64,
 }
 
-/// What a job took.
+/// The figures of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) times: Times,
-    /// How often what the links take at best.
+    /// The times as multiples of what the links take at best.
     pub(super) over_floor: Times,
     pub(super) lanes: usize,
-    /// Which part of the bytes got lost.
+    /// The part of the bytes that got lost.
     pub(super) lost: f64,
 }
 
@@ -80,7 +80,12 @@ fn shuffled(mut sizes: Vec<u64>, seed: u64) -> Vec<u64> {
 
 impl Mixed {
     pub(super) fn run(&self) -> Took {
+        self.run_by(&Rules::CHOSEN)
+    }
+
+    pub(super) fn run_by(&self, rules: &'static Rules) -> Took {
         let mut world = World::over(&self.wires, self.servers.clone(), CONNECTIONS_MAX, self.seed);
+        world.dispatcher = Dispatcher::by(rules, rules.connections_max);
         for (i, bytes) in self.large.iter().enumerate() {
             let server = i % self.servers.len();
             // Files are known, and go in parts; objects aren't until they answer.

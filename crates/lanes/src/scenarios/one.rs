@@ -1,7 +1,8 @@
-//! One object over many links, down and up: how often what the link takes at best, over how many lanes, and which part of its packets was lost.
+//! One object over many links, down and up: how often what the link takes at best, over how many lanes, and which part of its packets was
+//! lost.
 //!
-//! The links are those of the rig's `oneobject`, and a server that caps each connection. `cargo test -p laneway-lanes --lib one_object -- --nocapture`
-//! prints the table, for senders that go by rate (BBR) and by loss (CUBIC).
+//! The links are those of the rig's `oneobject`, and a server that caps each connection. `cargo test -p laneway-lanes --lib one_object --
+//! --nocapture` prints the table, for senders that go by rate (BBR) and by loss (CUBIC).
 
 use super::matrix::in_parallel;
 use super::mixed::{CASES, Mixed, Rig, Took, case};
@@ -87,7 +88,7 @@ fn one_object_takes_what_its_link_allows_over_few_lanes() {
 }
 
 #[test]
-fn one_object_of_a_server_that_caps_connections_comes_over_as_many_as_fill_the_path() {
+fn an_object_of_a_capping_server_comes_over_enough_lanes() {
     let cells: Vec<_> = [10.0, 40.0]
         .map(|half_ms| Rig(half_ms, 1000, 2560, 0.0))
         .into_iter()

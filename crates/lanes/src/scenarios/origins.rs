@@ -21,7 +21,7 @@ fn bulk_ends(world: &mut World, mib: u64) -> Duration {
 }
 
 #[test]
-fn small_requests_to_a_server_that_cannot_be_reached_hold_nobody_elses_bulk_back_for_long() {
+fn small_requests_to_an_unreachable_server_hold_bulk_back_only_briefly() {
     let mut world = near_and(Server::new(60_000, Protocol::H1));
     for _ in 0..200 {
         world.submit(Duration::ZERO, Want::get(256 * KIB).of(FAR));

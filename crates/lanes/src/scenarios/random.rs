@@ -11,7 +11,7 @@ use crate::simulator::server::{WINDOW_MAX, WINDOW_MAX_BEFORE};
 use crate::simulator::wire::MSS;
 use crate::simulator::{Bottleneck, Control, Wire};
 
-/// How many seeds are tried, or which: `1000` or `17..18`.
+/// The number of seeds that are tried, or their range: `1000` or `17..18`.
 const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
 
 /// After so many failing seeds a thread stops.
@@ -87,7 +87,7 @@ fn run(seed: u64, about: &mut String) {
     assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, all in turn {bound:?}");
 }
 
-/// What holds after every run.
+/// Checks the invariants after a run.
 fn check(world: &World) {
     let lost = world.requests.iter().position(|r| r.ended.is_none());
     assert_eq!(lost, None, "a request never ended");
@@ -164,7 +164,7 @@ fn paths(random: &mut StdRng) -> Vec<Path> {
     (0..count).map(|_| path(random)).collect()
 }
 
-/// What a server's worst path gives a single request.
+/// A single request on a server's worst path.
 struct Lone {
     /// Bytes a second.
     rate: f64,

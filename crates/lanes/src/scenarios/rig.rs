@@ -1,8 +1,8 @@
 //! The simulated network beside a real one: the mixed job as it was measured with the program on the rig's links.
 //!
-//! The figures are of 2026-11-23, a release build without LTO on two cores with nothing else to do, one to three runs a row: `mixed` from MinIO over
-//! HTTP/1.1, `mixedgcs` from nginx over HTTP/2, `mixedput` to MinIO, by senders of BBR. The simulated network knows no processor, so at 1 Gbit/s it may be
-//! faster than the rig, whose two cores carry both ends; and the objects' order is another one.
+//! The figures are of 2026-11-23: a release build without LTO on two idle cores, one to three runs a row, by senders of BBR. The jobs are
+//! `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network knows no processor,
+//! so at 1 Gbit/s it may be faster than the rig, whose two cores carry both ends. The objects' order is another one.
 
 use super::mixed::{CASES, Rig, Times, case};
 use crate::simulator::Control;
@@ -28,7 +28,7 @@ const MEASURED: [Measured; 10] = [
     (Rig(10.0, 1000, 1024, 0.5), UP_H1, [0.51, 0.96, 11.73], 41),
 ];
 
-/// How far the small objects' times may be from the rig's, and the total: on links of up to 500 Mbit/s, and on faster ones.
+/// Factors by which the small objects' times may differ from the rig's, and the total: on links of up to 500 Mbit/s, and on faster ones.
 const WITHIN: [f64; 2] = [1.45, 1.05];
 const WITHIN_FAST: [f64; 2] = [1.6, 1.15];
 

@@ -1,4 +1,4 @@
-//! How much of bulk lies in send buffers beside small requests.
+//! Bulk in send buffers beside small requests.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn run(mut world: World, bulk: Want, small: Want) -> World {
 }
 
 #[test]
-fn small_attempts_beside_bulk_uploads_clamps_their_send_buffers_at_once_and_for_a_while() {
+fn small_attempts_limit_the_send_buffers_of_bulk_for_a_while() {
     for protocol in [Protocol::H1, Protocol::H2] {
         for small in [Want::put(16 * KIB), Want::get(16 * KIB)] {
             let world = shared(Want::put(16 * MIB), small, protocol);

@@ -11,7 +11,7 @@ use super::random::seeds;
 use super::*;
 use crate::simulator::{Bottleneck, Control, Wire};
 
-/// How many are shown of each quantity.
+/// The number of runs shown for each quantity.
 const SHOWN: usize = 10;
 
 #[test]

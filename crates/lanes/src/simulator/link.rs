@@ -1,6 +1,6 @@
-//! One direction of the network: connections send bursts of packets through their path's bottleneck and the machine's link, which
-//! have finite queues and lose packets; what arrives is acknowledged by packets of the other direction, which may be delayed and lost
-//! as well. What the dispatcher says of windows, send buffers, bulk in the kernel and yielding holds.
+//! One direction of the network. Connections send bursts of packets through their path's bottleneck and the machine's link, which have
+//! finite queues and lose packets. Packets of the other direction acknowledge them, and may be delayed and lost as well. The dispatcher's
+//! windows, send buffers, unsent bytes and yielding hold.
 //!
 //! Left out: packets keep their order, HTTP/2 has no windows of its own, and a connection that has rested goes on as it was.
 
@@ -34,19 +34,19 @@ use super::wire::{HEADERS, MSS, Nanos, Wire, on_wire};
 use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
-/// What a connection writes of one body before it is the next one's turn.
+/// Bytes that a connection writes of one body before it is the next one's turn.
 const CHUNK: u64 = 16 << 10;
 
-/// What the system lets a connection of ours hold in its send buffer where nobody clamps it.
+/// Bytes that the system lets a connection of ours hold in its send buffer without a clamp.
 const SEND_MAX: u64 = 4 << 20;
 
-/// What a sender's program is ahead of its kernel where nothing bounds it.
+/// Bytes that a sender's program is ahead of its kernel without a bound.
 const AHEAD: u64 = 256 << 10;
 
-/// How often held bulk gets what it may move.
+/// The interval in which held bulk gets what it may move.
 const TURN: Nanos = 1_000_000;
 
-/// Which way bytes go, seen from us.
+/// The direction of bytes, seen from us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     Down,
@@ -62,7 +62,7 @@ impl Side {
     }
 }
 
-/// Which connection, what it carries, and where it leads: paths are counted over all servers.
+/// A connection, its role, and where it leads: paths are counted over all servers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) lane: LaneId,
@@ -71,7 +71,7 @@ pub(crate) struct Place {
     pub(crate) path: usize,
 }
 
-/// What the link tells.
+/// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrived {
     /// The first bytes of a body.
@@ -88,7 +88,7 @@ enum Due {
     /// An acknowledgement of what goes the other way comes to the machine's link, and to the sender.
     AckEnters(Ack),
     AckArrives(Ack),
-    /// What a receiver has kept to itself since it said something for so many times is said.
+    /// A receiver's delayed acknowledgement is due, unless it has sent one since.
     Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
@@ -124,7 +124,7 @@ struct Body {
     left: u64,
 }
 
-/// What each connection to an origin that carries bulk may have on its way to us, hold in its send buffer, of that unsent, and send.
+/// The limits of each connection to an origin that carries bulk: its window, its send buffer, the unsent part of that, and its pace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clamps {
     pub(crate) window: Option<u32>,
@@ -136,7 +136,12 @@ pub(crate) struct Clamps {
 
 impl Default for Clamps {
     fn default() -> Self {
-        Self { window: None, send_buffer: None, unsent: crate::dispatch::UNSENT_UNKNOWN, pace: None }
+        Self {
+            window: None,
+            send_buffer: None,
+            unsent: crate::dispatch::Rules::CHOSEN.unsent_unknown,
+            pace: None,
+        }
     }
 }
 
@@ -152,10 +157,10 @@ pub(crate) struct Link {
     bodies: FxHashMap<AttemptId, Body>,
     valve: Option<f64>,
     allowance: f64,
-    /// How often the valve was set, and whether bulk gets its turns.
+    /// The number of times that the valve was set, and whether bulk gets its turns.
     set: u64,
     is_turning: bool,
-    /// What each server's bulk is clamped to.
+    /// The limits of each server's bulk.
     clamps: Vec<Clamps>,
     due: BinaryHeap<Reverse<At>>,
     order: u64,
@@ -207,7 +212,7 @@ impl Link {
         self.due.peek().map(|Reverse(at)| at.0)
     }
 
-    /// Whether a connection's sender waits to hear of what it has sent.
+    /// Returns whether a connection's sender waits to hear of what it has sent.
     fn is_waiting(&self, lane: LaneId) -> bool {
         self.flows.get(&lane).is_some_and(|flow| flow.sender.acknowledged < flow.sender.written)
     }
@@ -216,7 +221,7 @@ impl Link {
         self.now
     }
 
-    /// How long a packet waits now in the queues on a path.
+    /// Returns how long a packet waits now in the queues on a path.
     pub(super) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         let way = &self.paths[path];
         way.queue.delay(now) + self.wires[way.wire].delay(now)
@@ -281,17 +286,17 @@ impl Link {
         self.at(0, Due::Turn(self.set));
     }
 
-    /// What the connections to an origin are clamped to where they carry bulk.
+    /// Returns what the connections to an origin are clamped to where they carry bulk.
     pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut Clamps {
         &mut self.clamps[origin.0]
     }
 
-    /// How many connections have bulk to send.
+    /// Returns how many connections have bulk to send.
     pub(crate) fn bulk_lanes(&self) -> usize {
         self.flows.values().filter(|flow| flow.is_bulk() && flow.bodies() > 0).count()
     }
 
-    /// Of each connection to a server what it has carried so far, and what TCP says of it.
+    /// Returns for each connection to a server the bytes that it has carried so far, and what TCP says of it.
     pub(crate) fn said_by_tcp(
         &self,
         now: Nanos,
@@ -305,7 +310,7 @@ impl Link {
         })
     }
 
-    /// What flows, and how many bytes of it are still to come.
+    /// Returns what flows, and how many bytes of it are still to come.
     pub(crate) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
         let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
         all.sort();
@@ -395,7 +400,7 @@ impl Link {
         self.due.push(Reverse(At(self.now + after, self.order, due)));
     }
 
-    /// What a connection may take at most beyond what it has read.
+    /// Returns what a connection may take at most beyond what it has read.
     fn clamp(&self, place: Place) -> Option<u64> {
         let window = self.clamps[place.server].window.map(u64::from);
         window.filter(|_| self.side == Side::Down && place.role == Role::Freight)
@@ -469,14 +474,14 @@ impl Link {
         }
     }
 
-    /// What is left of a burst of which so many packets have found room.
+    /// Returns what is left of a burst of which so many packets have found room.
     fn fits(&mut self, burst: Sent, packets: u64) -> Option<Sent> {
         let fits = burst.first(burst.bytes.min(packets * MSS));
         self.lost += burst.bytes - fits.bytes;
         (packets > 0).then_some(fits)
     }
 
-    /// What a connection's sender may write into its kernel.
+    /// Returns what a connection's sender may write into its kernel.
     fn room(&self, lane: LaneId) -> u64 {
         let flow = &self.flows[&lane];
         let sender = &flow.sender;
@@ -618,7 +623,7 @@ impl Link {
     }
 }
 
-/// What each packet of a burst is on the wire, on average.
+/// Returns what each packet of a burst is on the wire, on average.
 fn per_packet(burst: Sent) -> f64 {
     on_wire(burst.bytes).max(HEADERS) as f64 / burst.segments().max(1) as f64
 }

@@ -37,7 +37,7 @@ impl Network {
 
     /// A body begins to be sent.
     pub(crate) fn begin(&mut self, now: Nanos, side: Side, place: Place, attempt: AttemptId, bytes: u64) {
-        // What the other end waits to hear goes with it.
+        // The other end's acknowledgements go with it.
         self.link(side.other()).acknowledge(now, place.lane);
         self.exchange(now);
         self.link(side).begin(now, place, attempt, bytes);
@@ -55,12 +55,12 @@ impl Network {
         self.up.close(lane);
     }
 
-    /// How long a packet and its answer wait now in the queues on a path.
+    /// Returns how long a packet and its answer wait now in the queues on a path.
     pub(crate) fn delay(&self, now: Nanos, path: usize) -> Nanos {
         self.down.delay(now, path) + self.up.delay(now, path)
     }
 
-    /// How likely a packet on a path is lost in one of the directions by chance.
+    /// Returns how likely a packet on a path is lost in one of the directions by chance.
     pub(crate) fn loss(&self, path: usize) -> f64 {
         (self.down.loss(path) + self.up.loss(path)) / 2.0
     }

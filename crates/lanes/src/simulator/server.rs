@@ -15,13 +15,13 @@ pub(crate) const WINDOW_MAX_BEFORE: u64 = 3 << 20;
 pub(crate) struct Server {
     /// One to each of its addresses, which new connections take in turn.
     pub(crate) paths: Vec<Path>,
-    /// Which of the machine's links it lies behind.
+    /// The machine's link that it lies behind.
     pub(crate) wire: usize,
-    /// What it sends or takes on one stream, bytes a second.
+    /// Bytes a second that it sends or takes on one stream.
     pub(crate) stream_rate: f64,
     pub(crate) express: Protocol,
     pub(crate) freight: Protocol,
-    /// What a request takes beside the round trip.
+    /// The time that a request takes beside the round trip.
     pub(crate) service: Duration,
     /// The server's work for a handshake; it does one after the other.
     pub(crate) handshake: Duration,
@@ -32,12 +32,12 @@ pub(crate) struct Server {
     pub(crate) idle_max: Duration,
     pub(crate) ending: Ending,
     pub(crate) control: Control,
-    /// What either end comes to take beyond what its program has read, at most.
+    /// Bytes that either end takes at most beyond what its program has read.
     pub(crate) window_max: u64,
     pub(crate) faults: Faults,
 }
 
-/// How it shows that a server has closed an idle connection.
+/// The sign that a server has closed an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
     /// When the next request is about to go on it.
@@ -50,7 +50,7 @@ pub(crate) enum Ending {
     Silence,
 }
 
-/// How often something goes wrong, of 1000 dials or requests.
+/// Faults, in 1000 dials or requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) dials_fail: u32,

@@ -1,4 +1,4 @@
-//! What a program asks of a server.
+//! A program's request.
 
 use crate::dispatch::Size;
 
@@ -7,7 +7,7 @@ use crate::dispatch::Size;
 pub(crate) struct Want {
     pub(crate) up: u64,
     pub(crate) down: u64,
-    /// Whether the dispatcher knows the answer's size.
+    /// True if the dispatcher knows the answer's size.
     pub(crate) known: bool,
     pub(crate) origin: usize,
     /// The object that it is a part of, by its number.

@@ -1,4 +1,4 @@
-//! What bytes pass: the machine's links, and the paths beyond them.
+//! The machine's links, and the paths beyond them.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ pub(crate) fn nanos(duration: Duration) -> Nanos {
 pub(crate) const MSS: u64 = 1448;
 pub(crate) const HEADERS: u64 = 52;
 
-/// What so many bytes of bodies are on the wire.
+/// Returns what so many bytes of bodies are on the wire.
 pub(crate) fn on_wire(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(MSS) * HEADERS
 }
 
-/// Where packets wait: what it carries in bytes a second (infinite for what is no bottleneck), how many bytes wait before it drops
-/// some, and which part of the packets gets lost anyway.
+/// A place where packets wait: its rate in bytes a second (infinite without a bottleneck), its queue in bytes, and the part of the packets
+/// that gets lost anyway.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Bottleneck {
     pub(crate) rate: f64,

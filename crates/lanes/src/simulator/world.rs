@@ -21,11 +21,9 @@ use super::want::Want;
 use super::wire::{Bottleneck, Nanos, Path, Wire, nanos};
 use crate::Protocol;
 use crate::addresses::Addresses;
-use crate::dispatch::{
-    Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, Flow, LaneId, OriginId, Role,
-};
+use crate::dispatch::{Action, AttemptId, Direction, Dispatcher, Event, Flow, LaneId, OriginId, Role, Rules};
 
-/// What takes more steps than this never ends.
+/// A run of more steps than this never ends.
 const STEPS_MAX: usize = 200_000;
 
 /// Bytes of a request's and an answer's head.
@@ -41,12 +39,12 @@ pub(crate) struct Request {
     pub(crate) failed: bool,
     /// The lanes it was sent on.
     pub(crate) lanes: Vec<LaneId>,
-    /// How many of them had been closed before.
+    /// The number of them that had been closed before.
     pub(crate) stale: u32,
     pub(crate) role: Role,
     running: bool,
     pub(crate) bounces: u32,
-    /// Whether another brings the later half of what it was asked for: over h1 its connection ends with it.
+    /// True if another brings the later half of what it was asked for: over h1 its connection ends with it.
     is_cut: bool,
 }
 
@@ -70,7 +68,7 @@ impl Request {
 #[derive(Debug)]
 struct Connection {
     origin: usize,
-    /// Which of all paths it takes.
+    /// The path that it takes, of all paths.
     path: usize,
     role: Role,
     /// Once it is open.
@@ -106,23 +104,23 @@ pub(crate) struct World {
     pub(crate) requests: Vec<Request>,
     pub(crate) dials: usize,
     pub(crate) lanes_peak: usize,
-    /// How long servers have said nothing, in all.
+    /// The time for which servers have said nothing, in all.
     pub(crate) stalled: Duration,
-    /// What was said last of each direction's bulk, and how often something was.
+    /// The last rate of each direction's bulk, and the number of rates.
     pub(crate) yields: [(Option<u64>, usize); 2],
-    /// What was said of send buffers, when, and how many connections carried bulk from us then.
+    /// Sizes of send buffers with their times, and the number of connections that carried bulk from us then.
     pub(crate) send_buffers: Vec<(Duration, Option<u32>, usize)>,
     /// Requests that were sent, and hedges that were asked for.
     pub(crate) sent: u64,
     pub(crate) hedged: u64,
-    /// Whether the system says what has been acknowledged.
+    /// True if the system says what has been acknowledged.
     pub(crate) tells_acknowledged: bool,
     objects: Vec<Object>,
-    /// How many lanes the dispatcher has to spare for each server's bulk.
+    /// Lanes that the dispatcher has to spare for each server's bulk.
     spare: Vec<usize>,
-    /// What the connections had carried when the dispatcher was told last.
+    /// Bytes that the connections had carried when the dispatcher was told last.
     reported: BTreeMap<(Side, LaneId), u64>,
-    /// What had been lost then, in bytes, for each server.
+    /// Bytes that had been lost then, for each server.
     reported_lost: Vec<u64>,
     hedging: Hedging,
     servers: Vec<Server>,
@@ -136,7 +134,7 @@ pub(crate) struct World {
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
     order: u64,
     pub(crate) network: Network,
-    /// What the link that moved last has brought.
+    /// The packets that the link which moved last has brought.
     arrived: Vec<Arrived>,
     side: Side,
     connections: BTreeMap<LaneId, Connection>,
@@ -240,7 +238,7 @@ impl World {
             let until = [due, tick, self.next_look()].into_iter().flatten().min();
             let arrived = self.flow(until.unwrap_or(Nanos::MAX));
             let Some(now) = arrived.or(until) else {
-                // What was still on its way were acknowledgements.
+                // Only acknowledgements were still on their way.
                 assert_eq!(self.dispatcher.attempts(), 0, "attempts are forgotten");
                 break;
             };
@@ -278,7 +276,7 @@ impl World {
         self.tell(Event::Tick);
     }
 
-    /// What TCP says of the connection to a server that has carried most since the dispatcher was told last.
+    /// Returns what TCP says of the connection to a server that has carried most since the dispatcher was told last.
     fn busiest(&mut self, origin: usize) -> Option<Flow> {
         let mut busiest: (u64, Option<Flow>) = (0, None);
         for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
@@ -305,7 +303,7 @@ impl World {
         }
     }
 
-    /// What has arrived is taken.
+    /// Takes the packets that have arrived.
     fn arrive(&mut self) {
         for arrived in std::mem::take(&mut self.arrived) {
             match (self.side, arrived) {
@@ -368,7 +366,7 @@ impl World {
         self.connections.get(&lane).is_some_and(|c| c.riding.contains(&attempt))
     }
 
-    /// How long each of these took from its submission, the shortest first.
+    /// Returns how long each of these took from its submission, the shortest first.
     pub(crate) fn times(&self, attempts: &[AttemptId]) -> Vec<Duration> {
         let took = |w: &AttemptId| {
             let request = &self.requests[w.0 as usize];

@@ -1,7 +1,7 @@
-//! What the two layers that read ahead, below TLS and above it, have in common.
+//! The common part of the two layers that read ahead, below TLS and above it.
 
-/// Makes a layer that reads ahead a stream: its reads take from the buffer that it offers by `AsyncBufRead`, its writes go
-/// straight to the layer below, the field that is named. `$below` is what that layer has to be for reading.
+/// Makes a layer that reads ahead a stream. Its reads take from the buffer that it offers by `AsyncBufRead`. Its writes go straight to the
+/// layer below, the named field. `$below` is what that layer has to be for reading.
 macro_rules! reads_ahead_and_writes_through {
     ($layer:ident, $inner:ident, $below:path) => {
         impl<S: $below + Unpin> tokio::io::AsyncRead for $layer<S> {

@@ -1,11 +1,11 @@
-//! What the network has carried for an origin's connections.
+//! Bytes that the network has carried for an origin's connections.
 //!
-//! Bytes that the kernel has taken may lie in its buffers for long: four megabytes of each connection are taken as soon as it
-//! opens, and read as a rate they made a path of 200 Mbit/s a quarter faster than it was. What is acknowledged has passed.
+//! Bytes that the kernel has taken may lie in its buffers for long. It takes four megabytes of each connection as soon as it opens. Read as
+//! a rate, they made a path of 200 Mbit/s a quarter faster than it was. Acknowledged bytes have passed.
 //!
-//! The other way, what comes behind a lost packet can be read only when that has come again, and all of it at once: on a path of 200 Mbit/s and
-//! 120 ms, what could be read in a second was anything from 80 to 290 Mbit/s while the wire was full throughout, and lanes were added
-//! for what had never been lost. So what waits behind a lost packet counts, at either end, in whatever order it came.
+//! The other way, bytes behind a lost packet can be read only when that has come again, and all at once. On a full path of 200 Mbit/s and
+//! 120 ms, a second brought from 80 to 290 Mbit/s, and lanes were added for nothing. So bytes that wait behind a lost packet count, at
+//! either end, in whatever order they came.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,23 +20,23 @@ pub(crate) struct Carried(Mutex<Sockets>);
 #[derive(Debug, Default)]
 struct Sockets {
     open: Vec<Account>,
-    /// What those brought and took that are closed.
+    /// Bytes of the closed connections.
     closed: Bytes,
-    /// What had gone up, and was sent again, when that was counted last.
+    /// Bytes that had gone up, and were sent again, at the last count.
     up: u64,
     resent: u64,
     /// True when the path of any of them hasn't told what the peer has.
     is_up_unknown: bool,
 }
 
-/// What an origin's connections have moved.
+/// Bytes that an origin's connections have moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
     pub(crate) down: u64,
     /// The bytes of ours that they have, never less than before; `None` once a connection's path doesn't tell.
     pub(crate) up: Option<u64>,
-    /// What the connection sees that has carried most since the last time.
+    /// The figures of the connection that has carried most since the last time.
     pub(crate) flow: Option<Flow>,
     /// Segments that we have sent again so far.
     pub(crate) resent: u64,
@@ -55,13 +55,13 @@ struct Bytes {
 struct Account {
     signals: Arc<dyn PathSignals>,
     program: Arc<Program>,
-    /// What it has carried as it was counted last. What has come is never less than before.
+    /// Bytes that it had carried at the last count. They never become fewer.
     carried: Bytes,
     /// Its packets that had to be sent again, or came behind a missing one.
     disordered: u64,
 }
 
-/// What the program has read and written.
+/// Bytes that the program has read and written.
 #[derive(Debug, Default)]
 struct Program {
     read: AtomicU64,
@@ -76,7 +76,7 @@ pub(super) struct Listed {
 }
 
 impl Carried {
-    /// What has been carried so far, and what TCP says of it.
+    /// Returns what has been carried so far, and what TCP says of it.
     pub(crate) fn moved(&self) -> Moved {
         let mut sockets = self.lock();
         let mut sum = sockets.closed;
@@ -120,7 +120,7 @@ impl Bytes {
 
 impl Account {
     fn carried(&mut self) -> Bytes {
-        // What is written between the two looks counts the next time.
+        // Bytes written between the two looks count the next time.
         let written = self.program.written.load(Relaxed);
         let up = written.saturating_sub(self.signals.unacknowledged().unwrap_or_default());
         let came = self.program.read.load(Relaxed) + self.signals.waiting().unwrap_or_default();

@@ -15,7 +15,7 @@ use super::held::Held;
 pub(crate) struct Gathered<S> {
     tls: S,
     held: Held,
-    /// What ended the reading, told once what came before it has been consumed.
+    /// The error that ended the reading. It is told once all bytes before it have been consumed.
     failed: Option<io::Error>,
 }
 

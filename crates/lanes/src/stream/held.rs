@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 
-/// Bytes that are read, or gathered, at a time: few enough to stay in a core's second-level cache until they are
-/// written. A GiB over TLS on loopback into a memory-backed file took 1.23 s of CPU record by record (16 KiB), 1.14 s
-/// by 64 KiB, 1.03 s by 128 KiB, 0.98 s by 256 KiB and 1.05 s by 1 MiB.
+/// Bytes that are read, or gathered, at a time: few enough to stay in a core's second-level cache until they are written. A GiB over TLS on
+/// loopback into a memory-backed file took 1.23 s of CPU by records of 16 KiB and 1.14 s by 64 KiB. By 128 KiB it took 1.03 s, by 256 KiB
+/// 0.98 s and by 1 MiB 1.05 s.
 pub(super) const SIZE: usize = 256 * 1024;
 
-/// How many buffers a thread keeps for whoever comes next: what one connection needs at a time.
+/// Buffers that a thread keeps for the next connection: as many as one needs at a time.
 const SPARE_MAX: usize = 2;
 
 thread_local! {
     static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes on their way through a connection. The buffer they lie in is the connection's only until they are consumed:
-/// hundreds of idle lanes hold none, and those that work on one thread share one that is still in its cache.
+/// Bytes on their way through a connection. The connection has their buffer only until they are consumed. Hundreds of idle lanes hold none,
+/// and the busy ones of a thread share one that is still in its cache.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Empty while the connection has no buffer.
@@ -25,7 +25,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What has not been consumed yet.
+    /// Returns what has not been consumed yet.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -82,7 +82,7 @@ impl Drop for Held {
     }
 }
 
-/// How many buffers this thread has to lend.
+/// Returns how many buffers this thread has to lend.
 #[cfg(test)]
 pub(super) fn spares() -> usize {
     SPARE.with(|spare| spare.borrow().len())

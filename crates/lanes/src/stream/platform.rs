@@ -1,7 +1,7 @@
-//! What a socket holds in each direction, and when it is readable, as far as the system lets a program say.
+//! The bytes that a socket holds in each direction, and when it is readable, as far as the system lets a program say.
 //!
-//! All of these are wishes; docs/platforms.md says what goes otherwise without them. `linux` carries them out; elsewhere `fallback` leaves everything to TCP, and knows
-//! nothing of the path.
+//! All of these are wishes; docs/platforms.md says what goes otherwise without them. `linux` carries them out; elsewhere `fallback` leaves
+//! everything to TCP, and knows nothing of the path.
 //!
 //! - `clamp`: the peer may have at most so many bytes on their way to us, 0 lifting that. Without it small answers wait a little
 //!   longer behind bulk. Returns whether it lasts; else TCP lifts it when it gives the socket more memory, which it is kept from

@@ -17,7 +17,7 @@ use super::platform::{self, Locks, Socket};
 use super::traffic::Traffic;
 use crate::dispatch::Role;
 
-/// How often a clamp that doesn't last is set again.
+/// The interval in which a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
 
 /// When a connection last moved a byte. Shared by everything that waits on the connection.
@@ -26,13 +26,13 @@ pub(crate) struct Progress {
     since: Instant,
     /// Milliseconds after `since`.
     last_ms: AtomicU64,
-    /// What the other connections to the origin share with it.
+    /// State that the other connections to the origin share with it.
     traffic: Arc<Traffic>,
-    /// Whether bulk comes to us.
+    /// True if bulk comes to us.
     receives_bulk: AtomicBool,
-    /// Whether bulk is sent.
+    /// True if bulk is sent.
     sends_bulk: AtomicBool,
-    /// How many bytes have to have come before a read is woken up.
+    /// Bytes that have to come before a read is woken up.
     low_water: AtomicU32,
     /// The signals of its path, while it is open.
     signals: Mutex<Option<Arc<dyn PathSignals>>>,
@@ -100,7 +100,7 @@ impl Progress {
         self.receives_bulk.store(role == Role::Freight, Ordering::Relaxed);
     }
 
-    /// What may be outstanding on its way to us; 0 leaves it to TCP.
+    /// Returns what may be outstanding on its way to us; 0 leaves it to TCP.
     pub(crate) fn window(&self) -> u32 {
         match self.receives_bulk.load(Ordering::Relaxed) {
             true => self.traffic.window.load(Ordering::Relaxed),
@@ -129,7 +129,7 @@ impl Progress {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the connection has moved nothing.
+    /// Returns how long the connection has moved nothing.
     pub(crate) fn idle(&self, now: Instant) -> Duration {
         let last = self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
         now.saturating_duration_since(last)

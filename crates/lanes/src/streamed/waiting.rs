@@ -1,4 +1,4 @@
-//! What has come of a body and isn't taken yet: a connection's thread fills it, whoever reads the body takes.
+//! Bytes of a body that have come and aren't taken yet. A connection's thread adds them, and the reader takes them.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::Head;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
-/// How many bytes may wait to be read before the connection is read no further.
+/// Bytes that may wait to be read before the connection is read no further.
 pub(crate) const ROOM: usize = 1 << 20;
 
 #[derive(Default)]
@@ -19,9 +19,9 @@ struct State {
     head: Option<Head>,
     chunks: VecDeque<Bytes>,
     bytes: usize,
-    /// Who waits for chunks.
+    /// The reader that waits for chunks.
     reader: Option<Waker>,
-    /// Who waits for room.
+    /// The connection that waits for room.
     connection: Option<Waker>,
 }
 
@@ -41,7 +41,7 @@ impl Waiting {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether there is room for more.
+    /// Returns whether there is room for more.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.bytes < ROOM {
@@ -71,7 +71,7 @@ impl Waiting {
         Some(chunk)
     }
 
-    /// How many bytes wait.
+    /// Returns how many bytes wait.
     pub(crate) fn bytes(&self) -> usize {
         self.lock().bytes
     }

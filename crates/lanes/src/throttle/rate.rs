@@ -1,15 +1,15 @@
-//! Which rate a server that throttles is sent requests at.
+//! The rate at which a throttling server is sent requests.
 //!
-//! What it bears is searched for: the rate doubles every third of a second until the next throttle, is cut then, and
-//! creeps towards what was too much. So a bucket of tokens is emptied seldom and by little: at 200 requests a second with 20
-//! tokens, the rate stays between 160 and 230. When what was too much is passed by a quarter, it is searched for anew.
+//! Laneway searches for the rate that the server bears. The rate doubles every third of a second until the next throttle. Then it is cut,
+//! and creeps towards the rate that was too much. So a bucket of tokens is emptied seldom and by little: at 200 requests a second with 20
+//! tokens, the rate stays between 160 and 230. A quarter above the old limit the search begins anew.
 
 use std::time::{Duration, Instant};
 
 /// A throttle cuts the rate to this part.
 const CUT: f64 = 0.7;
 
-/// Of the good answers a second before the first throttle, so many go on.
+/// The part of the good answers a second before the first throttle that goes on.
 const FIRST: f64 = 0.9;
 
 /// No search begins lower, and no rate falls lower, in requests a second.

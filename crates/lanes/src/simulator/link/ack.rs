@@ -1,9 +1,9 @@
-//! What a receiver says of what it has.
+//! Acknowledgements of a receiver.
 
 use super::sender::Sent;
 use crate::dispatch::LaneId;
 
-/// How many blocks beyond a gap fit beside the timestamps (RFC 2018).
+/// Blocks beyond a gap that fit beside the timestamps (RFC 2018).
 pub(super) const BLOCKS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Ack {
     pub(super) path: usize,
     /// All before it has come.
     pub(super) received: u64,
-    /// What has come beyond a gap, in their order; those that aren't needed are empty.
+    /// Blocks that have come beyond a gap, in their order; unneeded ones are empty.
     pub(super) blocks: [(u64, u64); BLOCKS],
     /// Up to where bytes are taken.
     pub(super) edge: u64,
@@ -24,7 +24,7 @@ impl Ack {
         self.blocks.iter().map(|(_, to)| *to).fold(self.received, u64::max)
     }
 
-    /// What of a burst hasn't come, as far as this tells, in its order.
+    /// Returns what of a burst hasn't come, as far as this tells, in its order.
     pub(super) fn missing(&self, sent: Sent) -> impl Iterator<Item = Sent> {
         let (mut from, end) = (sent.from.max(self.received), sent.from + sent.bytes);
         let gaps = self.blocks.into_iter().chain([(u64::MAX, u64::MAX)]).map(move |(begins, ends)| {

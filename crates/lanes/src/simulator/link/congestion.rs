@@ -1,4 +1,4 @@
-//! How much a sender has on its way, and how fast it sends: by loss, as CUBIC, or by measured rate, as BBR's first version.
+//! A sender's congestion control, its window and pace: by loss, as CUBIC, or by measured rate, as BBR's first version.
 
 mod bbr;
 mod cubic;
@@ -8,14 +8,14 @@ use cubic::Cubic;
 
 use crate::simulator::wire::{MSS, Nanos};
 
-/// Which of the two a host's TCP does.
+/// The congestion control of a host's TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Control {
     Loss,
     Rate,
 }
 
-/// What an acknowledgement says.
+/// An acknowledgement, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Nanos,

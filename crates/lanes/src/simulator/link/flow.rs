@@ -36,7 +36,7 @@ impl Flow {
         self.bodies.retain(|(other, _)| *other != attempt);
     }
 
-    /// What of a body is still to be written.
+    /// Returns what of a body is still to be written.
     pub(super) fn unwritten(&self, attempt: AttemptId) -> u64 {
         self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
     }

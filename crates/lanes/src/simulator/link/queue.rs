@@ -29,7 +29,7 @@ impl Queue {
         (fit, self.free_at)
     }
 
-    /// How long what comes now waits.
+    /// Returns how long what comes now waits.
     pub(super) fn delay(&self, now: Nanos) -> Nanos {
         self.free_at.saturating_sub(now)
     }

@@ -7,10 +7,10 @@ use super::sender::Sent;
 use crate::dispatch::AttemptId;
 use crate::simulator::wire::{MSS, Nanos};
 
-/// What a receiver takes at first beyond what its program has read: half of `tcp_rmem`'s 128 KiB.
+/// Bytes that a receiver takes at first beyond what its program has read: half of `tcp_rmem`'s 128 KiB.
 const WINDOW_FIRST: u64 = 64 << 10;
 
-/// What it begins to measure with, the sender's first window.
+/// Bytes that it begins to measure with: the sender's first window.
 const MEASURED_FIRST: u64 = 10 * MSS;
 
 /// So many acknowledgements go at once before any waits for a second segment.
@@ -35,7 +35,7 @@ pub(super) struct Receiver {
     pub(super) read: u64,
     /// Where what came last begins.
     latest: u64,
-    /// What it takes beyond what is read, and what it has seen in a round trip, since when and from where.
+    /// Bytes that it takes beyond what is read, and those seen in a round trip, since when and from where.
     window: u64,
     window_max: u64,
     measured: u64,
@@ -148,7 +148,7 @@ impl Receiver {
         self.read + self.window.min(clamp.unwrap_or(u64::MAX))
     }
 
-    /// What it says now: what has come without a gap, and beyond one: the block that came last and those furthest on.
+    /// Returns what it says now: what has come without a gap, and beyond one: the block that came last and those furthest on.
     pub(super) fn says(&mut self) -> (u64, [(u64, u64); BLOCKS]) {
         (self.unsaid, self.said) = (0, self.said + 1);
         let mut blocks = [(0, 0); BLOCKS];
@@ -166,7 +166,7 @@ impl Receiver {
         (self.received, blocks)
     }
 
-    /// How often it has said something, by which one that waits can see that it came to late, and whether anything is unsaid.
+    /// Returns how often it has said something, by which one that waits can see that it came to late, and whether anything is unsaid.
     pub(super) fn said(&self) -> u64 {
         self.said
     }

@@ -37,7 +37,7 @@ pub(super) struct Sender {
     pub(super) acknowledged: u64,
     pub(super) delivered: u64,
     delivered_at: Nanos,
-    /// What the receiver has said it takes.
+    /// The bytes that the receiver takes, as it has said.
     edge: u64,
     /// In the order in which they were sent, and how many of them for another time.
     outstanding: VecDeque<Sent>,
@@ -104,7 +104,7 @@ impl Sender {
         self.round_trip.map(|(smooth, _)| smooth as Nanos)
     }
 
-    /// What leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
+    /// Returns what leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
     pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<Sent, Held> {
         let room = self.congestion.window().saturating_sub(self.in_flight);
         let (from, available, is_again) = match self.lost.front() {
@@ -186,7 +186,7 @@ impl Sender {
                 (self.deadline, self.timeouts) = (None, 0);
             }
         }
-        // What was taken for lost may only have been late.
+        // Packets taken for lost may only have been late.
         let lost = |sender: &Self| sender.lost.iter().map(|lost| lost.bytes).sum::<u64>();
         let before = lost(self);
         self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
@@ -202,7 +202,7 @@ impl Sender {
                 delivered -= missing.bytes;
                 let is_beyond = missing.from + missing.bytes == sent.from + sent.bytes;
                 if i == place && is_beyond {
-                    // What follows in the last burst is still to come.
+                    // The rest of the last burst is still to come.
                     self.in_flight += missing.bytes;
                     self.again += usize::from(missing.is_again);
                     self.outstanding.push_front(missing);
@@ -218,7 +218,7 @@ impl Sender {
         self.delivered_at = now;
         self.timeouts = 0;
         let rtt = now - latest.at;
-        // What came sooner than any round trip answers what was sent before.
+        // An answer sooner than any round trip is to an earlier packet.
         let is_early = latest.is_again && rtt < self.shortest;
         let rtt = if is_early { self.round_trip().unwrap_or(rtt) } else { rtt };
         if !is_early {
@@ -244,7 +244,7 @@ impl Sender {
         let (highest, mut place) = (ack.highest(), None);
         for (i, sent) in self.outstanding.iter().enumerate() {
             if sent.from >= highest {
-                // What is sent for the first time is sent in the order of its bytes.
+                // Bytes are sent for the first time in their order.
                 if self.again == 0 {
                     break;
                 }

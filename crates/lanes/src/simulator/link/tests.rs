@@ -21,7 +21,7 @@ fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     (at - now) as f64 * 1e-9
 }
 
-/// How long a body of so many bytes takes to come over an idle link, by each kind of sender.
+/// Returns how long a body of so many bytes takes to come over an idle link, by each kind of sender.
 fn alone(wire: Bottleneck, rtt_ms: u64, bytes: u64) -> [f64; 2] {
     [Control::Rate, Control::Loss].map(|control| {
         let server = Server { stream_rate: f64::INFINITY, control, ..Server::new(rtt_ms, Protocol::H1) };
@@ -98,7 +98,7 @@ fn acknowledgements_stand_in_the_queue_of_what_goes_their_way() {
 }
 
 #[test]
-fn a_single_segment_is_acknowledged_late_once_a_connection_is_no_longer_new() {
+fn an_old_connection_acknowledges_a_single_segment_late() {
     let mut network = network(Wire::both(Bottleneck::of(100, 256, 0.0)), Server::new(20, Protocol::H1));
     let mut now = 0;
     let mut acknowledged = Vec::new();
@@ -128,7 +128,7 @@ fn a_receiver_that_takes_less_than_the_path_holds_sets_the_pace() {
 }
 
 #[test]
-fn of_a_burst_that_finds_a_queue_full_so_many_packets_are_dropped_as_have_no_room() {
+fn a_full_queue_drops_the_packets_of_a_burst_that_have_no_room() {
     let mut queue = Queue::new(Bottleneck { rate: 1e6, queue: 15_000, loss: 0.0 });
     assert_eq!(queue.pass(0, 4, 1500.0), (4, 6_000_000));
     assert_eq!(queue.pass(0, 44, 1500.0), (6, 15_000_000));

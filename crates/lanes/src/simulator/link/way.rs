@@ -25,7 +25,7 @@ impl Way {
         way
     }
 
-    /// Of so many packets how many come before one that is lost. Where that is none, the first of them is lost.
+    /// Returns how many of so many packets come before one that is lost. Where that is none, the first of them is lost.
     pub(super) fn spares(&mut self, packets: u64, random: &mut StdRng) -> u64 {
         if self.until_lost == 0 {
             self.draw(random);

@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use crate::addresses::FAILED_FOR;
 use crate::simulator::server::Ending;
 
-/// How long the driver waits for a server that says nothing.
+/// The time that the driver waits for a silent server.
 const NO_PROGRESS: Nanos = 30_000_000_000;
 
-/// How many lanes may be gone when a request comes to them until it fails, as in the driver.
+/// The number of lanes that may be gone when a request comes to them until it fails, as in the driver.
 const BOUNCES_MAX: u32 = 4;
 
-/// What it takes until a first packet that was lost is sent again, and one in the middle of a handshake.
+/// The time until a first packet that was lost is sent again, and one in the middle of a handshake.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
 
 impl World {
-    /// What so many packets that get lost by chance cost until they come.
+    /// Returns what so many packets that get lost by chance cost until they come.
     fn lost_for(&mut self, path: usize, packets: u32, each: Nanos) -> Nanos {
         let loss = self.network.loss(path);
         let lost = (0..packets).filter(|_| self.random.random::<f64>() < loss).count();
@@ -52,7 +52,7 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
-    /// Which path a new connection takes: those of a server in turn, without those that are left out.
+    /// Returns which path a new connection takes: those of a server in turn, without those that are left out.
     fn next_path(&mut self, origin: usize) -> usize {
         let now = self.instant();
         let addresses = &mut self.addresses[origin];
@@ -247,10 +247,10 @@ impl World {
     }
 
     fn is_large_opener(&self, want: &Want) -> bool {
-        !want.known && want.down > FREIGHT_ABOVE
+        !want.known && want.down > Rules::CHOSEN.freight_above
     }
 
-    /// How much of an object an attempt takes by itself.
+    /// Returns how much of an object an attempt takes by itself.
     fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,

@@ -6,7 +6,7 @@ use super::*;
 use crate::addresses::SLOW_FOR;
 use crate::hedge::{Alike, Tracker, Watch, budget_left};
 
-/// What the world knows of hedging.
+/// Hedging in the world.
 #[derive(Default)]
 pub(crate) struct Hedging {
     watch: Option<Watch>,
@@ -37,7 +37,7 @@ impl World {
         self.sent += 1;
         let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
-        // What its answer makes more requests of is not hedged.
+        // A request whose answer makes more requests is not hedged.
         let may_be_hedged = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&attempt);
         if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_hedged) {
             let tracker = Arc::new(Tracker::new(now, Alike(0)));
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Of a body so much is still to come. It has come without a silence: it flows.
+    /// A body of which so much is still to come has come without a silence: it flows.
     fn flowed(&self, attempt: AttemptId, left: u64) {
         let total = self.requests[attempt.0 as usize].want.down;
         self.track(attempt, |tracker, now| {

@@ -1,13 +1,13 @@
-//! Large objects: uploads go in parts, of which a program has a few under way; a download is one stream, whose end others take over where the
-//! dispatcher has lanes to spare.
+//! Large objects. Uploads go in parts, of which a program has a few under way. A download is one stream, whose end others take over where
+//! the dispatcher has lanes to spare.
 
 use super::*;
 
-/// What an upload is usually cut into, in bytes, and how many a program sends at once.
+/// Bytes of an upload's usual part, and the parts that a program sends at once.
 const USUAL: u64 = 16 << 20;
 const UP_AT_ONCE: u64 = 16;
 
-/// What isn't worth another request, in bytes.
+/// Bytes that aren't worth another request.
 const CLAIM: u64 = 1 << 20;
 
 /// The shortest range that another stream takes over first, in bytes, but for what 1 Gbit/s carries in a round trip.
@@ -18,7 +18,7 @@ const FIRST_SPLIT: u64 = 8 << 20;
 pub(super) struct Object {
     origin: usize,
     left: u64,
-    /// What other streams have taken over so far.
+    /// Bytes that other streams have taken over so far.
     taken_over: u64,
 }
 
@@ -36,7 +36,7 @@ impl World {
         self.take_over(origin, self.spare[origin]);
     }
 
-    /// What its opener can't bring is asked for by another stream.
+    /// Another stream asks for the bytes that its opener can't bring.
     pub(super) fn get_all(&mut self, bytes: u64, origin: usize) {
         self.objects.push(Object { origin, left: 0, taken_over: 0 });
         self.submit(Duration::ZERO, Want::get(bytes).of(origin).part_of(self.objects.len() - 1));

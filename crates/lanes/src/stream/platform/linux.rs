@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::dispatch::{Direction, Flow};
 use crate::stream::PathSignals;
 
-/// Which of a socket's buffers TCP doesn't give more memory to.
+/// The buffers of a socket that TCP doesn't give more memory to.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct Locks(u32);
 
@@ -95,8 +95,8 @@ impl Socket {
     fn option<const WORDS: usize>(&self, level: libc::c_int, name: libc::c_int) -> Option<[u32; WORDS]> {
         let mut words = [0_u32; WORDS];
         let mut len = size_of_val(&words) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is closed it
-        // would be the answer for another one, which is of no harm to memory.
+        // SAFETY: the kernel writes at most `len` bytes to `words`, which lives through the call; any bytes are words. Of a socket that is
+        // closed it would be the answer for another one, which is of no harm to memory.
         let asked = unsafe { libc::getsockopt(self.0, level, name, words.as_mut_ptr().cast(), &raw mut len) };
         (asked == 0).then_some(words)
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clamped_send_buffer_stays_as_small_and_grows_again_when_it_is_given_back() {
+    async fn a_clamped_send_buffer_stays_small_until_it_is_given_back() {
         let ((mut near, mut far), mut locks) = (pair().await, Locks::default());
         send_buffer(&near, &mut locks, 100_000);
         pass(&mut near, &mut far, 8 << 20).await;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clamped_window_is_not_widened_and_neither_is_the_send_buffer_beside_it() {
+    async fn a_clamped_window_and_its_send_buffer_are_not_widened() {
         let ((mut near, mut far), mut locks) = (pair().await, Locks::default());
         send_buffer(&near, &mut locks, 100_000);
         assert!(clamp(&near, &mut locks, 16 * 1024));

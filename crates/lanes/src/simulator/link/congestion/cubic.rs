@@ -44,7 +44,7 @@ impl Cubic {
     const GROWTH: f64 = 0.4;
     /// Acknowledgements of a round trip that HyStart looks at.
     const SAMPLES: u32 = 8;
-    /// What follows the one before within this belongs to a train.
+    /// A packet that follows the one before within this belongs to a train.
     const TRAIN: Nanos = 2_000_000;
 
     pub(super) fn window(&self) -> u64 {
@@ -61,7 +61,7 @@ impl Cubic {
         self.round_shortest = self.round_shortest.min(rtt);
         self.samples += 1;
         let mss = MSS as f64;
-        // What the application doesn't use doesn't grow.
+        // A window that the application doesn't use doesn't grow.
         if ((in_flight + bytes) as f64) < self.window / 2.0 {
             return;
         }

@@ -1,0 +1,647 @@
+//! Bulk beside small requests: its rate while it yields, and its bytes on the way.
+//!
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. While small requests are more than the path
+//! carries in a moment, bulk in their direction gets a floor rate only. The floor rises with time, so that bulk is never starved. Small
+//! requests that a moment carries don't stop bulk: the path has room for both. [`AccessLink`] decides it for all origins, since they share
+//! the machine's own way to the network.
+//!
+//! Left to TCP, connections fill whatever queue the path has, and a small answer waits behind it. A full mebibyte at 1 Gbit/s is 8 ms, four
+//! times the round trip of a server nearby. Bytes that don't fit are lost, of small bodies too, and a lost last packet waits for a timeout.
+//! A rate would have to be known exactly: a little above the path it fills the queue as well, and a little below it wastes the path. So
+//! [`BulkInFlight`] limits the bytes that the kernel lets each connection have outstanding, which empty as fast as the path lets them:
+//!
+//! | bulk | down: receive windows | up: send buffers |
+//! |---|---|---|
+//! | alone, on a path that it has filled, but not within a house | `2 * gain` | TCP's |
+//! | beside small requests | `growth` | `gain` |
+//! | that yields | `growth` of what it may move | as beside small requests |
+//!
+//! They are so many bandwidth-delay products, and what the path carries while a thread isn't running. The lanes that carry bulk share them.
+//! Bulk alone has room for lost packets, behind which twice as much waits as the path holds. SmallTraffic small requests a sender that
+//! probes for a quarter more, as BBR does, finds it. On a path that bulk hasn't filled, only yielding bulk is held.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::Direction;
+use super::path_model::{Load, Throughput};
+use super::rules::Rules;
+
+/// One direction of the machine's own way to the network.
+#[derive(Debug, Default)]
+pub(super) struct AccessLink {
+    rules: &'static Rules,
+    pub(super) path: Throughput,
+    pub(super) yielding: Yielding,
+    small_at: Option<Instant>,
+    left_over: Remainder,
+}
+
+impl AccessLink {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        let (path, yielding) = (Throughput::by(rules), Yielding::by(rules));
+        Self { rules, path, yielding, ..Self::default() }
+    }
+
+    /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not, and any bulk is under way or
+    /// not.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
+        let is_held = self.yielding.is_yielding();
+        let is_new = self.path.read(now, bytes, Load::of(small_wait, has_bulk, is_held));
+        if !is_held {
+            self.left_over = Remainder::default();
+        } else if is_new {
+            self.left_over.read(now, self.rules, &self.path);
+        }
+    }
+
+    /// Decides the rate of bulk beside so many bytes of small requests: `Some` when it differs from the last one.
+    pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
+        if self.left_over.has_ended(now) {
+            // Small requests show anew what they need, and then bulk's share grows again.
+            self.left_over = Remainder::default();
+            self.yielding.begin_anew(now);
+        }
+        let known = (self.path.rate(), self.path.is_full_of_bulk());
+        self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
+    }
+
+    /// Returns whether bulk that waits may go, as far as small requests are concerned.
+    pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
+        self.left_over.found.is_some() || self.yielding.may_begin(now)
+    }
+
+    /// Returns whether bulk is held to less than small requests leave of the link.
+    pub(super) fn holds_bulk(&self) -> bool {
+        self.yielding.is_yielding() && self.left_over.found.is_none()
+    }
+
+    /// Takes note that small requests are outstanding. Returns whether none were expected.
+    pub(super) fn small(&mut self, now: Instant) -> bool {
+        let expected_small = self.expects_small(now);
+        self.small_at = Some(now);
+        !expected_small
+    }
+
+    /// Returns whether small requests were outstanding lately, so that more of them are expected.
+    fn expects_small(&self, now: Instant) -> bool {
+        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < self.rules.small_expected_for)
+    }
+
+    /// Returns the small requests that bulk moves beside now.
+    pub(super) fn beside(&self, now: Instant) -> SmallTraffic {
+        SmallTraffic { expects_small: self.expects_small(now), allowed: self.yielding.allowed() }
+    }
+}
+
+/// The part of the link that small requests leave while bulk yields to them.
+#[derive(Debug, Default)]
+struct Remainder {
+    /// Their latest rates in bytes a second, the last first.
+    rates: VecDeque<f64>,
+    /// The rate that they don't need, in bytes a second, and until when that is bulk's.
+    found: Option<(f64, Instant)>,
+}
+
+impl Remainder {
+    fn read(&mut self, now: Instant, rules: &Rules, path: &Throughput) {
+        if self.found.is_some() {
+            return;
+        }
+        let latest = path.latest();
+        self.rates.push_front(latest);
+        self.rates.truncate(2 * rules.readings + 1);
+        let before = self.rates.get(2 * rules.readings);
+        let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
+            return;
+        };
+        // Room is left for them to grow.
+        let need = latest * rules.growth;
+        if latest <= before * rules.growth && need < carries {
+            self.found = Some((carries - need, now + rules.remembered));
+        }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.found.map(|(rate, _)| rate)
+    }
+
+    fn has_ended(&self, now: Instant) -> bool {
+        self.found.is_some_and(|(_, until)| now >= until)
+    }
+}
+
+/// One direction's state.
+#[derive(Debug, Default)]
+pub(super) struct Yielding {
+    rules: &'static Rules,
+    /// Nothing while bulk moves freely.
+    hold: Option<Hold>,
+    /// The shortest round trip.
+    rtt: Duration,
+}
+
+/// The rate that bulk is held to, in bytes a second, since when, and when it was decided last.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    rate: u64,
+    since: Instant,
+    decided: Instant,
+}
+
+impl Yielding {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Decides how many bytes a second bulk may move. It goes by the bytes of small requests outstanding, the path as far as it is known,
+    /// and the rate that small requests don't need. `Some` differs from the last rate, and `Some(None)` opens it again.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        outstanding: u64,
+        (rate, is_full): (Option<f64>, bool),
+        left_over: Option<f64>,
+        rtt: Duration,
+    ) -> Option<Option<u64>> {
+        self.rtt = rtt;
+        let carries = rate.unwrap_or_default();
+        // Requests that come one by one keep so much outstanding by waiting for their answers, beside bulk or not.
+        let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
+        let above = (carries * self.rules.moment.as_secs_f64())
+            .min(self.rules.freight_above as f64)
+            .max(on_the_way) as u64;
+        // Bulk that yields goes on until half of that is left, so that single ends don't flip it.
+        let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
+        if !yields {
+            return self.hold.take().map(|_| None);
+        }
+        let since = self.hold.map_or(now, |hold| hold.since);
+        let aged = (now.saturating_duration_since(since).as_secs_f64() / self.rules.yield_step.as_secs_f64())
+            .floor();
+        // Up to a part of the path; but that of what isn't known to be the whole may be nothing.
+        let most = if is_full { carries / self.rules.gain } else { carries * self.rules.gain };
+        let floor = (self.rules.yield_floor * aged.exp2()).min(most.max(self.rules.yield_floor));
+        let floor = floor.max(left_over.unwrap_or_default()) as u64;
+        // A new estimate matters only where it is another one.
+        let unchanged = self.hold.map(|hold| hold.rate).filter(|said| said.abs_diff(floor) <= said / 4);
+        self.hold = Some(Hold { rate: unchanged.unwrap_or(floor), since, decided: now });
+        unchanged.is_none().then_some(Some(floor))
+    }
+
+    /// Yields as if it began now.
+    pub(super) fn begin_anew(&mut self, now: Instant) {
+        self.hold = self.hold.map(|hold| Hold { since: now, ..hold });
+    }
+
+    /// Returns the rate that bulk is held to, in bytes a second.
+    pub(super) fn allowed(&self) -> Option<u64> {
+        self.hold.map(|hold| hold.rate)
+    }
+
+    /// Returns whether new bulk may begin. It waits until running bulk has gained something, and for as long as it would lose by beginning.
+    pub(super) fn may_begin(&self, now: Instant) -> bool {
+        let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
+        self.hold.is_none_or(|hold| now >= hold.since + wait)
+    }
+
+    /// Returns whether bulk is held back.
+    pub(super) fn is_yielding(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// Returns when to decide again without anything having happened.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.hold.map(|hold| hold.decided + self.rules.reading_min)
+    }
+}
+
+/// Small requests, as bulk sees them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SmallTraffic {
+    /// True while small requests are outstanding, or more of them expected.
+    pub(super) expects_small: bool,
+    /// Bytes a second that yielding bulk may move.
+    pub(super) allowed: Option<u64>,
+}
+
+/// The lanes that carry bulk in a direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneGroup {
+    pub(super) lanes: usize,
+    /// The longest round trip of them.
+    pub(super) rtt: Duration,
+}
+
+/// The limits of one origin's bulk in one direction.
+#[derive(Debug)]
+pub(super) struct BulkInFlight {
+    rules: &'static Rules,
+    /// The limit of each lane in bytes; nothing where it is left to TCP.
+    applied: Option<u32>,
+    unsent: u32,
+    /// The pace of each lane in bytes a second; nothing where it is left to TCP.
+    pace: Option<u32>,
+    strangling: Strangling,
+}
+
+impl BulkInFlight {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self {
+            rules,
+            applied: None,
+            unsent: rules.unsent_unknown,
+            pace: None,
+            strangling: Strangling::by(rules),
+        }
+    }
+
+    /// Decides how many bytes each of the lanes may have on its way: `Some` when that differs by much from the last limit. `Some(None)`
+    /// leaves it to TCP again.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        group: LaneGroup,
+        path: &Throughput,
+        SmallTraffic { expects_small, allowed }: SmallTraffic,
+    ) -> Option<Option<u32>> {
+        if group.lanes == 0 && expects_small {
+            // Whoever comes next finds what held before.
+            return None;
+        }
+        let is_held = self.applied.is_some();
+        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && path.is_full_of_bulk();
+        let seen = path.rate().unwrap_or_default();
+        let held = match (direction, allowed) {
+            _ if group.lanes == 0 => None,
+            // A server that is nearer than it takes to answer is in the same house: what it may send wakes its threads less often.
+            _ if group.rtt < self.rules.service_min && !expects_small => None,
+            (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
+            _ if !may_hold => None,
+            (Direction::Down, None) if expects_small => Some((self.rules.growth, seen)),
+            (Direction::Down, None) => Some((2.0 * self.rules.gain, seen)),
+            (Direction::Up, _) if expects_small => Some((self.rules.gain, seen)),
+            (Direction::Up, _) => None,
+        };
+        let share = held.map(|(products, rate)| {
+            rate * (group.rtt.as_secs_f64() * products + self.rules.service_min.as_secs_f64())
+                / group.lanes as f64
+        });
+        let share = share.filter(|share| *share <= self.rules.lane_bytes_max);
+        self.update(share.map(|share| (share as u32).max(self.rules.lane_bytes_min)))
+    }
+
+    fn update(&mut self, wanted: Option<u32>) -> Option<Option<u32>> {
+        let Some(bytes) = wanted else { return self.applied.take().map(|_| None) };
+        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / self.rules.change_min) {
+            return None;
+        }
+        self.applied = Some(bytes);
+        Some(Some(bytes))
+    }
+
+    /// Returns the pace of each of `lanes`, which upload bulk alone, in bytes a second: `Some` when it differs by much from the last one.
+    /// Each part of an upload ends with a pause. A sender that goes by rate (BBR) then bursts at almost three times its
+    /// share. A path of 1 Gbit/s and 20 ms with a queue of 512 KiB had 22 % of its packets sent again.
+    pub(super) fn pace(
+        &mut self,
+        lanes: usize,
+        path: &Throughput,
+        beside: SmallTraffic,
+    ) -> Option<Option<u32>> {
+        let is_alone = lanes > 0 && !beside.expects_small;
+        let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
+        let each = rate.map(|rate| rate * (self.rules.growth * self.rules.growth) / lanes as f64);
+        let each = each.filter(|each| (self.rules.pace_min..f64::from(u32::MAX)).contains(each));
+        let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
+        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / self.rules.change_min) {
+            return None;
+        }
+        self.pace = Some(pace);
+        Some(Some(pace))
+    }
+
+    /// Decides how many bytes of bulk the kernel takes ahead for each of `lanes`: `Some` when that differs by much from the last number.
+    /// Together they are what the path carries in a [`moment`](Rules::moment), since they go before a limit is felt. Fewer cost wake-ups.
+    pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
+        let rate = rate.filter(|_| lanes > 0)?;
+        let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
+            .max(2.0 * f64::from(self.rules.lane_bytes_min)) as u32;
+        if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
+            return None;
+        }
+        self.unsent = unsent;
+        Some(unsent)
+    }
+}
+
+/// A watch on held bulk, which must not become slower by it.
+///
+/// The bytes on the way are reckoned from the path's rate and round trip. The round trip may be longer than the shortest ever seen, because
+/// of a radio link, somebody else's queue or another route. Bulk then becomes slower, less is let in, and so on. So bulk that becomes
+/// slower while it is held is left to TCP for a while.
+#[derive(Debug, Default)]
+pub(super) struct Strangling {
+    rules: &'static Rules,
+    /// The last reading that was looked at, and how many lanes there were.
+    read: Option<(Instant, usize)>,
+    /// The best rate of two readings on end, in bytes a second, and the last one. Bytes that gathered while bulk was held back come at
+    /// once.
+    best: f64,
+    last: f64,
+    slow: u32,
+    lifted_until: Option<Instant>,
+    /// For how long it was left to TCP the last time.
+    lifted: Duration,
+}
+
+impl Strangling {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Returns whether bulk over so many lanes may be held, having been so or not.
+    pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, path: &Throughput) -> bool {
+        let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
+        if let Some((at, rate)) = path.bulk_reading().filter(|(at, _)| is_new(*at)) {
+            // Towards its end bulk is slower because less of it is left.
+            let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
+            self.read = Some((at, lanes));
+            self.best = self.best.max(rate.min(self.last));
+            self.last = rate;
+            self.slow =
+                if is_held && !are_fewer && rate * self.rules.growth < self.best { self.slow + 1 } else { 0 };
+        }
+        // When small requests have ended, bulk needs some tenths to find its pace.
+        if self.rules.reading_min * self.slow >= self.rules.strangled_after {
+            (self.slow, self.best) = (0, 0.0);
+            // Each time for twice as long, unless it bore being held for that long.
+            let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
+            self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
+            self.lifted_until = now.checked_add(self.lifted);
+        }
+        self.lifted_until.is_none_or(|until| now >= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod access_link {
+        use super::super::*;
+
+        #[test]
+        fn it_is_time_to_decide_when_small_requests_come_after_a_pause() {
+            let (mut link, now) = (AccessLink::default(), Instant::now());
+            assert!(link.small(now));
+            assert!(!link.small(now + Rules::CHOSEN.small_expected_for / 2));
+            assert!(!link.small(now + Rules::CHOSEN.small_expected_for));
+            assert!(link.small(now + Rules::CHOSEN.small_expected_for * 2));
+        }
+    }
+
+    mod yielding {
+        use super::super::*;
+
+        const GIGABIT: (Option<f64>, bool) = (Some(125e6), true);
+        const RTT: Duration = Duration::from_millis(2);
+
+        #[test]
+        fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
+            let (mut yielding, now) = (Yielding::default(), Instant::now());
+            assert_eq!(
+                yielding.decide(now, 50 << 20, GIGABIT, None, RTT),
+                Some(Some(Rules::CHOSEN.yield_floor as u64))
+            );
+            assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, None, RTT), None, "nothing new");
+            assert_eq!(yielding.decide(now, 800 << 10, GIGABIT, None, RTT), None, "not over yet");
+            assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, None, RTT), Some(None));
+            assert_eq!(yielding.decide(now, 0, GIGABIT, None, RTT), None);
+        }
+
+        #[test]
+        fn a_single_small_object_does_not_stop_bulk() {
+            let mut yielding = Yielding::default();
+            assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, None, RTT), None);
+        }
+
+        #[test]
+        fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
+            // 50 of 272 KiB a second take 70 ms each.
+            let far = Duration::from_millis(50);
+            let decide =
+                |outstanding, path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
+            for is_full in [false, true] {
+                assert_eq!(decide(1 << 20, (Some(14e6), is_full)), None);
+                assert_eq!(decide(6_100_000, (Some(62e6), is_full)), None);
+                assert!(decide(6_300_000, (Some(62e6), is_full)).is_some(), "a backlog");
+                assert!(decide(1 << 20, (Some(3e6), is_full)).is_some(), "or what comes as it can");
+            }
+        }
+
+        #[test]
+        fn on_a_slow_path_less_is_a_backlog() {
+            let mut yielding = Yielding::default();
+            let slow = (Some(1.25e6), true);
+            assert!(yielding.decide(Instant::now(), 300 << 10, slow, None, RTT).is_some());
+        }
+
+        #[test]
+        fn bulk_is_never_starved_and_gains_with_time() {
+            let (mut yielding, start) = (Yielding::default(), Instant::now());
+            let rates: Vec<u64> = (0..40)
+                .filter_map(|s| {
+                    yielding
+                        .decide(start + Rules::CHOSEN.yield_step * s, 50 << 20, GIGABIT, None, RTT)
+                        .flatten()
+                })
+                .collect();
+            assert!(
+                rates.is_sorted()
+                    && rates[0] == Rules::CHOSEN.yield_floor as u64
+                    && *rates.last().unwrap() >= 50_000_000,
+                "{rates:?}"
+            );
+        }
+
+        #[test]
+        fn before_anything_is_known_bulk_keeps_a_little() {
+            let mut yielding = Yielding::default();
+            let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), None, RTT);
+            assert_eq!(allowed, Some(Some(Rules::CHOSEN.yield_floor as u64)));
+        }
+
+        #[test]
+        fn running_bulk_goes_on_and_more_begins_once_that_has_gained() {
+            let (mut yielding, now) = (Yielding::default(), Instant::now());
+            assert!(yielding.may_begin(now));
+            yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
+            assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step / 2));
+            assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step));
+            assert!(
+                yielding.may_begin(now + Rules::CHOSEN.yield_step + RTT * Rules::CHOSEN.yield_round_trips)
+            );
+            yielding.decide(now, 0, GIGABIT, None, RTT);
+            assert!(yielding.may_begin(now));
+        }
+    }
+
+    mod bulk_in_flight {
+        use super::super::super::path_model::Load;
+        use super::super::*;
+
+        const NEAR: Duration = Duration::from_millis(2);
+        const HOME: Duration = Duration::from_millis(20);
+        const GIGABIT: f64 = 125e6;
+
+        /// A path that bulk has filled at so many bytes a second.
+        fn full(rate: f64) -> Throughput {
+            let (mut path, now) = (Throughput::default(), Instant::now());
+            for reading in 0..10 {
+                let bytes = rate * f64::from(reading) / 10.0;
+                path.read(now + Duration::from_millis(100) * reading, bytes as u64, BULK);
+            }
+            assert!(path.is_full());
+            path
+        }
+
+        const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
+
+        /// Small requests that come again and again.
+        const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };
+
+        /// What a lane gets beside small requests.
+        fn share(direction: Direction, lanes: usize, rtt: Duration, path: &Throughput) -> Option<u32> {
+            let now = Instant::now();
+            BulkInFlight::by(&Rules::CHOSEN)
+                .decide(now, direction, LaneGroup { lanes, rtt }, path, SMALL)
+                .flatten()
+        }
+
+        #[test]
+        fn nothing_is_held_on_a_path_that_is_not_full_nor_alone_in_a_house() {
+            for direction in Direction::BOTH {
+                assert_eq!(share(direction, 2, NEAR, &Throughput::default()), None);
+            }
+            let (now, group) = (Instant::now(), LaneGroup { lanes: 32, rtt: Rules::CHOSEN.service_min / 2 });
+            let (gigabit, alone) = (full(GIGABIT), SmallTraffic::default());
+            assert_eq!(
+                BulkInFlight::by(&Rules::CHOSEN).decide(now, Direction::Down, group, &gigabit, alone),
+                None
+            );
+            for direction in Direction::BOTH {
+                assert!(share(direction, 2, group.rtt, &gigabit).is_some(), "{direction:?}");
+            }
+        }
+
+        #[test]
+        fn beside_small_requests_lanes_share_little_more_than_the_path_holds() {
+            for direction in Direction::BOTH {
+                let (mut bulk, now, gigabit) =
+                    (BulkInFlight::by(&Rules::CHOSEN), Instant::now(), full(GIGABIT));
+                let mut decide = |lanes, beside| {
+                    bulk.decide(now, direction, LaneGroup { lanes, rtt: NEAR }, &gigabit, beside)
+                };
+                let clamp = decide(2, SMALL).flatten().unwrap();
+                assert!((400_000..=650_000).contains(&(2 * clamp)), "{clamp}");
+                assert_eq!(decide(2, SMALL), None, "nothing new");
+                assert_eq!(decide(0, SMALL), None, "nobody to tell");
+                assert_eq!(decide(4, SMALL), Some(Some(clamp / 2)));
+                let then = decide(4, SmallTraffic::default()).unwrap();
+                assert!(then.is_none_or(|then| then > clamp), "and then there is more room again");
+            }
+        }
+
+        #[test]
+        fn bulk_that_yields_has_no_more_on_its_way_than_it_may_move() {
+            let (now, group) = (Instant::now(), LaneGroup { lanes: 2, rtt: HOME });
+            let beside = SmallTraffic { expects_small: true, allowed: Some(6_250_000) };
+            let said =
+                BulkInFlight::by(&Rules::CHOSEN).decide(now, Direction::Down, group, &full(GIGABIT), beside);
+            let clamp = said.flatten().unwrap();
+            assert!((80_000..=82_000).contains(&clamp), "{clamp}");
+        }
+
+        #[test]
+        fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
+            for direction in Direction::BOTH {
+                assert_eq!(share(direction, 64, NEAR, &full(1e6)), Some(Rules::CHOSEN.lane_bytes_min));
+            }
+        }
+
+        #[test]
+        fn a_long_path_that_a_few_lanes_hold_is_left_to_tcp() {
+            for direction in Direction::BOTH {
+                assert_eq!(share(direction, 1, Duration::from_millis(50), &full(1.25e9)), None);
+            }
+        }
+
+        /// What bulk moves in five minutes, bytes a second, on a path whose round trip is so many times the shortest that was seen.
+        fn moved(direction: Direction, rtt: Duration, times: u32, expects_small: bool) -> f64 {
+            // Of a send buffer three quarters are filled, and a packet beyond it.
+            let filled = if direction == Direction::Up { (0.75, 32e3) } else { (1.0, 0.0) };
+            let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
+            let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);
+            let (mut bulk, beside) =
+                (BulkInFlight::by(&Rules::CHOSEN), SmallTraffic { expects_small, allowed: None });
+            for _ in 0..3000 {
+                if let Some(said) = bulk.decide(now, direction, LaneGroup { lanes: 4, rtt }, &path, beside) {
+                    clamp = said.map(|bytes| 4.0 * (f64::from(bytes) * filled.0 + filled.1));
+                }
+                now += Duration::from_millis(100);
+                let through = |clamp: f64| (clamp / (rtt * times).as_secs_f64()).min(GIGABIT);
+                bytes += clamp.map_or(GIGABIT, through) / 10.0;
+                path.read(now, bytes as u64, BULK);
+            }
+            (bytes - GIGABIT) / (now - start).as_secs_f64()
+        }
+
+        #[test]
+        fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
+            for shared in [false, true] {
+                for times in [1, 2, 4, 10] {
+                    for direction in Direction::BOTH {
+                        let moved = moved(direction, NEAR, times, shared);
+                        assert!(moved > 0.8 * GIGABIT, "{times} times as long, shared: {shared}: {moved}");
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn a_path_taken_for_too_little_is_found_out_beside_small_requests() {
+            for lanes in [2, 4, 8] {
+                for direction in Direction::BOTH {
+                    let mut bulk = BulkInFlight::by(&Rules::CHOSEN);
+                    let filled = if direction == Direction::Up { (2.0 / 3.0, 16e3) } else { (1.0, 0.0) };
+                    let (mut path, mut bytes) = (full(10e6), 10e6);
+                    let (mut now, mut held) = (Instant::now() + Duration::from_secs(1), 0.0);
+                    for _ in 0..100 {
+                        let group = LaneGroup { lanes, rtt: HOME };
+                        let said = bulk.decide(now, direction, group, &path, SMALL).flatten();
+                        let each = |clamp: u32| f64::from(clamp) * filled.0 + filled.1;
+                        held = said.map_or(held, |clamp| each(clamp) * lanes as f64);
+                        now += Duration::from_millis(100);
+                        bytes += (held / HOME.as_secs_f64()).min(GIGABIT) / 10.0;
+                        path.read(now, bytes as u64, BULK);
+                    }
+                    assert!(path.rate().unwrap() > 0.9 * GIGABIT, "{lanes} lanes: {:?}", path.rate());
+                }
+            }
+        }
+
+        #[test]
+        fn the_kernel_is_ahead_by_the_same_time_on_slow_paths_and_on_fast_ones() {
+            let mut bulk = BulkInFlight::by(&Rules::CHOSEN);
+            assert_eq!(bulk.unsent(4, None), None);
+            assert_eq!(bulk.unsent(4, Some(GIGABIT)), None, "about what was assumed");
+            assert_eq!(bulk.unsent(4, Some(1.25e9)), Some(3_125_000));
+            assert_eq!(bulk.unsent(4, Some(1.0e9)), None, "not much less");
+            assert_eq!(
+                bulk.unsent(4, Some(1e6)),
+                Some((2.0 * f64::from(Rules::CHOSEN.lane_bytes_min)) as u32)
+            );
+            assert_eq!(bulk.unsent(0, Some(GIGABIT)), None);
+        }
+    }
+}

@@ -1,0 +1,691 @@
+//! The choice of lanes: how many an origin has, which are dialled or given up, and which attempt goes on which.
+//!
+//! A connection costs about a millisecond of handshake on both ends and saves round trips. [`wanted`] weighs the two, so that a far server
+//! gets many express lanes and a near one few. All origins together stay under the ceiling, and hedges go before all that waits.
+
+use std::time::{Duration, Instant};
+
+use super::ledger::{Account, Attempt, INITIAL_SEGMENTS, INITIAL_WINDOW, Lane, LaneState};
+use super::path_model::PathRate;
+use super::rules::Rules;
+use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role, Size};
+
+/// The attempts of an origin, queued and running, and their bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Demand {
+    pub(super) attempts: usize,
+    /// These and the attempts before them since there was none. A job shows its attempts a few at a time, and a job that has gone on for
+    /// long is likely to go on for as long again.
+    pub(super) so_far: usize,
+    pub(super) bytes: u64,
+    /// The lanes that bulk wants beside them.
+    pub(super) freight: usize,
+}
+
+/// An origin, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ServerProfile {
+    /// True when each of its lanes carries many requests at once; `has_spoken` when it has shown that.
+    pub(super) is_multiplexed: bool,
+    pub(super) has_spoken: bool,
+    pub(super) rtt: Option<Duration>,
+    /// The time that it takes to answer beside that.
+    pub(super) service: Duration,
+    /// The rate that the path has shown in the direction of most bytes.
+    pub(super) path: PathRate,
+}
+
+/// Returns how many express lanes an origin should have.
+pub(super) fn wanted(rules: &Rules, demand: Demand, server: ServerProfile) -> usize {
+    if demand.attempts == 0 {
+        return 0;
+    }
+    if server.is_multiplexed { multiplexed(rules, demand, server) } else { exclusive(rules, demand, server) }
+}
+
+/// Returns how many lanes to dial beside those that there are. A few more don't pay for the two round trips until they open.
+pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
+    let missing = wanted.saturating_sub(have);
+    if missing.saturating_mul(rules.change_min as usize) <= have { 0 } else { missing }
+}
+
+/// Returns how many lanes of one attempt each pay. n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake. The
+/// sum is least at the square root of n·(rtt + service)/handshake. But the attempts' bytes take their time on the path with any number of
+/// lanes. Once the path is full, another lane only divides it.
+fn exclusive(
+    rules: &Rules,
+    demand: Demand,
+    ServerProfile { has_spoken, rtt, service, path, .. }: ServerProfile,
+) -> usize {
+    let (live, turn) = (demand.attempts as f64, rtt.unwrap_or(rules.rtt_assumed) + service);
+    let best = (live * turn.as_secs_f64() / rules.handshake_cost.as_secs_f64()).sqrt().ceil() as usize;
+    let mean = (demand.bytes as f64 / live).max(1.0);
+    let fill = (path.at_once(rules, turn) / mean).ceil() as usize;
+    let is_known = has_spoken && rtt.is_some();
+    // An origin that turns out to be multiplexed then has no lanes too many.
+    let usual = (rules.connections_max / 2).saturating_sub(demand.freight);
+    let documented = (rules.requests_a_second * turn.as_secs_f64()) as usize;
+    let most = if is_known {
+        usual.max(documented.min(demand.so_far / rules.attempts_min))
+    } else {
+        rules.attempts_min
+    };
+    best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
+}
+
+/// Returns how many lanes of many attempts each pay. Bytes leave in the rounds that slow start allows, doubling from the initial window of
+/// each lane, and so do the answers' segments. More attempts than streams go in turns, and later bytes find windows that have grown.
+fn multiplexed(
+    rules: &Rules,
+    demand: Demand,
+    ServerProfile { rtt, service, path, .. }: ServerProfile,
+) -> usize {
+    let rtt = rtt.unwrap_or(rules.rtt_assumed);
+    let (live, bytes) = (demand.attempts, (demand.bytes as f64).min(path.at_once(rules, rtt + service)));
+    let time = |lanes: usize| {
+        // The fullest lane counts, and it must fit with room to spare.
+        let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
+        let windows = fullest * rules.framing / INITIAL_WINDOW;
+        let lanes = lanes as f64;
+        let answers = live as f64 / lanes * rules.answer_segments / INITIAL_SEGMENTS;
+        let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
+        let turns = (live as f64 / (lanes * rules.streams_max as f64)).ceil();
+        rounds * rtt.as_secs_f64()
+            + turns * (rtt + service).as_secs_f64()
+            + lanes * rules.handshake_cost.as_secs_f64()
+    };
+    let most = (live / rules.attempts_per_lane).clamp(rules.attempts_min, rules.lanes_max).min(live);
+    (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
+}
+
+impl Dispatcher {
+    pub(super) fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
+        // Only an origin that has a lane already leaves slots to others.
+        let is_first = self.ledger.account(origin).lanes.is_empty();
+        let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
+        let hedges = self.waiting_hedges(origin, role).len();
+        let (account, state) = (self.ledger.account(origin), &mut self.origins[origin.0]);
+        let anticipated = role == Role::Express && state.anticipated > 0;
+        let is_queued = !account.queues.is_empty(role) || hedges > 0;
+        if !is_queued && !anticipated {
+            return;
+        }
+        let lanes = || self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == role);
+        let have = lanes().filter(|(_, lane)| !lane.is_draining()).count();
+        let failed = state.failed_lately(role, now);
+        // An open lane is not free for a hedge that waits.
+        let dialling = lanes().filter(|(_, lane)| lane.is_dialling()).count();
+        let for_hedges = hedges.saturating_sub(dialling + failed);
+        let have = if have == 0 { 0 } else { have + failed };
+        let missing = match role {
+            Role::Express => missing(self.rules, have, state.express_wanted(account)),
+            Role::Freight => state.freight_wanted(account).saturating_sub(have),
+        };
+        let missing = state.may_dial(now, missing.max(for_hedges));
+        for _ in 0..missing {
+            if self.has_all_served(now, origin) {
+                return;
+            }
+            // No other origin loses a lane for announced attempts: two origins would take it from each other for ever.
+            if self.ledger.lanes().len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
+                return;
+            }
+            let lane = self.ledger.dial(now, origin, role);
+            self.actions.push_back(Action::Dial { lane, origin, role });
+        }
+    }
+
+    /// Returns how many lanes there may be before another of the role is dialled. Freight never takes the last quarter, so that later
+    /// express attempts find a slot.
+    pub(super) fn ceiling(&self, role: Role) -> usize {
+        match role {
+            Role::Express => self.connections_max,
+            Role::Freight => all_but_a_quarter(self.connections_max),
+        }
+    }
+
+    /// Returns how many lanes for bulk the origin has or may open beside all that there are.
+    pub(super) fn freight_lanes_max(&self, origin: OriginId) -> usize {
+        let is_there = |(_, lane): &(LaneId, &Lane)| lane.role == Role::Freight && !lane.is_draining();
+        let have = self.ledger.lanes_of(origin).filter(is_there).count();
+        have + self.ceiling(Role::Freight).saturating_sub(self.ledger.lanes().len())
+    }
+
+    /// Makes room at the ceiling for an origin that has no lane it could use: closes an idle lane of another origin.
+    fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
+        let idle = self.ledger.lanes().filter(|(_, lane)| lane.origin != origin && lane.is_idle());
+        let Some(id) = idle.map(|(id, _)| id).min() else { return false };
+        self.ledger.forget(id);
+        self.actions.push_back(Action::Close { lane: id });
+        true
+    }
+
+    /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
+    /// only lane is given up in turns of [`turn`](super::Rules::turn).
+    pub(super) fn give_way(&mut self, now: Instant, id: LaneId) {
+        let Some((own, since)) = self.ledger.lane(id).map(|l| (l.origin, l.since)) else { return };
+        if self.ledger.lanes().len() < self.connections_max || self.waiting_without_lane(own).is_none() {
+            return;
+        }
+        let lanes = &self.ledger.account(own).lanes;
+        let gives_one = self.ledger.lanes_of(own).any(|(_, lane)| lane.is_draining());
+        if gives_one || lanes.len() == 1 && now < since + self.rules.turn {
+            return;
+        }
+        self.origins[own.0].gave_way = Some(now);
+        if let Some(lane) = self.ledger.lane_mut(id) {
+            lane.state = LaneState::Draining;
+        }
+    }
+
+    /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
+    pub(super) fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
+        let waits = |(origin, account): &(OriginId, &Account)| {
+            *origin != own && account.lanes.is_empty() && account.express + account.freight > 0
+        };
+        let waiting = self.ledger.accounts().filter(waits).map(|(origin, _)| origin);
+        waiting.min_by_key(|origin| self.origins[origin.0].gave_way)
+    }
+
+    pub(super) fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
+        if self.ledger.account(origin).queues.is_empty(role) {
+            return;
+        }
+        let share = self.share(now, origin, role);
+        loop {
+            let (account, state) = (self.ledger.account(origin), &self.origins[origin.0]);
+            let may_go = |direction: Direction| match role {
+                Role::Express => state.has_room(account, direction),
+                Role::Freight => self.links[direction as usize].bulk_may_begin(now),
+            };
+            let Some((direction, id)) = account.queues.front_that(role, may_go) else { return };
+            let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else {
+                self.ledger.account_mut(origin).queues.pop_of(role, direction);
+                continue;
+            };
+            let Some(lane) = self.pick(now, origin, role, weight, share, None) else { return };
+            self.ledger.account_mut(origin).queues.pop_of(role, direction);
+            self.put_on(now, id, lane, role);
+            self.actions.push_back(Action::Send { attempt: id, lane, role });
+        }
+    }
+
+    /// Takes note that an attempt goes on a lane.
+    pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role) {
+        let Some(attempt) = self.ledger.attempt(id) else { return };
+        let origin = attempt.origin;
+        let bytes = self.origins[origin.0].likely_bytes(attempt);
+        self.ledger.put_on(now, id, lane_id, role, bytes);
+        if role == Role::Freight {
+            self.origins[origin.0].freight_sent = Some(now);
+        }
+    }
+
+    /// The least loaded lane that may take an attempt of this weight, leaving one out and those at its address to the last.
+    pub(super) fn pick(
+        &self,
+        now: Instant,
+        origin: OriginId,
+        role: Role,
+        weight: u64,
+        share: Option<u64>,
+        but: Option<LaneId>,
+    ) -> Option<LaneId> {
+        let may_borrow = (self.ledger.lanes().len() >= self.ceiling(role)
+            || self.has_all_served(now, origin))
+            && (role == Role::Express || self.has_lanes_for_bulk(origin));
+        let avoided = but.and_then(|lane| self.ledger.lane(lane)).and_then(|lane| lane.address);
+        let mut best: Option<((bool, bool, u64, bool), LaneId)> = None;
+        for (id, lane) in self.ledger.lanes_of(origin).filter(|(id, _)| Some(*id) != but) {
+            let own = lane.role == role;
+            // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
+            if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
+                continue;
+            }
+            let key = (avoided.is_some() && lane.address == avoided, !own, lane.weight, !lane.has_answered);
+            if best.is_none_or(|(least, _)| key < least) {
+                best = Some((key, id));
+            }
+        }
+        best.map(|(_, id)| id)
+    }
+
+    /// Returns whether freight may have another of the origin's lanes. Some are left for express attempts, if there is more than one.
+    fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
+        let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
+        freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
+    }
+
+    /// Returns how many bytes of the queue one open lane may take while others of its burst are still being dialled. It is a fair share, so
+    /// that the first lane to open leaves the others theirs.
+    fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
+        let state = &self.origins[origin.0];
+        let timeout = state.sibling_wait();
+        let of_role = || self.ledger.lanes_of(origin).map(|(_, lane)| lane).filter(|lane| lane.role == role);
+        let young = of_role().filter(|l| l.is_dialling() && now < l.since + timeout).count() as u64;
+        if young == 0 || role == Role::Freight {
+            return None;
+        }
+        let open = of_role().filter(|l| l.is_open()).count() as u64;
+        // Attempts that wait after the first burst find all lanes open.
+        Some(self.ledger.account(origin).express_weight.min(state.at_once()).div_ceil((open + young).max(1)))
+    }
+
+    /// Returns whether freight has waited long enough at the ceiling, where it can't dial a lane of its own. It has one turn then: behind a
+    /// long queue of bulk, express would wait for its end.
+    pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
+        let state = &self.origins[origin.0];
+        let Some((_, front)) = self.ledger.account(origin).queues.front(Role::Freight) else { return false };
+        let since = self
+            .ledger
+            .attempt(front)
+            .map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
+        let waited = since.map(|since| now.saturating_duration_since(since));
+        let is_full =
+            self.ledger.lanes().len() >= self.ceiling(Role::Freight) || self.has_all_served(now, origin);
+        is_full && waited.is_some_and(|w| w >= self.rules.turn)
+    }
+
+    /// Admits the hedge of a running attempt. It rides as what the first has become, however its size was judged before.
+    pub(super) fn hedge(
+        &mut self,
+        now: Instant,
+        id: AttemptId,
+        origin: OriginId,
+        size: Size,
+        hedge_of: AttemptId,
+    ) {
+        self.origin(origin);
+        let usual = self.attempt(now, origin, size, false);
+        let role = self.ledger.attempt(hedge_of).map_or(usual.role, |first| first.role);
+        self.ledger.admit(id, Attempt { role, hedge_of: Some(hedge_of), ..usual });
+        self.schedule(now, origin);
+    }
+
+    /// Sends the origin's hedges for which there is a lane that isn't the first one's. The others keep waiting, without
+    /// keeping anybody else from the lanes that they can't use.
+    pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
+        for id in self.waiting_hedges(origin, role) {
+            let Some(weight) = self.ledger.attempt(id).map(|w| w.weight) else { continue };
+            let Some(lane) = self.pick(now, origin, role, weight, None, self.lane_of_first(id)) else {
+                continue;
+            };
+            self.ledger.account_mut(origin).hedges.retain(|hedge| *hedge != id);
+            self.put_on(now, id, lane, role);
+            self.actions.push_back(Action::Send { attempt: id, lane, role });
+        }
+    }
+
+    /// Returns the hedges of a role that wait for a lane.
+    pub(super) fn waiting_hedges(&self, origin: OriginId, role: Role) -> Vec<AttemptId> {
+        let of_role = |id: &&AttemptId| self.ledger.attempt(**id).is_some_and(|w| w.role == role);
+        self.ledger.account(origin).hedges.iter().filter(of_role).copied().collect()
+    }
+
+    /// The lane that an attempt runs on.
+    pub(crate) fn lane_of(&self, attempt: AttemptId) -> Option<LaneId> {
+        self.ledger.attempt(attempt)?.lane
+    }
+
+    /// The lane that a hedge must not go on.
+    fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
+        self.lane_of(self.ledger.attempt(hedge)?.hedge_of?)
+    }
+}
+
+/// So many lanes less a quarter, but at least one and of two or more not all.
+pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
+    lanes - (lanes / 4).max(usize::from(lanes > 1))
+}
+
+#[cfg(test)]
+mod tests {
+    mod express_lanes {
+        use super::super::*;
+
+        const FAR: Option<Duration> = Some(Duration::from_millis(50));
+        const NEAR: Option<Duration> = Some(Duration::from_micros(200));
+        const GIGABIT: PathRate = PathRate { rate: 125e6, is_full: true };
+        const EXCLUSIVE: bool = false;
+        const MULTIPLEXED: bool = true;
+
+        /// At an origin with such lanes, over a path that has shown nothing.
+        fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+            over(PathRate::default(), is_multiplexed, attempts, bytes, rtt)
+        }
+
+        fn over(
+            path: PathRate,
+            is_multiplexed: bool,
+            attempts: usize,
+            bytes: u64,
+            rtt: Option<Duration>,
+        ) -> usize {
+            super::super::wanted(
+                &Rules::CHOSEN,
+                Demand { attempts, so_far: attempts, bytes, freight: 0 },
+                ServerProfile {
+                    is_multiplexed,
+                    has_spoken: true,
+                    rtt,
+                    service: Rules::CHOSEN.service_min,
+                    path,
+                },
+            )
+        }
+
+        #[test]
+        fn lanes_are_added_where_there_are_none_or_clearly_too_few() {
+            assert_eq!(
+                [
+                    missing(&Rules::CHOSEN, 0, 1),
+                    missing(&Rules::CHOSEN, 4, 5),
+                    missing(&Rules::CHOSEN, 12, 13),
+                    missing(&Rules::CHOSEN, 12, 16),
+                    missing(&Rules::CHOSEN, 9, 4)
+                ],
+                [1, 1, 0, 4, 0]
+            );
+        }
+
+        #[test]
+        fn no_work_wants_no_lane_and_one_wants_one() {
+            for is_multiplexed in [false, true] {
+                assert_eq!(wanted(is_multiplexed, 0, 0, FAR), 0);
+                assert_eq!(wanted(is_multiplexed, 1, 1024, FAR), 1);
+            }
+        }
+
+        #[test]
+        fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
+            let bytes = 1000 * (4700 + 1024);
+            assert!((24..=Rules::CHOSEN.lanes_max).contains(&wanted(MULTIPLEXED, 1000, bytes, FAR)));
+            assert!(wanted(MULTIPLEXED, 1000, bytes, NEAR) <= 6);
+            assert_eq!(wanted(EXCLUSIVE, 1000, bytes, FAR), (Rules::CHOSEN.connections_max / 2));
+            assert!(wanted(EXCLUSIVE, 1000, bytes, NEAR) <= 48);
+        }
+
+        #[test]
+        fn a_slow_server_nearby_is_worth_as_many_lanes_as_one_far_away() {
+            let known = |service| ServerProfile {
+                is_multiplexed: false,
+                has_spoken: true,
+                rtt: NEAR,
+                service,
+                path: PathRate::default(),
+            };
+            let demand = Demand { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
+            assert!(super::super::wanted(&Rules::CHOSEN, demand, known(Rules::CHOSEN.service_min)) <= 48);
+            assert_eq!(
+                super::super::wanted(&Rules::CHOSEN, demand, known(Duration::from_millis(30))),
+                (Rules::CHOSEN.connections_max / 2)
+            );
+            let beside = Demand { freight: 2, ..demand };
+            assert_eq!(
+                super::super::wanted(&Rules::CHOSEN, beside, known(Duration::from_millis(30))),
+                (Rules::CHOSEN.connections_max / 2) - 2,
+                "of all together"
+            );
+        }
+
+        #[test]
+        fn a_long_queue_of_tiny_far_objects_wants_every_exclusive_lane() {
+            let known = |rtt| ServerProfile {
+                is_multiplexed: false,
+                has_spoken: true,
+                rtt,
+                service: Rules::CHOSEN.service_min,
+                path: PathRate::default(),
+            };
+            // As a job shows it, which holds some at a time.
+            let after = |so_far, rtt| {
+                let demand = Demand { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
+                super::super::wanted(&Rules::CHOSEN, demand, known(rtt))
+            };
+            assert_eq!([1500, 2048, 3200, 20_000].map(|so_far| after(so_far, FAR)), [128, 128, 178, 178]);
+            assert_eq!(
+                after(20_000, Some(Duration::from_millis(20))),
+                (Rules::CHOSEN.connections_max / 2),
+                "no more than stores promise to bear"
+            );
+        }
+
+        #[test]
+        fn seventy_five_files_of_5_kb_leave_in_two_rounds() {
+            let lanes = wanted(MULTIPLEXED, 75, 75 * (4700 + 1024), FAR);
+            assert!((12..=16).contains(&lanes), "{lanes}");
+        }
+
+        #[test]
+        fn objects_that_fill_the_path_get_as_many_exclusive_lanes_as_go_at_once() {
+            let objects =
+                |path, rtt_ms| over(path, EXCLUSIVE, 200, 200 * 272_000, Some(Duration::from_millis(rtt_ms)));
+            assert!((8..=16).contains(&objects(PathRate::default(), 2)));
+            assert!((24..=34).contains(&objects(PathRate::default(), 20)));
+            assert!((24..=34).contains(&objects(PathRate::default(), 120)), "however far");
+            assert_eq!(
+                objects(GIGABIT, 2),
+                objects(PathRate::default(), 2),
+                "a server may take longer than is known"
+            );
+            let fast = PathRate { rate: 1.25e9, is_full: false };
+            assert!(objects(fast, 50) > 100, "and more where the path carries it");
+        }
+
+        #[test]
+        fn before_a_server_has_shown_what_it_speaks_lanes_are_not_too_many() {
+            let known = ServerProfile {
+                is_multiplexed: false,
+                has_spoken: false,
+                rtt: FAR,
+                service: Rules::CHOSEN.service_min,
+                path: PathRate::default(),
+            };
+            let demand = Demand { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
+            assert_eq!(super::super::wanted(&Rules::CHOSEN, demand, known), Rules::CHOSEN.attempts_min);
+            assert!(
+                super::super::wanted(&Rules::CHOSEN, demand, ServerProfile { has_spoken: true, ..known })
+                    > Rules::CHOSEN.lanes_max
+            );
+        }
+
+        #[test]
+        fn fifty_empty_files_stay_within_sixteen_multiplexed_lanes() {
+            assert!((1..=16).contains(&wanted(MULTIPLEXED, 50, 50 * 1024, FAR)));
+        }
+
+        #[test]
+        fn never_more_lanes_than_attempts() {
+            for live in 1..300 {
+                for rtt in [None, FAR, NEAR] {
+                    assert!(wanted(EXCLUSIVE, live, 1 << 20, rtt) <= live);
+                    assert!(wanted(MULTIPLEXED, live, 1 << 20, rtt) <= live);
+                }
+            }
+        }
+    }
+
+    mod hedges {
+        #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+        use std::time::Duration;
+
+        use super::super::*;
+        use crate::Protocol;
+        use crate::dispatch::{Direction, Event, Rules};
+
+        const ORIGIN: OriginId = OriginId(0);
+        const RTT: Duration = Duration::from_millis(20);
+
+        fn small() -> Size {
+            Size::new(0, Some(1000), false)
+        }
+
+        fn actions(dispatcher: &mut Dispatcher) -> Vec<Action> {
+            std::iter::from_fn(|| dispatcher.poll()).collect()
+        }
+
+        /// The lane that an attempt was sent on.
+        fn sent(actions: &[Action], wanted: u64) -> Option<LaneId> {
+            actions.iter().find_map(|action| match action {
+                Action::Send { attempt, lane, .. } if *attempt == AttemptId(wanted) => Some(*lane),
+                _ => None,
+            })
+        }
+
+        fn dialled(actions: &[Action]) -> Vec<LaneId> {
+            let lane = |action: &Action| match action {
+                Action::Dial { lane, .. } => Some(*lane),
+                _ => None,
+            };
+            actions.iter().filter_map(lane).collect()
+        }
+
+        /// A dispatcher with one lane on which attempt 0 runs.
+        fn running(protocol: Protocol, ceiling: usize) -> (Dispatcher, Instant, LaneId) {
+            let (mut dispatcher, now) = (Dispatcher::new(ceiling), Instant::now());
+            dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin: ORIGIN, size: small() });
+            let lane = dialled(&actions(&mut dispatcher))[0];
+            dispatcher.handle(now, Event::Opened { lane, protocol, rtt: RTT });
+            assert_eq!(sent(&actions(&mut dispatcher), 0), Some(lane));
+            (dispatcher, now, lane)
+        }
+
+        fn hedge(dispatcher: &mut Dispatcher, now: Instant) -> Vec<Action> {
+            hedge_as(dispatcher, now, 1)
+        }
+
+        fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, attempt: u64) -> Vec<Action> {
+            let event = Event::Hedged {
+                attempt: AttemptId(attempt),
+                origin: ORIGIN,
+                size: small(),
+                hedge_of: AttemptId(0),
+            };
+            dispatcher.handle(now, event);
+            actions(dispatcher)
+        }
+
+        #[test]
+        fn a_hedge_goes_on_another_lane_which_is_dialled_for_it() {
+            for protocol in [Protocol::H1, Protocol::H2] {
+                let (mut dispatcher, now, first) = running(protocol, Rules::CHOSEN.connections_max);
+                let asked = hedge(&mut dispatcher, now);
+                assert_eq!(sent(&asked, 1), None, "the first's lane has free streams, and is not for it");
+                let [other] = dialled(&asked)[..] else { panic!("{protocol:?}: {asked:?}") };
+                dispatcher.handle(now, Event::Tick);
+                assert_eq!(actions(&mut dispatcher), [], "one lane is enough");
+                dispatcher.handle(now, Event::Opened { lane: other, protocol, rtt: RTT });
+                assert_eq!(sent(&actions(&mut dispatcher), 1), Some(other));
+                assert_ne!(first, other);
+                dispatcher.handle(now, Event::Finished { attempt: AttemptId(1), reusable: true });
+                dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
+                assert_eq!(
+                    (dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small),
+                    (0, 0)
+                );
+            }
+        }
+
+        #[test]
+        fn a_lane_to_another_address_is_preferred() {
+            let (mut dispatcher, now) = (Dispatcher::new(Rules::CHOSEN.connections_max), Instant::now());
+            for attempt in 0..3 {
+                dispatcher.handle(
+                    now,
+                    Event::Submitted { attempt: AttemptId(attempt), origin: ORIGIN, size: small() },
+                );
+            }
+            dispatcher.handle(now, Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+            // When the first dial has been waited for, and not so late that it is waited for again.
+            dispatcher.handle(now + Duration::from_millis(5), Event::Tick);
+            let lanes = dialled(&actions(&mut dispatcher));
+            for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {
+                let address = std::net::SocketAddr::from(([127, 0, 0, last], 80));
+                dispatcher.handle(now, Event::Located { lane, address });
+                dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt: RTT });
+            }
+            let sent_on = actions(&mut dispatcher);
+            assert_eq!(sent(&sent_on, 0), Some(lanes[0]));
+            for attempt in [1, 2] {
+                dispatcher.handle(now, Event::Finished { attempt: AttemptId(attempt), reusable: true });
+            }
+            assert_eq!(sent(&hedge_as(&mut dispatcher, now, 3), 3), Some(lanes[2]));
+            assert_eq!(
+                sent(&hedge_as(&mut dispatcher, now, 4), 4),
+                Some(lanes[1]),
+                "any other is better than none"
+            );
+        }
+
+        #[test]
+        fn what_comes_after_a_hedge_that_waits_is_not_kept_waiting() {
+            let (mut dispatcher, now, first) = running(Protocol::H2, Rules::CHOSEN.connections_max);
+            hedge(&mut dispatcher, now);
+            dispatcher.handle(now, Event::Submitted { attempt: AttemptId(2), origin: ORIGIN, size: small() });
+            dispatcher.handle(now + Duration::from_secs(9), Event::Tick);
+            assert_eq!(sent(&actions(&mut dispatcher), 2), Some(first));
+        }
+
+        #[test]
+        fn at_the_ceiling_a_hedge_waits_until_it_is_not_wanted_any_more() {
+            let (mut dispatcher, now, _) = running(Protocol::H2, 1);
+            assert_eq!(hedge(&mut dispatcher, now), []);
+            dispatcher.handle(now, Event::Cancelled { attempt: AttemptId(1) });
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
+            assert_eq!((dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small), (0, 0));
+            assert!(dispatcher.ledger.account(ORIGIN).hedges.is_empty());
+        }
+
+        #[test]
+        fn when_the_first_has_failed_its_lane_is_as_good_as_any() {
+            let (mut dispatcher, now, lane) = running(Protocol::H2, 1);
+            assert_eq!(hedge(&mut dispatcher, now), []);
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
+            assert_eq!(sent(&actions(&mut dispatcher), 1), Some(lane));
+        }
+
+        #[test]
+        fn a_hedge_whose_dials_are_refused_has_one_dialled_each_second() {
+            for protocol in [Protocol::H1, Protocol::H2] {
+                let (mut dispatcher, mut now, _) = running(protocol, Rules::CHOSEN.connections_max);
+                let (begun, mut dialling) = (now, dialled(&hedge(&mut dispatcher, now)));
+                let (mut dials, mut ticks) = (dialling.len(), 0);
+                while now < begun + Duration::from_secs(10) {
+                    for lane in std::mem::take(&mut dialling) {
+                        dispatcher.handle(now, Event::DialFailed { lane });
+                        dispatcher.handle(now, Event::Tick);
+                        assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
+                    }
+                    now = dispatcher.next_tick().unwrap();
+                    dispatcher.handle(now, Event::Moved { origin: ORIGIN, down: 0, up: Some(0), flow: None });
+                    dispatcher.handle(now, Event::Tick);
+                    dialling = dialled(&actions(&mut dispatcher));
+                    (dials, ticks) = (dials + dialling.len(), ticks + 1);
+                    assert!(ticks < 250, "{protocol:?}: ticks that come to nothing");
+                }
+                assert_eq!(dials, 11, "{protocol:?}");
+                dispatcher.handle(now, Event::Opened { lane: dialling[0], protocol, rtt: RTT });
+                assert_eq!(sent(&actions(&mut dispatcher), 1), Some(dialling[0]));
+            }
+        }
+
+        #[test]
+        fn a_hedge_whose_first_lane_is_gone_fails_with_the_last_dial() {
+            let (mut dispatcher, now, first) = running(Protocol::H1, Rules::CHOSEN.connections_max);
+            let other = dialled(&hedge(&mut dispatcher, now))[0];
+            dispatcher.handle(now, Event::Closed { lane: first });
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
+            let (mut dialling, mut failed) = (vec![other], Vec::new());
+            dialling.extend(dialled(&actions(&mut dispatcher)));
+            while let Some(lane) = dialling.pop() {
+                dispatcher.handle(now, Event::DialFailed { lane });
+                let then = actions(&mut dispatcher);
+                dialling.extend(dialled(&then));
+                failed.extend(then.into_iter().filter(|a| matches!(a, Action::Fail { .. })));
+            }
+            assert!(matches!(failed[..], [Action::Fail { attempt: AttemptId(1), .. }]), "{failed:?}");
+            assert_eq!(dispatcher.attempts(), 0);
+        }
+    }
+}

@@ -1,0 +1,707 @@
+//! The ledger: attempts, the lanes that carry them, and every sum over both. Nothing else counts.
+//!
+//! An attempt is in exactly one place: queued, waiting as a hedge, or on a lane. It counts for its origin and for the machine's link in
+//! each direction, from its admission until it ends.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::rules::Rules;
+use super::{AttemptId, Direction, LaneId, OriginId, Role, Size};
+use crate::Protocol;
+
+/// Bytes that a new connection sends at once: ten segments (RFC 6928) of 1448 bytes.
+pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
+pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
+
+/// One submitted request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt {
+    pub(super) origin: OriginId,
+    pub(super) role: Role,
+    pub(super) size: Size,
+    pub(super) weight: u64,
+    pub(super) submitted: Instant,
+    pub(super) lane: Option<LaneId>,
+    pub(super) opener: bool,
+    /// The attempt that this one is a hedge of.
+    pub(super) hedge_of: Option<AttemptId>,
+}
+
+/// Attempts in one direction, queued and running.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outstanding {
+    /// Bytes of small attempts.
+    pub(super) small: u64,
+    /// Bulk attempts.
+    pub(super) bulk: usize,
+}
+
+impl Outstanding {
+    pub(super) fn is_none(self) -> bool {
+        self.small == 0 && self.bulk == 0
+    }
+}
+
+/// An origin's page of the ledger.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) lanes: Vec<LaneId>,
+    pub(super) queues: Queues,
+    /// Hedges that wait for a lane, few at a time.
+    pub(super) hedges: Vec<AttemptId>,
+    /// Attempts of each role, queued and running.
+    pub(super) express: usize,
+    pub(super) freight: usize,
+    /// Express attempts that have ended since there was none.
+    pub(super) express_ended: usize,
+    /// Openers of both roles.
+    pub(super) openers: usize,
+    pub(super) express_weight: u64,
+    freight_weight: u64,
+    outstanding: [Outstanding; 2],
+    pub(super) on_the_way: OnTheWay,
+}
+
+impl Account {
+    pub(super) fn outstanding(&self, direction: Direction) -> Outstanding {
+        self.outstanding[direction as usize]
+    }
+
+    /// Returns the mean bytes of freight attempts.
+    pub(super) fn mean_freight(&self) -> u64 {
+        self.freight_weight / self.freight.max(1) as u64
+    }
+
+    pub(super) fn is_queued(&self) -> bool {
+        !self.queues.is_empty(Role::Express) || !self.queues.is_empty(Role::Freight)
+    }
+
+    fn count(&mut self, role: Role, weight: u64, opener: bool) {
+        self.openers += usize::from(opener);
+        match role {
+            Role::Express => {
+                self.express += 1;
+                self.express_weight += weight;
+            }
+            Role::Freight => {
+                self.freight += 1;
+                self.freight_weight += weight;
+            }
+        }
+    }
+
+    fn release(&mut self, role: Role, weight: u64, opener: bool) {
+        self.openers -= usize::from(opener);
+        match role {
+            Role::Express => {
+                self.express -= 1;
+                self.express_weight -= weight;
+                self.express_ended = if self.express > 0 { self.express_ended + 1 } else { 0 };
+            }
+            Role::Freight => {
+                self.freight -= 1;
+                self.freight_weight -= weight;
+            }
+        }
+    }
+}
+
+/// All attempts and lanes.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    rules: &'static Rules,
+    accounts: Vec<Account>,
+    // The ids are our own counters, which nobody outside can choose: a fast hash does.
+    lanes: FxHashMap<LaneId, Lane>,
+    attempts: FxHashMap<AttemptId, Attempt>,
+    lanes_made: u64,
+    /// Attempts of all origins, for each direction.
+    outstanding: [Outstanding; 2],
+}
+
+impl Ledger {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self {
+            rules,
+            accounts: Vec::new(),
+            lanes: FxHashMap::default(),
+            attempts: FxHashMap::default(),
+            lanes_made: 0,
+            outstanding: [Outstanding::default(); 2],
+        }
+    }
+
+    /// Opens the accounts of the origins up to this one.
+    pub(super) fn open_account(&mut self, origin: OriginId) {
+        while self.accounts.len() <= origin.0 {
+            let on_the_way = OnTheWay { rules: self.rules, ..OnTheWay::default() };
+            self.accounts.push(Account { on_the_way, ..Account::default() });
+        }
+    }
+
+    pub(super) fn account(&self, origin: OriginId) -> &Account {
+        &self.accounts[origin.0]
+    }
+
+    pub(super) fn account_mut(&mut self, origin: OriginId) -> &mut Account {
+        &mut self.accounts[origin.0]
+    }
+
+    pub(super) fn accounts(&self) -> impl Iterator<Item = (OriginId, &Account)> {
+        self.accounts.iter().enumerate().map(|(i, account)| (OriginId(i), account))
+    }
+
+    /// Returns what all origins have outstanding in a direction.
+    pub(super) fn outstanding(&self, direction: Direction) -> Outstanding {
+        self.outstanding[direction as usize]
+    }
+
+    pub(super) fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.get(&id)
+    }
+
+    pub(super) fn attempts(&self) -> impl ExactSizeIterator<Item = &Attempt> {
+        self.attempts.values()
+    }
+
+    pub(super) fn lane(&self, id: LaneId) -> Option<&Lane> {
+        self.lanes.get(&id)
+    }
+
+    pub(super) fn lane_mut(&mut self, id: LaneId) -> Option<&mut Lane> {
+        self.lanes.get_mut(&id)
+    }
+
+    pub(super) fn lanes(&self) -> impl ExactSizeIterator<Item = (LaneId, &Lane)> {
+        self.lanes.iter().map(|(id, lane)| (*id, lane))
+    }
+
+    pub(super) fn lanes_of(&self, origin: OriginId) -> impl Iterator<Item = (LaneId, &Lane)> {
+        let lanes = self.accounts.get(origin.0).into_iter().flat_map(|account| &account.lanes);
+        lanes.filter_map(|id| self.lanes.get(id).map(|lane| (*id, lane)))
+    }
+
+    /// Returns the origin's lanes that carry bulk.
+    pub(super) fn freight_busy(&self, origin: OriginId) -> usize {
+        self.lanes_of(origin).filter(|(_, l)| l.role == Role::Freight && l.in_flight > 0).count()
+    }
+
+    /// Adds a lane that is being dialled.
+    pub(super) fn dial(&mut self, now: Instant, origin: OriginId, role: Role) -> LaneId {
+        let lane = LaneId(self.lanes_made);
+        self.lanes_made += 1;
+        self.lanes.insert(lane, Lane::dialling(self.rules, origin, role, now));
+        self.accounts[origin.0].lanes.push(lane);
+        lane
+    }
+
+    /// Forgets a lane, and returns its origin.
+    pub(super) fn forget(&mut self, id: LaneId) -> Option<OriginId> {
+        let lane = self.lanes.remove(&id)?;
+        self.accounts[lane.origin.0].lanes.retain(|l| *l != id);
+        Some(lane.origin)
+    }
+
+    /// Admits an attempt. It is queued, or waits as a hedge.
+    pub(super) fn admit(&mut self, id: AttemptId, attempt: Attempt) {
+        let Attempt { origin, role, size, weight, submitted, opener, hedge_of, .. } = attempt;
+        self.attempts.insert(id, attempt);
+        self.count(&attempt);
+        let account = &mut self.accounts[origin.0];
+        account.count(role, weight, opener);
+        if hedge_of.is_some() {
+            account.hedges.push(id);
+            return;
+        }
+        let queue = account.queues.of(role, size.direction(self.rules));
+        match role {
+            Role::Express => queue.push_by_size(submitted, id, weight, self.rules),
+            Role::Freight => queue.push_in_turn(submitted, id),
+        }
+    }
+
+    /// Counts an attempt in the directions that it takes.
+    fn count(&mut self, attempt: &Attempt) {
+        for (direction, bytes, bulk) in self.shares(attempt) {
+            for sum in self.sums(attempt.origin, direction) {
+                sum.small += bytes;
+                sum.bulk += bulk;
+            }
+        }
+    }
+
+    fn discount(&mut self, attempt: &Attempt) {
+        for (direction, bytes, bulk) in self.shares(attempt) {
+            for sum in self.sums(attempt.origin, direction) {
+                sum.small -= bytes;
+                sum.bulk -= bulk;
+            }
+        }
+    }
+
+    /// Returns the small bytes and the bulk that an attempt is in each direction.
+    fn shares(&self, attempt: &Attempt) -> [(Direction, u64, usize); 2] {
+        let (is_small, size) = (attempt.role == Role::Express, attempt.size);
+        let share = |direction, bytes| {
+            let is_bulk = !is_small && size.direction(self.rules) == direction;
+            (direction, bytes * u64::from(is_small), usize::from(is_bulk))
+        };
+        [share(Direction::Down, size.down(self.rules)), share(Direction::Up, size.up)]
+    }
+
+    fn sums(&mut self, origin: OriginId, direction: Direction) -> [&mut Outstanding; 2] {
+        let way = direction as usize;
+        [&mut self.outstanding[way], &mut self.accounts[origin.0].outstanding[way]]
+    }
+
+    /// Puts an attempt on a lane, which is of the role from now on. `bytes` says how many it is likely to move.
+    pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role, bytes: u64) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        attempt.lane = Some(lane_id);
+        if let Some(lane) = self.lanes.get_mut(&lane_id) {
+            lane.role = role;
+            lane.take(now, attempt.weight);
+            lane.uploads += usize::from(attempt.size.up > self.rules.freight_above);
+        }
+        if attempt.role == Role::Express {
+            self.accounts[attempt.origin.0].on_the_way.add(now, id, bytes, attempt.size.up);
+        }
+    }
+
+    /// Takes an ended attempt from its lane. Returns the lane.
+    pub(super) fn take_off(&mut self, now: Instant, attempt: &Attempt) -> Option<&mut Lane> {
+        let lane = self.lanes.get_mut(&attempt.lane?)?;
+        lane.give_back(now, attempt.weight);
+        lane.uploads -= usize::from(attempt.size.up > self.rules.freight_above);
+        Some(lane)
+    }
+
+    /// Corrects the size of an express opener. Returns its origin, and how long ago it was sent.
+    pub(super) fn resize(
+        &mut self,
+        now: Instant,
+        id: AttemptId,
+        bytes: u64,
+    ) -> Option<(OriginId, Option<Duration>)> {
+        let attempt = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express)?;
+        // Larger ones turn freight, or are given up.
+        if bytes > self.rules.freight_above {
+            return None;
+        }
+        let before = *attempt;
+        attempt.size.down = Some(bytes);
+        let after = *attempt;
+        self.discount(&before);
+        self.count(&after);
+        let took = self.accounts[after.origin.0].on_the_way.answered(now, id, bytes);
+        Some((after.origin, took))
+    }
+
+    /// Turns a running express attempt into freight, together with the lane that carries nothing else. Returns its origin.
+    pub(super) fn turn_freight(&mut self, id: AttemptId) -> Option<OriginId> {
+        let attempt = self.attempts.get_mut(&id).filter(|attempt| attempt.role == Role::Express)?;
+        let lane = self.lanes.get_mut(&attempt.lane?).filter(|lane| lane.is_exclusive())?;
+        let before = *attempt;
+        (attempt.role, lane.role) = (Role::Freight, Role::Freight);
+        let after = *attempt;
+        self.discount(&before);
+        self.count(&after);
+        let account = &mut self.accounts[after.origin.0];
+        account.on_the_way.remove(id);
+        account.release(Role::Express, after.weight, after.opener);
+        account.count(Role::Freight, after.weight, after.opener);
+        Some(after.origin)
+    }
+
+    /// Takes out an attempt that isn't on a lane. Its place in the queue is skipped when it comes up: taking it out would make a great
+    /// cancel quadratic.
+    pub(super) fn withdraw(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) else { return };
+        self.attempts.remove(&id);
+        self.discount(&attempt);
+        let account = &mut self.accounts[attempt.origin.0];
+        account.release(attempt.role, attempt.weight, attempt.opener);
+        account.hedges.retain(|hedge| *hedge != id);
+    }
+
+    /// Forgets an attempt and all that it counted for.
+    pub(super) fn retire(&mut self, id: AttemptId) -> Option<Attempt> {
+        let attempt = self.attempts.remove(&id)?;
+        self.discount(&attempt);
+        let account = &mut self.accounts[attempt.origin.0];
+        account.on_the_way.remove(id);
+        account.release(attempt.role, attempt.weight, attempt.opener);
+        Some(attempt)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Lane {
+    rules: &'static Rules,
+    pub(super) origin: OriginId,
+    pub(super) role: Role,
+    pub(super) state: LaneState,
+    /// The time when it was dialled, then when it opened.
+    pub(super) since: Instant,
+    pub(super) in_flight: usize,
+    /// Bytes of the attempts in flight.
+    pub(super) weight: u64,
+    /// Attempts in flight that upload bulk.
+    pub(super) uploads: usize,
+    /// The time since which nothing has been on it.
+    pub(super) idle_since: Instant,
+    /// The rest before the attempts that are on it now, or were last.
+    pub(super) rested: Duration,
+    /// The time when it was given the first of those attempts.
+    pub(super) asked: Instant,
+    /// True once its server has answered on it.
+    pub(super) has_answered: bool,
+    /// True once it counts as unserved by its server.
+    pub(super) is_unserved: bool,
+    /// The address that it leads to.
+    pub(super) address: Option<SocketAddr>,
+    streams_max: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LaneState {
+    Dialling,
+    Open(Protocol),
+    /// Takes nothing new.
+    Draining,
+}
+
+impl Lane {
+    pub(super) fn dialling(rules: &'static Rules, origin: OriginId, role: Role, now: Instant) -> Self {
+        let state = LaneState::Dialling;
+        Self {
+            rules,
+            origin,
+            role,
+            state,
+            since: now,
+            in_flight: 0,
+            weight: 0,
+            uploads: 0,
+            idle_since: now,
+            rested: Duration::ZERO,
+            asked: now,
+            has_answered: false,
+            is_unserved: false,
+            address: None,
+            streams_max: rules.streams_max,
+        }
+    }
+
+    pub(super) fn open(&mut self, now: Instant, protocol: Protocol) {
+        self.state = LaneState::Open(protocol);
+        (self.since, self.idle_since) = (now, now);
+    }
+
+    pub(super) fn limit_streams(&mut self, max: usize) {
+        self.streams_max = max.clamp(1, self.rules.streams_max);
+    }
+
+    pub(super) fn is_dialling(&self) -> bool {
+        self.state == LaneState::Dialling
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, LaneState::Open(_))
+    }
+
+    /// Returns whether it is open and nothing is on it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_open() && self.in_flight == 0
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.state == LaneState::Draining
+    }
+
+    /// Returns whether it is open and carries one attempt at a time. Its attempt may take it along to the other role.
+    pub(super) fn is_exclusive(&self) -> bool {
+        matches!(self.state, LaneState::Open(protocol) if !protocol.is_multiplexed())
+    }
+
+    /// Returns how many attempts it carries at once as a lane of the role; 0 unless it is open.
+    fn attempts_max(&self, role: Role) -> usize {
+        match (self.state, role) {
+            (LaneState::Open(protocol), _) if !protocol.is_multiplexed() => 1,
+            (LaneState::Open(_), Role::Express) => self.streams_max,
+            (LaneState::Open(_), Role::Freight) => self.rules.freight_streams.min(self.streams_max),
+            _ => 0,
+        }
+    }
+
+    /// Returns whether another attempt fits: it needs a free stream, and may not exceed the lane's share of the queue.
+    pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
+        self.in_flight < self.attempts_max(role)
+            && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
+    }
+
+    pub(super) fn take(&mut self, now: Instant, weight: u64) {
+        if self.in_flight == 0 {
+            self.rested = now.saturating_duration_since(self.idle_since);
+            self.asked = now;
+        }
+        self.in_flight += 1;
+        self.weight += weight;
+    }
+
+    pub(super) fn give_back(&mut self, now: Instant, weight: u64) {
+        self.in_flight -= 1;
+        self.idle_since = now;
+        self.weight -= weight;
+    }
+}
+
+/// An attempt on its way: since when, its bytes, and those of them that go up.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    since: Instant,
+    bytes: u64,
+    up: u64,
+    /// True once its answer has begun.
+    is_answered: bool,
+}
+
+/// The express attempts that one origin has on its lanes.
+#[derive(Debug, Default)]
+pub(super) struct OnTheWay {
+    rules: &'static Rules,
+    flights: FxHashMap<AttemptId, Flight>,
+    bytes: u64,
+    up: u64,
+    /// The times when they were sent, the first first; with some that have ended.
+    sent: VecDeque<(Instant, AttemptId)>,
+}
+
+impl OnTheWay {
+    fn add(&mut self, now: Instant, attempt: AttemptId, bytes: u64, up: u64) {
+        self.flights.insert(attempt, Flight { since: now, bytes, up, is_answered: false });
+        self.bytes += bytes;
+        self.up += up;
+        self.sent.push_back((now, attempt));
+    }
+
+    /// Takes note that an attempt's answer has begun, which tells its size. Returns how long it took.
+    fn answered(&mut self, now: Instant, attempt: AttemptId, bytes: u64) -> Option<Duration> {
+        let flight = self.flights.get_mut(&attempt)?;
+        let bytes = bytes + flight.up;
+        self.bytes = self.bytes - flight.bytes + bytes;
+        (flight.bytes, flight.is_answered) = (bytes, true);
+        Some(now.saturating_duration_since(flight.since))
+    }
+
+    /// Returns how long an attempt took that went in one flight each way and hasn't shown when its answer began.
+    pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId) -> Option<Duration> {
+        let flight = self.flights.get(&attempt)?;
+        let is_single = !flight.is_answered && flight.bytes as f64 <= INITIAL_WINDOW;
+        is_single.then(|| now.saturating_duration_since(flight.since))
+    }
+
+    fn remove(&mut self, attempt: AttemptId) {
+        if let Some(flight) = self.flights.remove(&attempt) {
+            self.bytes -= flight.bytes;
+            self.up -= flight.up;
+        }
+        while self.sent.front().is_some_and(|(_, attempt)| !self.flights.contains_key(attempt)) {
+            self.sent.pop_front();
+        }
+    }
+
+    /// Counts attempts no longer that have been on their way for [`counted_for`](Rules::counted_for).
+    pub(super) fn tick(&mut self, now: Instant) {
+        let counted_for = self.rules.counted_for;
+        while let Some((_, attempt)) = self.sent.front().copied().filter(|(at, _)| *at + counted_for <= now) {
+            self.sent.pop_front();
+            self.remove(attempt);
+        }
+    }
+
+    /// Returns when there is room at the latest.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.sent.front().map(|(at, _)| *at + self.rules.counted_for)
+    }
+
+    /// Returns whether another attempt may go in the direction, in which `at_once` bytes keep the path full.
+    pub(super) fn has_room(&self, direction: Direction, at_once: f64) -> bool {
+        let bytes = match direction {
+            Direction::Down => self.bytes - self.up,
+            Direction::Up => self.up,
+        };
+        self.flights.len() < self.rules.attempts_min || (bytes as f64) < at_once
+    }
+}
+
+/// Attempts of one role and direction that wait for a lane.
+#[derive(Debug, Default)]
+pub(super) struct Queue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
+
+impl Queue {
+    /// Admits an express attempt. Its weight decides which others may overtake it.
+    pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
+        let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
+        self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
+    }
+
+    /// Admits a freight attempt. Slices are of one size, and go in turn.
+    pub(super) fn push_in_turn(&mut self, now: Instant, attempt: AttemptId) {
+        self.push_at(now, attempt);
+    }
+
+    fn push_at(&mut self, at: Instant, attempt: AttemptId) {
+        self.0.push(Reverse((at, attempt)));
+    }
+
+    /// Returns the next attempt, and when it is due before others.
+    fn front(&self) -> Option<(Instant, AttemptId)> {
+        self.0.peek().map(|Reverse(front)| *front)
+    }
+
+    /// Takes the next attempt out.
+    fn pop(&mut self) -> Option<AttemptId> {
+        self.0.pop().map(|Reverse((_, attempt))| attempt)
+    }
+}
+
+/// The queues of an origin. Each direction has its own, so that a full direction doesn't hold up the other.
+#[derive(Debug, Default)]
+pub(super) struct Queues([[Queue; 2]; 2]);
+
+impl Queues {
+    pub(super) fn of(&mut self, role: Role, direction: Direction) -> &mut Queue {
+        &mut self.0[role as usize][direction as usize]
+    }
+
+    pub(super) fn is_empty(&self, role: Role) -> bool {
+        Direction::BOTH.into_iter().all(|direction| !self.wait(role, direction))
+    }
+
+    /// Returns whether any attempts wait to go in the direction.
+    pub(super) fn wait(&self, role: Role, direction: Direction) -> bool {
+        self.0[role as usize][direction as usize].front().is_some()
+    }
+
+    /// Returns the next attempt of a role, and its direction.
+    pub(super) fn front(&self, role: Role) -> Option<(Direction, AttemptId)> {
+        self.front_that(role, |_| true)
+    }
+
+    /// Returns the same of the attempts whose direction is free.
+    pub(super) fn front_that(
+        &self,
+        role: Role,
+        may_go: impl Fn(Direction) -> bool,
+    ) -> Option<(Direction, AttemptId)> {
+        let front = |direction: Direction| {
+            let front = self.0[role as usize][direction as usize].front();
+            front.filter(|_| may_go(direction)).map(|front| (front, direction))
+        };
+        let first = Direction::BOTH.into_iter().filter_map(front).min_by_key(|(front, _)| *front);
+        first.map(|((_, attempt), direction)| (direction, attempt))
+    }
+
+    /// Takes the next attempt of a role out.
+    pub(super) fn pop(&mut self, role: Role) -> Option<AttemptId> {
+        let (direction, _) = self.front(role)?;
+        self.pop_of(role, direction)
+    }
+
+    /// Takes the next attempt out that goes in this direction.
+    pub(super) fn pop_of(&mut self, role: Role, direction: Direction) -> Option<AttemptId> {
+        self.of(role, direction).pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    const RULES: &Rules = &Rules::CHOSEN;
+
+    fn order(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop()).map(|attempt| attempt.0).collect()
+    }
+
+    #[test]
+    fn smaller_attempts_go_first_and_equal_ones_in_turn() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        for (attempt, weight) in [(0, 500_000), (1, 5_000), (2, 100_000), (3, 5_000)] {
+            queue.push_by_size(now, AttemptId(attempt), weight, RULES);
+        }
+        assert_eq!(order(&mut queue), [1, 3, 2, 0]);
+    }
+
+    #[test]
+    fn nothing_is_overtaken_for_ever() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.push_by_size(now, AttemptId(0), 1 << 20, RULES);
+        queue.push_by_size(now + Duration::from_millis(900), AttemptId(1), 1024, RULES);
+        queue.push_by_size(now + Duration::from_millis(1100), AttemptId(2), 1024, RULES);
+        assert_eq!(order(&mut queue), [1, 0, 2]);
+    }
+
+    #[test]
+    fn freight_goes_in_turn() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        for attempt in 0..100 {
+            queue.push_in_turn(now, AttemptId(attempt));
+        }
+        assert!(order(&mut queue).is_sorted());
+    }
+
+    /// A path of 1 Gbit/s that bulk hasn't filled carries so much at once within 1 ms.
+    const AT_ONCE: f64 = 250e3;
+
+    fn on_the_way(count: u64, bytes: u64) -> (OnTheWay, Instant) {
+        let (mut on_the_way, now) = (OnTheWay::default(), Instant::now());
+        (0..count).for_each(|attempt| on_the_way.add(now, AttemptId(attempt), bytes, 0));
+        (on_the_way, now)
+    }
+
+    #[test]
+    fn attempts_that_ended_make_room() {
+        let (mut on_the_way, _) = on_the_way(16, 1 << 20);
+        assert!(!on_the_way.has_room(Direction::Down, AT_ONCE));
+        on_the_way.remove(AttemptId(3));
+        assert!(on_the_way.has_room(Direction::Down, AT_ONCE));
+        (0..16).for_each(|attempt| on_the_way.remove(AttemptId(attempt)));
+        assert_eq!((on_the_way.bytes, on_the_way.next_tick()), (0, None));
+    }
+
+    #[test]
+    fn an_attempt_counts_for_the_size_that_its_answer_tells() {
+        let (mut on_the_way, now) = on_the_way(16, 256 << 10);
+        assert!(!on_the_way.has_room(Direction::Down, AT_ONCE));
+        let took = Duration::from_millis(1);
+        for attempt in 0..16 {
+            assert_eq!(on_the_way.answered(now + took, AttemptId(attempt), 4 << 10), Some(took));
+        }
+        assert!(on_the_way.has_room(Direction::Down, AT_ONCE));
+        (0..16).for_each(|attempt| on_the_way.remove(AttemptId(attempt)));
+        on_the_way.answered(now, AttemptId(3), 1 << 20);
+        assert_eq!(on_the_way.bytes, 0, "one that has ended counts for nothing");
+    }
+
+    #[test]
+    fn attempts_on_a_silent_lane_do_not_hold_up_the_others_for_long() {
+        let (mut on_the_way, _) = on_the_way(16, 1 << 20);
+        let at = on_the_way.next_tick().expect("a tick");
+        on_the_way.tick(at - Duration::from_millis(1));
+        assert!(!on_the_way.has_room(Direction::Down, AT_ONCE));
+        on_the_way.tick(at);
+        assert!(on_the_way.has_room(Direction::Down, AT_ONCE));
+        on_the_way.remove(AttemptId(0));
+        assert_eq!(on_the_way.bytes, 0);
+    }
+}

@@ -1,0 +1,502 @@
+//! Limits of a server: the number of connections that it serves, and how long it keeps idle ones.
+//!
+//! Beyond its number a server resets connections, or accepts them and lets them wait. Such a connection never answers, while others do. A
+//! few of them in a row tell the limit. It is forgotten by degrees, as soon as one connection more is served.
+//!
+//! A request on a connection that the server has just closed comes back with a reset, a round trip later. Where a middlebox has forgotten
+//! the connection, the request never comes back. So Laneway gives a lane up a little before its server is likely to close it: as its
+//! answers tell (`Keep-Alive: timeout`), or as the server was seen to do.
+
+use std::time::{Duration, Instant};
+
+use super::ledger::Lane;
+use super::origin::OriginState;
+use super::rules::Rules;
+use super::{Action, Dispatcher, LaneId, OriginId};
+
+/// An origin's limit of connections, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    rules: &'static Rules,
+    /// Connections in a row that remained unserved, and when the last of them had opened.
+    unserved: u32,
+    opened: Option<Instant>,
+    /// The number of connections served, and until when no more are tried.
+    most: Option<(usize, Instant)>,
+    /// The last time a lane answered within [`quick`](Rules::quick) of being asked.
+    pub(super) quick: Option<Instant>,
+}
+
+impl Served {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// A connection that `opened` then has answered for the first time; so many have now.
+    fn answered(&mut self, now: Instant, opened: Instant, served: usize) {
+        if self.opened.is_none_or(|last| opened > last) {
+            self.unserved = 0;
+        }
+        match self.most {
+            Some((most, until)) if served > most => self.most = (now < until).then_some((served, until)),
+            Some(_) => {}
+            None => self.learn(now, served),
+        }
+    }
+
+    /// One that `opened` then has ended, or is silent, without any answer, while so many have answered.
+    fn unserved(&mut self, now: Instant, opened: Instant, served: usize) {
+        self.unserved += 1;
+        self.opened = Some(self.opened.map_or(opened, |last| last.max(opened)));
+        self.learn(now, served);
+    }
+
+    fn learn(&mut self, now: Instant, served: usize) {
+        if self.unserved >= self.rules.unserved_in_a_row && served > 0 {
+            // Lanes end for other reasons too: a limit that holds isn't lowered by that.
+            let holds = self.most.filter(|(_, until)| now < *until);
+            let most = holds.map_or(served, |(most, _)| most.max(served));
+            self.most = Some((most, now + self.rules.limit_for));
+        }
+    }
+
+    /// Returns how many connections there may be: one more than are served, when that has been so for long.
+    pub(super) fn most(&self, now: Instant) -> usize {
+        self.most.map_or(usize::MAX, |(most, until)| most + usize::from(now >= until))
+    }
+}
+
+/// The time for which a server keeps idle connections, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct IdleLimit {
+    rules: &'static Rules,
+    announced: Option<Duration>,
+    /// The shortest time after which one is taken to be closed, and when that was seen.
+    seen: Option<(Duration, Instant)>,
+    /// The longest rest after which one was still there.
+    served: Duration,
+}
+
+impl IdleLimit {
+    pub(super) fn by(rules: &'static Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// The server says how long it keeps them.
+    pub(super) fn tell(&mut self, limit: Duration) {
+        self.announced = Some(limit);
+    }
+
+    /// A connection that had been idle for so long has served another request.
+    pub(super) fn served(&mut self, rested: Duration) {
+        self.served = self.served.max(rested);
+    }
+
+    /// A connection was found closed that had been idle for so long: since when is unknown. What has shown to be safe is
+    /// kept, and beyond it half, so that the limit is found by few of these.
+    pub(super) fn gone(&mut self, now: Instant, rested: Duration) {
+        self.closed(now, (rested / 2).max(self.served.min(rested)));
+    }
+
+    /// A connection was closed when it had been idle for so long.
+    pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
+        // A connection closed sooner was not closed for being idle: the server was restarted, or counts requests.
+        if idle < self.rules.idle_min {
+            return;
+        }
+        self.served = self.served.min(idle);
+        if self.seen(now).is_none_or(|limit| idle < limit) {
+            self.seen = Some((idle, now));
+        }
+    }
+
+    /// Returns how long a connection may have been idle to be used again; `None` while nothing is known.
+    pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
+        let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
+        // The server's clock began half a round trip before ours, and a request needs another half; timers are coarse, by a tenth. But a
+        // new lane takes what it was dialled for, however impatient its server is.
+        Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
+    }
+
+    fn is_known(&self) -> bool {
+        self.announced.is_some() || self.seen.is_some()
+    }
+
+    fn seen(&self, now: Instant) -> Option<Duration> {
+        let (limit, at) = self.seen?;
+        (now < at + self.rules.idle_believed_for).then_some(limit)
+    }
+}
+
+impl Dispatcher {
+    /// The first answer of a lane has begun.
+    pub(super) fn answered(&mut self, now: Instant, id: LaneId) {
+        let Some(lane) = self.ledger.lane_mut(id).filter(|lane| !lane.has_answered) else { return };
+        lane.has_answered = true;
+        let (origin, opened) = (lane.origin, lane.since);
+        let served = self.served(origin);
+        self.origin(origin).served.answered(now, opened, served);
+    }
+
+    /// A lane that has never answered is gone or given up, which counts once. Others of its kind are not asked once the limit is known.
+    pub(super) fn unserved(&mut self, now: Instant, id: LaneId) {
+        let is_first = |lane: &&mut Lane| !lane.has_answered && !lane.is_unserved;
+        let Some(lane) = self.ledger.lane_mut(id).filter(is_first) else { return };
+        lane.is_unserved = true;
+        let (origin, opened) = (lane.origin, lane.since);
+        // While nothing else is answered the origin is away, which says nothing of a limit.
+        let is_quick = |at| now.saturating_duration_since(at) < self.rules.quick + self.rules.silent_max;
+        if !self.origins[origin.0].served.quick.is_some_and(is_quick) {
+            return;
+        }
+        let served = self.served(origin);
+        self.origin(origin).served.unserved(now, opened, served);
+        if self.origins[origin.0].served.most(now) <= self.ledger.account(origin).lanes.len() {
+            self.give_up_idle(origin, |lane| !lane.has_answered);
+        }
+    }
+
+    /// Closes a lane that has just opened, where it is one beside as many as its origin serves.
+    pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
+        if self.served(origin) >= self.origins[origin.0].served.most(now) {
+            self.ledger.forget(id);
+            self.actions.push_back(Action::Close { lane: id });
+        }
+    }
+
+    /// Returns whether the origin has as many connections as it serves.
+    pub(super) fn has_all_served(&self, now: Instant, origin: OriginId) -> bool {
+        self.ledger.account(origin).lanes.len() >= self.origins[origin.0].served.most(now)
+    }
+
+    /// The lanes that have been silent under their first request for [`silent_max`](Rules::silent_max), while others of their origin
+    /// answered.
+    pub(crate) fn silent(&self, now: Instant) -> impl Iterator<Item = LaneId> {
+        let is_silent = move |lane: &Lane| {
+            let quick = self.origins[lane.origin.0].served.quick;
+            !lane.has_answered
+                && lane.is_open()
+                && lane.in_flight > 0
+                && now.saturating_duration_since(lane.asked) >= self.rules.silent_max
+                && quick.is_some_and(|at| at > lane.asked)
+        };
+        self.ledger.lanes().filter(move |(_, lane)| is_silent(lane)).map(|(id, _)| id)
+    }
+
+    /// Takes note of how soon a lane has answered.
+    pub(super) fn note_quick(&mut self, now: Instant, id: LaneId) {
+        let is_quick =
+            |lane: &&Lane| lane.has_answered && now.saturating_duration_since(lane.asked) < self.rules.quick;
+        if let Some(origin) = self.ledger.lane(id).filter(is_quick).map(|lane| lane.origin) {
+            self.origin(origin).served.quick = Some(now);
+        }
+    }
+
+    /// The lanes of an origin that have answered.
+    fn served(&self, origin: OriginId) -> usize {
+        self.ledger.lanes_of(origin).filter(|(_, lane)| lane.has_answered).count()
+    }
+
+    /// A lane is gone that a request was sent on, or about to be, and that the server had closed before. What is as old as it
+    /// was is given up too, so that what comes next gets a new one instead of finding out about each of them.
+    pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
+        let Some(lane) = self.ledger.lane(id) else { return };
+        let (origin, rested) = (lane.origin, lane.rested);
+        if rested < self.rules.idle_min {
+            return;
+        }
+        self.origin(origin).idle.gone(now, rested);
+        // A lane that was used since is as good as new.
+        let age = rested / 2;
+        self.give_up_idle(origin, |lane| now.saturating_duration_since(lane.idle_since) >= age);
+    }
+
+    /// The machine has stood still: whoever is at the other end of what is idle has most likely gone.
+    pub(super) fn slept(&mut self) {
+        for origin in 0..self.origins.len() {
+            self.give_up_idle(OriginId(origin), |_| true);
+        }
+    }
+
+    /// Gives up the lanes of an origin that its server is about to close.
+    pub(super) fn give_up_old(&mut self, now: Instant, origin: OriginId) {
+        let state = &self.origins[origin.0];
+        if let Some(usable) = state.idle.usable(now, state.path.rtt()) {
+            self.give_up_idle(origin, |lane| now.saturating_duration_since(lane.idle_since) >= usable);
+        }
+    }
+
+    /// When the next of an origin's idle lanes is to be given up.
+    pub(super) fn next_too_old(&self, origin: OriginId, state: &OriginState) -> Option<Instant> {
+        if !state.idle.is_known() {
+            return None;
+        }
+        let oldest = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle());
+        let oldest = oldest.map(|(_, lane)| lane.idle_since).min()?;
+        let due = oldest + state.idle.usable(oldest, state.path.rtt())?;
+        // Unless it will be forgotten by then.
+        state.idle.usable(due, state.path.rtt()).map(|usable| oldest + usable)
+    }
+
+    pub(super) fn give_up_idle(&mut self, origin: OriginId, which: impl Fn(&Lane) -> bool) {
+        let given_up = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.is_idle() && which(lane));
+        let given_up: Vec<_> = given_up.map(|(id, _)| id).collect();
+        if !given_up.is_empty() {
+            // The announced attempts haven't come: lanes would be dialled for them again and again.
+            self.origin(origin).anticipated = 0;
+        }
+        for lane in given_up {
+            self.ledger.forget(lane);
+            self.actions.push_back(Action::Close { lane });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod served {
+        use std::time::Duration;
+
+        use super::super::*;
+        use crate::Protocol;
+        use crate::dispatch::{AttemptId, Event, Role, Size};
+
+        const ORIGIN: OriginId = OriginId(0);
+
+        /// A server that serves four connections at once, and what the dispatcher does about it.
+        struct Limited {
+            dispatcher: Dispatcher,
+            now: Instant,
+            /// Those that it serves, of how many, and those that wait for it, or are reset at their first request.
+            served: Vec<LaneId>,
+            most: usize,
+            waiting: Vec<LaneId>,
+            resets: bool,
+            dials: usize,
+            asked: u64,
+            sent: Vec<(AttemptId, LaneId)>,
+        }
+
+        impl Limited {
+            /// A server that has been asked `attempts` times.
+            fn asked(resets: bool, attempts: usize) -> Self {
+                let mut server = Self {
+                    dispatcher: Dispatcher::new(Rules::CHOSEN.connections_max),
+                    now: Instant::now(),
+                    served: Vec::new(),
+                    most: 4,
+                    waiting: Vec::new(),
+                    resets,
+                    dials: 0,
+                    asked: 0,
+                    sent: Vec::new(),
+                };
+                server.tell(Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+                server.dials_for(attempts);
+                server
+            }
+
+            fn tell(&mut self, event: Event) {
+                self.dispatcher.handle(self.now, event);
+            }
+
+            fn submit(&mut self) {
+                let (attempt, size) = (AttemptId(self.asked), Size::new(0, Some(1000), false));
+                self.asked += 1;
+                self.tell(Event::Submitted { attempt, origin: ORIGIN, size });
+            }
+
+            /// Carries out all that is to be done. Answers take a millisecond.
+            fn run(&mut self) {
+                let mut is_moving = true;
+                loop {
+                    let actions: Vec<_> = std::iter::from_fn(|| self.dispatcher.poll()).collect();
+                    if actions.is_empty() && !std::mem::take(&mut is_moving) {
+                        return;
+                    }
+                    for action in actions {
+                        match action {
+                            Action::Dial { lane, .. } => self.open(lane),
+                            Action::Send { attempt, lane, .. } => self.sent.push((attempt, lane)),
+                            Action::Close { lane } => self.close(lane),
+                            _ => {}
+                        }
+                    }
+                    self.now += Duration::from_millis(1);
+                    for (attempt, lane) in std::mem::take(&mut self.sent) {
+                        let is_served = self.served.contains(&lane);
+                        is_moving |= is_served || self.resets;
+                        match is_served {
+                            true => {
+                                self.tell(Event::Answered { lane });
+                                self.tell(Event::Finished { attempt, reusable: true });
+                            }
+                            false if self.resets => self.give_up(attempt, lane),
+                            false => self.sent.push((attempt, lane)),
+                        }
+                    }
+                    self.tell(Event::Tick);
+                }
+            }
+
+            fn open(&mut self, lane: LaneId) {
+                self.dials += 1;
+                let place = if self.served.len() < self.most { &mut self.served } else { &mut self.waiting };
+                place.push(lane);
+                self.tell(Event::Opened { lane, protocol: Protocol::H1, rtt: Duration::from_millis(1) });
+            }
+
+            fn close(&mut self, lane: LaneId) {
+                self.served.retain(|l| *l != lane);
+                self.waiting.retain(|l| *l != lane);
+            }
+
+            /// Sends a request again whose connection was not served.
+            fn give_up(&mut self, attempt: AttemptId, lane: LaneId) {
+                self.tell(Event::Unserved { lane });
+                self.tell(Event::Finished { attempt, reusable: false });
+                self.submit();
+            }
+
+            /// Asks for so much more, and returns how many connections were opened for it.
+            fn dials_for(&mut self, attempts: usize) -> usize {
+                let before = self.dials;
+                (0..attempts).for_each(|_| self.submit());
+                self.run();
+                self.dials - before
+            }
+        }
+
+        #[test]
+        fn requests_on_connections_that_are_not_served_go_elsewhere_after_seconds() {
+            let mut server = Limited::asked(false, 500);
+            assert_eq!(server.dispatcher.silent(server.now).count(), 0, "no sooner");
+            assert!(!server.sent.is_empty() && server.sent.len() == server.dispatcher.attempts());
+            let dials = server.dials;
+            server.now += Rules::CHOSEN.silent_max;
+            let silent: Vec<_> = server.dispatcher.silent(server.now).collect();
+            for (attempt, lane) in std::mem::take(&mut server.sent) {
+                assert!(silent.contains(&lane));
+                server.give_up(attempt, lane);
+            }
+            server.run();
+            assert_eq!((server.dispatcher.attempts(), server.served.len(), server.waiting.len()), (0, 4, 0));
+            assert_eq!(server.dials, dials, "no more than are served");
+        }
+
+        #[test]
+        fn a_server_that_resets_surplus_connections_is_not_dialled_again() {
+            let server = Limited::asked(true, 2000);
+            assert_eq!((server.dispatcher.attempts(), server.served.len()), (0, 4));
+            assert!(server.dials <= Rules::CHOSEN.connections_max / 2, "{} dials", server.dials);
+        }
+
+        #[test]
+        fn a_limit_is_tried_after_a_minute_and_forgotten_once_it_is_passed() {
+            let mut server = Limited::asked(true, 2000);
+            assert_eq!(server.dials_for(200), 0);
+            server.now += Rules::CHOSEN.limit_for;
+            assert_eq!(server.dials_for(200), 1);
+            assert_eq!(server.dials_for(200), 0);
+            server.now += Rules::CHOSEN.limit_for;
+            server.most = Rules::CHOSEN.connections_max;
+            assert!(server.dials_for(200) > 4);
+        }
+
+        #[test]
+        fn a_network_that_is_cut_says_nothing_of_a_limit() {
+            let mut server = Limited::asked(false, 500);
+            let waiting = std::mem::take(&mut server.sent);
+            assert!(waiting.len() > 3);
+            server.now += Duration::from_secs(15);
+            for (attempt, lane) in waiting {
+                server.tell(Event::Unserved { lane });
+                server.tell(Event::Finished { attempt, reusable: false });
+            }
+            assert_eq!(server.dispatcher.origins[ORIGIN.0].served.most(server.now), usize::MAX);
+        }
+
+        #[test]
+        fn a_limit_that_holds_is_not_lowered_by_connections_that_end() {
+            let (mut served, now) = (Served::default(), Instant::now());
+            for left in [8, 8, 8, 5, 1] {
+                served.unserved(now, now, left);
+            }
+            assert_eq!(served.most(now), 8);
+        }
+
+        #[test]
+        fn a_reset_now_and_then_is_no_limit() {
+            let (mut served, now) = (Served::default(), Instant::now());
+            for second in 0..100 {
+                let opened = now + Duration::from_secs(second);
+                served.unserved(opened, opened, 8);
+                served.answered(opened, opened + Duration::from_millis(1), 8);
+            }
+            assert_eq!(served.most(now), usize::MAX);
+        }
+
+        #[test]
+        fn bulk_uses_the_connections_that_there_are_where_no_more_are_served() {
+            let mut server = Limited::asked(true, 500);
+            let size = Size::new(0, Some(64 << 20), false);
+            server.tell(Event::Submitted { attempt: AttemptId(server.asked), origin: ORIGIN, size });
+            let actions: Vec<_> = std::iter::from_fn(|| server.dispatcher.poll()).collect();
+            let is_sent = |action: &Action| matches!(action, Action::Send { role: Role::Freight, .. });
+            assert!(actions.iter().any(is_sent), "{actions:?}");
+        }
+    }
+
+    mod idle {
+        use super::super::*;
+
+        const RTT: Duration = Duration::from_millis(100);
+
+        fn secs(secs: u64) -> Duration {
+            Duration::from_secs(secs)
+        }
+
+        #[test]
+        fn announced_and_seen_limits_are_kept_by_a_round_trip_and_a_margin() {
+            let (mut limit, now) = (IdleLimit::default(), Instant::now());
+            assert_eq!(limit.usable(now, RTT), None);
+            limit.tell(secs(5));
+            assert_eq!(limit.usable(now, RTT), Some(Duration::from_millis(4400)));
+            limit.closed(now, secs(30));
+            assert_eq!(limit.usable(now, RTT), Some(Duration::from_millis(4400)), "the shorter holds");
+            limit.closed(now, secs(1));
+            assert_eq!(limit.usable(now, RTT), Some(Duration::from_millis(800)));
+            limit.tell(secs(60));
+            assert_eq!(limit.usable(now + Rules::CHOSEN.idle_believed_for, RTT), Some(secs(54) - RTT));
+        }
+
+        #[test]
+        fn a_restart_is_no_limit_of_used_connections_and_is_forgotten_else() {
+            let (mut limit, now) = (IdleLimit::default(), Instant::now());
+            limit.closed(now, Duration::from_millis(30));
+            assert_eq!(limit.usable(now, RTT), None);
+            limit.closed(now, secs(2));
+            assert!(limit.usable(now, RTT).is_some());
+            assert_eq!(limit.usable(now + Rules::CHOSEN.idle_believed_for, RTT), None);
+        }
+
+        #[test]
+        fn a_limit_that_nobody_saw_is_found_by_halves_from_above() {
+            let (mut limit, now) = (IdleLimit::default(), Instant::now());
+            limit.gone(now, secs(60));
+            assert_eq!(limit.seen(now), Some(secs(30)));
+            limit.served(secs(6));
+            limit.gone(now, secs(10));
+            assert_eq!(limit.seen(now), Some(secs(6)));
+            limit.gone(now, secs(4));
+            assert_eq!(limit.seen(now), Some(secs(4)), "what was safe then is not any more");
+        }
+
+        #[test]
+        fn a_path_that_is_longer_than_the_limit_leaves_a_new_lane_for_each() {
+            let (mut limit, now) = (IdleLimit::default(), Instant::now());
+            limit.closed(now, secs(1));
+            assert_eq!(limit.usable(now, secs(3)), Some(Rules::CHOSEN.service_min));
+        }
+    }
+}

@@ -14,7 +14,7 @@ use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung};
+use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Bytes of each.
     pub size: u64,
     /// How often each rung runs, in turns.
-    pub runs: usize,
+    pub runs: Repeats,
     /// The store.
     pub target: Target,
 }
@@ -91,7 +91,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
-    if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
+    if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
         let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
     }

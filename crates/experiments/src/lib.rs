@@ -1,16 +1,15 @@
-//! The measurements that Laneway comes from, as runnable benchmarks.
+//! Benchmarks of Laneway beside other methods.
 //!
-//! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results: [`ladder`] (many
-//! small files up), [`slices`] (one object down), [`mixed`] (small objects beside bulk), [`commit`]
-//! (read-modify-writes), [`clean`] (deletes), [`list`] (listings), [`ranges`] (many ranges of an object) and [`links`] (small objects beside bulk over many
-//! links). [`Table`] is what people are shown of a result, [`report`] makes a page of several; printing is the program's.
+//! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results. They are [`ladder`] (many
+//! small files up), [`slices`] (one object down), [`mixed`] (small objects beside bulk), [`commit`] (read-modify-writes),
+//! [`clean`] (deletes), [`list`] (listings), [`ranges`] (many ranges of an object), and [`links`] (small objects beside bulk over
+//! many links). A [`Table`] shows a result to people, and [`report`] makes a page of several. The program prints them.
 //!
-//! The invariant: a rival is never handicapped. It is fresh but competent code over the crates that anybody would take,
-//! its clock leaves out what a program can have done before (reading CA files, finding credentials), and a row without
-//! all its objects in their place is a failure and has no time.
+//! The invariant: a rival is never handicapped. It is competent code over well-kept crates. Its clock leaves out what a program
+//! can do before, such as reading CA files and finding credentials. A row without all its objects in place is a failure
+//! and has no time.
 //!
-//! What this crate deliberately does not do: its rivals share no code with the engine that they are measured against.
-//! They and the counting of what arrived stand on hyper alone.
+//! Rivals deliberately share no code with the engine. They stand on hyper alone, and so does the check of what arrived.
 
 mod access;
 mod arrivals;
@@ -53,7 +52,7 @@ pub use place::{Imitated, Remote, Target};
 pub use rival::{Error as RivalError, Tally};
 pub use stage::Left;
 pub use stop::Stop;
-pub use table::{Line, Table};
+pub use table::{Line, Table, seconds};
 pub use trace::{Role, Span, Trace};
-pub use turns::{Compared, Event, Measure, Row, Runs};
+pub use turns::{Compared, Event, Measure, Repeats, Row, Runs};
 pub use usage::Usage;

@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::site::Site;
 use crate::slices::floor_s;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung};
+use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What the object's bytes are made from, and where in it the ranges are.
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Bytes of the object.
     pub size: u64,
     /// How often each rung runs, in turns.
-    pub runs: usize,
+    pub runs: Repeats,
     /// The store.
     pub target: Target,
 }
@@ -130,7 +130,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Ranges, Error> {
-    if plan.ranges == 0 || plan.runs == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
+    if plan.ranges == 0 || plan.runs.least == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
         let why = "from 1 to 100,000 ranges of an object of at least 16 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
     }

@@ -100,10 +100,6 @@ pub struct Tally {
     pub connections: u64,
 }
 
-/// How a request stands in the trace; one without says its method and path and counts as something small.
-#[derive(Clone, Debug)]
-pub(crate) struct Tag(pub(crate) Role, pub(crate) String);
-
 /// A client of one run: fresh TLS sessions, and counters. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
@@ -118,16 +114,10 @@ struct Inner {
     tracer: Tracer,
 }
 
-/// A connection's place in the trace, which records when it ends.
+/// A connection's place in the trace.
 struct Lane {
     number: u64,
     rival: Rival,
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.rival.0.tracer.closed();
-    }
 }
 
 /// An answer that was read to its end.
@@ -281,8 +271,7 @@ impl Lane {
     /// One exchange: counted, traced, and given up when nothing moves for a while.
     async fn exchange<T>(
         &self,
-        tag: Option<Tag>,
-        method_and_path: String,
+        role: Role,
         sent: u64,
         exchange: impl Future<Output = Result<(T, u64), Error>>,
     ) -> Result<T, Error> {
@@ -290,8 +279,7 @@ impl Lane {
         inner.requests.fetch_add(1, Relaxed);
         let start = inner.tracer.now();
         let (answer, received) = exchange.await?;
-        let Tag(role, label) = tag.unwrap_or(Tag(Role::Express, method_and_path));
-        inner.tracer.ended(self.number, role, label, start, sent + received);
+        inner.tracer.ended(self.number, role, start, sent + received);
         Ok(answer)
     }
 }

@@ -176,13 +176,19 @@ pub struct GcsConfig {
     pub xml: bool,
     /// Whether there is a batch endpoint.
     pub batch: bool,
-    /// Whether every object that isn't composed has an MD5, as at GCS. Off, only those whose writer sent one, which spares
-    /// 1.6 CPU seconds per GiB.
-    pub md5: bool,
+    /// Largest object in bytes that has an MD5 even if its writer sent none. By default all have one unless they are composed,
+    /// as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
+    pub md5_bytes_max: u64,
 }
 
 impl Default for GcsConfig {
     fn default() -> GcsConfig {
-        GcsConfig { rewrite_bytes_max: None, part_size_min: 5 << 20, xml: true, batch: true, md5: true }
+        GcsConfig {
+            rewrite_bytes_max: None,
+            part_size_min: 5 << 20,
+            xml: true,
+            batch: true,
+            md5_bytes_max: u64::MAX,
+        }
     }
 }

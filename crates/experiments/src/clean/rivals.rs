@@ -30,7 +30,7 @@ pub(super) async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize
         });
     }
     all(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
@@ -40,7 +40,7 @@ pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, 
     let mut deletes = JoinSet::new();
     send_batches(site, &pool, keys, &mut deletes);
     none_refused(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 /// The prefix is listed page by page; what a page shows is deleted while the next one is asked for.
@@ -62,7 +62,7 @@ pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Fail
         }
     }
     none_refused(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 /// How many calls each batch was refused.

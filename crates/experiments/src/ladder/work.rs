@@ -43,15 +43,6 @@ impl Files {
         Ok(Self { folder, names, size })
     }
 
-    /// The files of a folder, which may be of different sizes.
-    ///
-    /// # Errors
-    /// What the disk answers.
-    pub(super) fn of(folder: &Path) -> io::Result<Self> {
-        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        Ok(Self { folder: folder.to_owned(), names: names.collect::<io::Result<_>>()?, size: 0 })
-    }
-
     /// The folder that holds them and nothing else.
     pub(super) fn folder(&self) -> &Path {
         &self.folder

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::place::Target;
+use crate::turns::Repeats;
 
 /// The least and the most bytes of a small object, as lakehouses have them.
 pub const SMALL_SIZE: (u64, u64) = (32 << 10, 512 << 10);
@@ -26,7 +27,7 @@ pub struct Plan {
     /// What sizes and arrivals are drawn from.
     pub seed: u64,
     /// How often each rung runs, in turns.
-    pub runs: usize,
+    pub runs: Repeats,
     /// Where files are; `None` is in memory where there is enough, or among the temporary files.
     pub folder: Option<PathBuf>,
     /// Whether installed programs are rivals, where the store is one in this process.
@@ -58,7 +59,7 @@ impl Plan {
     /// [`Error::Plan`].
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: &str| Err(Error::Plan(why.to_owned()));
-        if self.small == 0 || self.runs == 0 {
+        if self.small == 0 || self.runs.least == 0 {
             return refused("at least one small object and one run are needed");
         }
         if self.small > 10_000 || self.large > 1000 {

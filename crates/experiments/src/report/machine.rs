@@ -1,4 +1,4 @@
-//! What a measurement was made on.
+//! The machine that a measurement was made on.
 
 use crate::proc;
 

@@ -4,12 +4,12 @@ CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector,laneway-object-store/opendal-transport
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python jvm consumers soak fuzz lint prose platforms bench docs public-api interop
+.PHONY: help demo picture test python jvm consumers soak fuzz lint prose platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## build the program and watch it work, without an account or a network; leaves laneway-report.html
+demo: ## build the program and see it beside other methods, without an account or a network; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- demo
 
 test: ## run every test
@@ -56,7 +56,11 @@ prose: ## list long sentences, awkward openings and long names of tests
 platforms: ## check the program for macOS, and test what replaces Linux's socket options elsewhere
 	.ci/platforms
 
-bench: ## measure Laneway beside the usual ways on an embedded store; leaves laneway-report.html
+picture: ## run the demo and draw docs/demo.svg, the README's picture
+	$(CARGO) run --release --locked -p laneway-cli -- --json demo --no-report >target/demo.jsonl
+	docs/picture <target/demo.jsonl >docs/demo.svg
+
+bench: ## measure Laneway beside other methods on an embedded store; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- bench all
 
 docs: ## build the documentation of the crates

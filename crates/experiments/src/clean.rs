@@ -14,7 +14,7 @@ use crate::place::Target;
 use crate::program::{self, Chore, Job, versions, with_programs};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung};
+use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// The objects to delete, and their store.
@@ -22,9 +22,9 @@ use crate::{Error, Failure, Stop, Workers};
 pub struct Plan {
     /// Number of objects.
     pub objects: usize,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
-    /// `true` lets installed programs take part if the store is embedded in this process.
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
+    /// True if installed programs are rivals, where the store is one in this process.
     pub programs: bool,
     /// The store. An embedded store is tested with GCS's API and with S3's.
     pub target: Target,
@@ -129,7 +129,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
-    if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 {
+    if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 100_000 {
         return Err(Error::Plan("from 1 to 100,000 objects and one run are needed".to_owned()));
     }
     on_stage((&plan.target, None, 0), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))

@@ -14,7 +14,7 @@ use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung};
+use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the fastest possible client after its handshakes:  all reads at once, then all writes at once.
@@ -27,8 +27,8 @@ pub struct Plan {
     pub objects: usize,
     /// Bytes of each object.
     pub size: u64,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
     /// The store.
     pub target: Target,
 }
@@ -91,7 +91,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Counted, Error> {
-    if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
+    if plan.objects == 0 || plan.runs.least == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
         let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
     }

@@ -8,8 +8,7 @@ use crate::program::Took;
 use crate::rival::Tally;
 use crate::stage::Stage;
 use crate::table::{Table, seconds};
-use crate::trace::Trace;
-use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
+use crate::turns::{Compared, Event, Measure, Repeats, Row, Rung, turns};
 use crate::{Error, Failure};
 
 /// The result of an experiment with many small operations on objects.
@@ -86,13 +85,11 @@ pub struct Figures {
 pub(crate) struct Found {
     pub(crate) seconds: f64,
     pub(crate) tally: Tally,
-    pub(crate) trace: Trace,
 }
 
 impl Compared for Figures {
     const MEASURES: &'static [Measure<Self>] = &[Measure {
         name: "seconds",
-        what: "until the last answer",
         short: "",
         heads: ["range s", "Laneway"],
         value: |figures| figures.seconds,
@@ -106,20 +103,19 @@ impl Compared for Figures {
 impl Measured<Found> {
     /// Converts a program's measurements into the result of a run.
     pub(crate) fn of_program((took, tally): (Took, Tally)) -> Self {
-        Self { found: Found { seconds: took.seconds, tally, trace: Trace::default() }, usage: None }
+        Self { found: Found { seconds: took.seconds, tally }, usage: None }
     }
 }
 
-fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
-    let Found { seconds, tally, trace } = measured.found;
-    let figures = Figures {
+fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Figures {
+    let Found { seconds, tally } = measured.found;
+    Figures {
         seconds,
         requests: tally.requests,
         connections: tally.connections,
         round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
         floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
-    };
-    Run { figures, trace }
+    }
 }
 
 impl Counted {
@@ -129,7 +125,7 @@ impl Counted {
     /// Fails if `one` fails. A failed rung becomes a row with its failure.
     pub(crate) fn find<M: Copy>(
         bench: Bench,
-        (objects, what, runs): (usize, String, usize),
+        (objects, what, runs): (usize, String, Repeats),
         stage: &Stage<'_>,
         floor_s: f64,
         rungs: &[Rung<M>],
@@ -155,7 +151,7 @@ impl Counted {
 
     /// Returns the table for people.
     pub fn table(&self) -> Table {
-        let head = ["way", "seconds", "requests", "connections", "round trips", "times the floor"];
+        let head = ["method", "seconds", "requests", "connections", "round trips", "times the least"];
         Table::compared(&head, &self.rows, |f| {
             vec![
                 seconds(f.seconds),

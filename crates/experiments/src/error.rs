@@ -38,9 +38,6 @@ pub enum Error {
     /// The store can't be reached, offers no bucket, or rejects the objects.
     #[error("the store can't be used")]
     Store(#[source] Failure),
-    /// A report can't be drawn.
-    #[error("the report can't be drawn: {0}")]
-    Drawing(String),
     /// [`Stop::stop`](crate::Stop::stop) was called.
     #[error("stopped")]
     Stopped,

@@ -13,7 +13,6 @@ mod resumable;
 mod rung;
 mod single;
 mod stock;
-mod usual;
 mod work;
 
 use std::sync::Arc;
@@ -30,10 +29,9 @@ use crate::stage::{Stage, local, on_stage};
 use crate::turns::Event;
 use crate::{Error, Failure, Stop, Workers};
 pub use plan::Plan;
-pub use usual::{Usual, upload};
 
 use floor::{Path, floor};
-use rung::{RUNGS, Way};
+use rung::{ONE_BY_ONE, RUNGS, Way};
 use work::{Files, Work};
 
 /// The order for one run.
@@ -51,8 +49,8 @@ impl errand::Errand for Errand {
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         let work = Work { site, files: self.files, prefix: self.prefix };
         let started = Instant::now();
-        let (tally, trace) = self.way.upload(&work).await?;
-        Ok(Found { seconds: started.elapsed().as_secs_f64(), tally, trace })
+        let tally = self.way.upload(&work).await?;
+        Ok(Found { seconds: started.elapsed().as_secs_f64(), tally })
     }
 }
 
@@ -94,7 +92,8 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let cleared = stage.clear(&below).map_err(|left| left.failure);
         Ok(ran.and_then(|measured| checked.and(cleared).map(|()| measured)))
     };
-    let rungs = with_programs(&RUNGS, Chore::Copy, &stage.programs(plan.programs));
+    let first = if plan.one_by_one { 0 } else { ONE_BY_ONE };
+    let rungs = with_programs(&RUNGS[first..], Chore::Copy, &stage.programs(plan.programs));
     let what = match plan.size {
         0 => format!("{} empty files up", plan.files),
         bytes => format!("{} files of {} up", plan.files, size(bytes)),
@@ -149,7 +148,7 @@ mod tests {
         let stage = Stage::set(5, 3);
         for way in RUNGS.map(|rung| rung.method) {
             let before = stage.server.counters();
-            let (tally, _) = stage.wait(way.upload(&stage.work)).unwrap();
+            let tally = stage.wait(way.upload(&stage.work)).unwrap();
             let after = stage.server.counters();
             let seen = Tally {
                 requests: after.requests - before.requests,

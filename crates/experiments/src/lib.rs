@@ -1,4 +1,4 @@
-//! The measurements that Laneway comes from, as runnable benchmarks.
+//! Benchmarks of Laneway beside other methods.
 //!
 //! Each experiment is a module with a plan, a blocking `run`, and typed results:
 //!
@@ -61,7 +61,7 @@ pub use place::{Imitated, Remote, Target};
 pub use rival::{Error as RivalError, Tally};
 pub use stage::Left;
 pub use stop::Stop;
-pub use table::{Line, Table};
+pub use table::{Line, Table, seconds};
 pub use trace::{Role, Span, Trace};
-pub use turns::{Compared, Event, Measure, Row, Runs};
+pub use turns::{Compared, Event, Measure, Repeats, Row, Runs};
 pub use usage::Usage;

@@ -10,7 +10,7 @@ use laneway::Provider;
 
 use crate::mixed::{self, Figures, Mixed, SMALL_SIZE};
 use crate::table::{Line, Table, seconds};
-use crate::turns::Compared as _;
+use crate::turns::{Compared as _, Repeats};
 use crate::verdict::times;
 use crate::{Error, Event, Failure, Stop, Target, Workers};
 pub use link::{Link, parse_link};
@@ -32,8 +32,8 @@ const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
 pub struct Plan {
     /// The links.
     pub links: Vec<Link>,
-    /// Number of runs of each rung over each link. The rungs take turns.
-    pub runs: usize,
+    /// Runs of each rung over each link. The rungs take turns.
+    pub runs: Repeats,
 }
 
 /// A direction and a protocol.
@@ -98,7 +98,7 @@ impl Course {
         }
     }
 
-    fn plan(self, link: &Link, runs: usize) -> mixed::Plan {
+    fn plan(self, link: &Link, runs: Repeats) -> mixed::Plan {
         let (large_size, small) = link.load();
         let provider = if self == Self::DownH2 { Provider::Gcs } else { Provider::S3 };
         mixed::Plan {
@@ -151,7 +151,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Links, Error> {
-    if plan.links.is_empty() || plan.runs == 0 {
+    if plan.links.is_empty() || plan.runs.least == 0 {
         return Err(Error::Plan("at least one link and one run are needed".to_owned()));
     }
     let mut found = Vec::new();
@@ -206,13 +206,13 @@ impl Links {
         let head = vec![
             course.title(),
             "small p50 s",
-            "floor",
+            "times the least",
             "beside a pool",
             "p99 s",
-            "floor",
+            "times the least",
             "beside a pool",
             "total s",
-            "floor",
+            "times the least",
             "beside a pool",
             "connections, pool / Laneway",
         ];

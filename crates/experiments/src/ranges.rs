@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::site::Site;
 use crate::slices::floor_s;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung};
+use crate::turns::{Event, Repeats, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// The seed of the object's bytes and of the ranges' positions.
@@ -32,8 +32,8 @@ pub struct Plan {
     pub ranges: usize,
     /// Size of the object in bytes.
     pub size: u64,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
     /// The store.
     pub target: Target,
 }
@@ -130,7 +130,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Ranges, Error> {
-    if plan.ranges == 0 || plan.runs == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
+    if plan.ranges == 0 || plan.runs.least == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
         let why = "from 1 to 100,000 ranges of an object of at least 16 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
     }

@@ -2,48 +2,42 @@
 //! phones and dark mode.
 
 mod bars;
-mod canvas;
-mod connections;
 mod distribution;
-mod glance;
 mod machine;
 mod markup;
+mod scores;
 mod sections;
-mod summary;
+mod svg;
 mod timeline;
 
 use std::fmt::Write as _;
 
-use crate::Error;
 use crate::Table;
 use crate::counted::Counted;
 use crate::links::Links;
 use crate::mixed::Mixed;
 use crate::slices::Slices;
 use crate::verdict::rule;
-use canvas::{Colour, Drawing};
-use glance::Glance;
 pub use machine::Machine;
 use markup::escaped;
+pub use scores::Score;
 pub(crate) use sections::path;
-
-/// Maximum number of comparisons that the summary names. If a section has more, only its own tables show them.
-const NAMED_MAX: usize = 16;
+use svg::{Colour, Drawing};
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// The facts above the results.
+/// The facts that a page tells about its measurement.
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// The version of Laneway and how it was built: `laneway 0.1.0`.
+    /// This program's version and build: `laneway 0.1.0, release build`.
     pub versions: String,
-    /// The libraries of this crate's clients: `hyper 1.12.0, h2 0.4.1`.
+    /// The libraries of this crate's own clients: `hyper 1.12.0, h2 0.4.1`.
     pub libraries: String,
-    /// The date, for people.
+    /// The date for people.
     pub date: String,
     /// The command that makes such a page again.
     pub command: String,
-    /// The machine of the measurements.
+    /// The machine that measured.
     pub machine: Machine,
 }
 
@@ -58,17 +52,13 @@ pub struct Page {
 struct Section {
     id: &'static str,
     title: String,
-    /// The moved objects and their number, for the page's first sentence.
-    what: String,
-    /// The other vendors' programs that took part.
+    /// The programs of others that took part.
     programs: Vec<String>,
-    /// The link or path.
-    path: String,
-    /// The procedure, and advice to the reader.
+    /// The work that was done, and over which link.
     text: String,
     parts: Vec<Part>,
-    /// Its lines in the table at the head of the page.
-    glances: Vec<Glance>,
+    /// Its results at the head of the page.
+    scores: Vec<Score>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,57 +81,67 @@ struct Figure {
 }
 
 impl Page {
-    /// Adds the downloads of one object, in each size and over each link.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub fn slices(&mut self, found: &[Slices]) -> Result<(), Error> {
-        self.sections.push(sections::slices(found)?);
-        Ok(())
+    /// Adds downloads of one object.
+    pub fn slices(&mut self, found: &[Slices]) {
+        self.sections.push(sections::slices(found));
     }
 
-    /// Adds the results for small objects beside large ones.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub fn mixed(&mut self, found: &Mixed) -> Result<(), Error> {
-        self.sections.push(sections::mixed(found)?);
-        Ok(())
+    /// Adds small objects beside large ones. Downloads are the first picture of the page.
+    pub fn mixed(&mut self, found: &Mixed) {
+        let at = if found.puts { self.sections.len() } else { 0 };
+        self.sections.insert(at, sections::mixed(found));
     }
 
-    /// Adds the results for small files, read-modify-writes, deletes or ranges.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub fn counted(&mut self, found: &Counted) -> Result<(), Error> {
-        self.sections.push(sections::counted(found)?);
-        Ok(())
+    /// Adds small files, read-modify-writes, deletes, listings or ranges.
+    pub fn counted(&mut self, found: &Counted) {
+        self.sections.push(sections::counted(found));
     }
 
-    /// Adds the results for many links.
+    /// Adds small objects beside large ones over many links.
     pub fn links(&mut self, found: &Links) {
         self.sections.push(sections::links(found));
     }
 
-    /// Sums everything up in three sentences: the measurements and their links, where Laneway is ahead and by how much,
-    /// and where it isn't.
-    pub fn sentences(&self) -> [String; 3] {
-        summary::sentences(&self.sections)
+    /// Returns the result of each job, with the id of its section.
+    fn scores(&self) -> Vec<(&'static str, Score)> {
+        let of = |section: &Section| {
+            let id = section.id;
+            section.scores.clone().into_iter().map(move |score| (id, score)).collect::<Vec<_>>()
+        };
+        self.sections.iter().flat_map(of).collect()
     }
 
-    /// Returns the page as HTML.
+    /// Returns four lines: wins, ties, jobs in which Laneway is behind, and unclear ones.
+    pub fn summary(&self) -> Vec<String> {
+        scores::lines(&self.scores())
+    }
+
+    /// Returns the same for programs.
+    pub fn results(&self) -> Vec<Score> {
+        self.scores().into_iter().map(|(_, score)| score).collect()
+    }
+
+    /// Returns the page as HTML: results, pictures and tables, and the method at the end.
     pub fn html(&self, heading: &Heading) -> String {
         let mut html = String::from(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>Laneway: what was measured</title>\n<style>\n",
+             <title>Laneway: benchmark report</title>\n<style>\n",
         );
         html += STYLE;
-        html += "</style>\n</head>\n<body>\n<header>\n<h1>Laneway beside the usual ways</h1>\n";
-        for sentence in self.sentences() {
-            let _ = writeln!(html, "<p class=\"opening\">{}</p>", escaped(&sentence));
-        }
+        html += "</style>\n</head>\n<body>\n<header>\n<h1>Laneway beside the fastest other method</h1>\n";
+        html +=
+            "<p>A ratio of 2.00x means that Laneway takes half the time of the fastest other method.</p>\n";
+        scores::write(&self.scores(), &mut html);
+        html += "</header>\n<main>\n";
+        self.sections.iter().for_each(|section| section.write(&mut html));
+        self.write_method(heading, &mut html);
+        html += "</main>\n</body>\n</html>\n";
+        html
+    }
+
+    fn write_method(&self, heading: &Heading, html: &mut String) {
         let Machine { system, processor, cores, memory } = &heading.machine;
         let mut beside = vec![format!("clients over {}", heading.libraries)];
         for program in self.sections.iter().flat_map(|section| &section.programs) {
@@ -155,54 +155,27 @@ impl Page {
             ("Beside", beside.join("; ")),
             ("On", format!("{processor}, {cores} cores, {memory}, {system}")),
         ];
-        html += "<dl class=\"facts\">\n";
+        html.push_str("<section id=\"method\">\n<h2>How it was measured</h2>\n<dl class=\"facts\">\n");
         for (name, fact) in facts {
             let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&fact));
         }
-        html += "</dl>\n<p>To repeat it:</p>\n<div class=\"scroll\"><pre><code>";
-        html += &escaped(&heading.command);
-        html += "</code></pre></div>\n";
-        self.write_summary(&mut html);
-        html += "</header>\n<main>\n";
-        self.sections.iter().for_each(|section| section.write(&mut html));
-        html += "</main>\n</body>\n</html>\n";
-        html
-    }
-
-    /// Writes a line for each measure, and the meaning of the words.
-    fn write_summary(&self, html: &mut String) {
-        let mut rows = String::new();
-        let few = |section: &&Section| section.glances.len() <= NAMED_MAX;
-        for section in self.sections.iter().filter(few) {
-            section.glances.iter().for_each(|glance| glance.write(section.id, &section.title, &mut rows));
-        }
-        if !rows.is_empty() {
-            html.push_str(
-                "<h2>At a glance</h2>\n<div class=\"scroll\"><table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">",
-            );
-            for head in ["measured", "Laneway", "quickest other way", "verdict", "slowest", "floor"] {
-                let _ = write!(html, "<th role=\"columnheader\" scope=\"col\">{head}</th>");
-            }
-            html.push_str("</tr></thead>\n<tbody role=\"rowgroup\">\n");
-            html.push_str(&rows);
-            html.push_str("</tbody>\n</table></div>\n");
-            let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(&rule()));
-        }
+        let _ = writeln!(html, "</dl>\n<p>{}</p>", escaped(&rule()));
         if self.sections.iter().any(|section| !section.programs.is_empty()) {
             html.push_str(
-                "<p class=\"note\">Programs are whole processes whose start counts, beside <code>laneway cp</code> as one. They \
-                 speak their own service's protocol with the embedded store, over TLS with its own certificate, and have \
-                 30 s. Requests and connections are those that the store has seen; what they moved is compared with \
-                 what was to be moved.</p>\n",
+                "<p>Installed programs run as whole processes, and their start counts. <code>laneway cp</code> stands \
+                 beside them as one. They speak their own service's protocol to the embedded store over TLS, and have \
+                 30 s. The store counts their requests and connections. The benchmark checks what they moved.</p>\n",
             );
         }
         html.push_str(
-            "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
-             The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \
-             bandwidth and shares the processor with whatever is measured. Where it limits bandwidth, connections begin with \
-             ten segments and send as TCP does with BBR, into a queue that all share in each direction and that drops what \
-             finds no place; else there is no slow start.</p>\n",
+            "<p>Each other method is competent code over well-kept libraries, written as its users write it. The <em>least \
+             possible</em> is the time that the path needs at best: round trips, and bytes at its rate. The embedded store \
+             imitates delay and bandwidth, and shares the processor with the measured client. Where it limits bandwidth, \
+             connections begin with ten segments and send as TCP does with BBR. All of them share a queue in each direction, \
+             which drops packets when it is full. Without a limit there is no slow start.</p>\n<p>To repeat it:</p>\n\
+             <div class=\"scroll\"><pre><code>",
         );
+        let _ = writeln!(html, "{}</code></pre></div>\n</section>", escaped(&heading.command));
     }
 }
 
@@ -210,20 +183,15 @@ impl Page {
 mod tests {
     use super::*;
     use crate::Line;
-    use crate::turns::Compared as _;
-    use crate::turns::tests::{Figures, row};
 
-    fn section(parts: Vec<Part>, glances: Vec<Glance>) -> Section {
-        let (title, what, path) = ("X".to_owned(), "things".to_owned(), "a link".to_owned());
+    fn section(parts: Vec<Part>, scores: Vec<Score>) -> Section {
         Section {
             id: "x",
-            title,
-            what,
-            path,
+            title: "X".to_owned(),
             programs: vec!["tool 1.0".to_owned()],
             text: String::new(),
             parts,
-            glances,
+            scores,
         }
     }
 
@@ -249,31 +217,26 @@ mod tests {
     }
 
     #[test]
-    fn the_page_begins_with_its_subject_laneway_and_the_fastest_competitor() {
-        let rows = [
-            row("one <b> way", "", &[1.25; 3]),
-            row("laneway", "", &[0.5, 0.5, 0.75]),
-            row("slow", "", &[9.0; 3]),
-        ];
-        let page =
-            Page { sections: vec![section(Vec::new(), Glance::of(&rows, &Figures::MEASURES[0], 0.25))] };
-        let html = page.html(&heading());
-        let [first, second, third] = page.sentences().map(|sentence| html.find(&escaped(&sentence)).unwrap());
-        assert!(html.find("<h1>").unwrap() < first && first < second && second < third);
-        assert!(third < html.find("class=\"facts\"").unwrap());
-        for part in [
-            "href=\"#x\"",
-            "until the end",
-            "0.500 s</b><small class=\"range\">0.500-0.750",
-            "1.250-1.250</small><small>one &lt;b&gt; way",
-            "<span class=\"verdict winner\">winner</span> 2.50x",
-            "9.000 s",
-            "0.250 s",
-            "from which nothing follows",
+    fn the_page_opens_with_four_numbers_and_ends_with_the_method() {
+        let scores = scores::tests::scores("A <b> job", &[0.5, 0.5, 0.75], &[1.25; 3]);
+        let scores = scores.into_iter().map(|(_, score)| score).collect();
+        let line = Line { name: "other".to_owned(), cells: vec!["win 2.50x".to_owned()], failure: None };
+        let table = Table { head: vec!["method", "Laneway"], rows: vec![line] };
+        let html = Page { sections: vec![section(vec![Part::Table(table)], scores)] }.html(&heading());
+        let parts = [
+            "<h1>",
+            "<section class=\"win\"><h2><b>1</b> win</h2>",
+            "<a href=\"#x\">A &lt;b&gt; job</a> <b>2.50x</b><small>Laneway: 0.500 s; other: 1.250 s",
+            "<section class=\"tie\"><h2><b>0</b> ties</h2>",
+            "<section class=\"behind\"><h2><b>0</b> behind</h2>",
+            "<section class=\"unclear\"><h2><b>0</b> unclear</h2>",
+            "<section id=\"x\">",
+            "<td role=\"cell\" class=\"win\" data-head=\"Laneway\">win 2.50x</td>",
+            "<section id=\"method\">",
             "; tool 1.0</dd>",
-        ] {
-            assert!(html.contains(part), "{part}");
-        }
+        ];
+        let places = parts.map(|part| html.find(part).unwrap_or_else(|| panic!("{part}: {html}")));
+        assert!(places.is_sorted(), "{places:?}");
     }
 
     #[test]

@@ -100,11 +100,7 @@ pub struct Tally {
     pub connections: u64,
 }
 
-/// A request's entry in the trace. Without it, the entry is the method and path, and the request counts as small.
-#[derive(Clone, Debug)]
-pub(crate) struct Tag(pub(crate) Role, pub(crate) String);
-
-/// A client for one run, with new TLS sessions and counters. Clones share them.
+/// A client of one run: fresh TLS sessions, and counters. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Rival(Arc<Inner>);
 
@@ -124,13 +120,7 @@ struct Lane {
     rival: Rival,
 }
 
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.rival.0.tracer.closed();
-    }
-}
-
-/// An answer that was read completely.
+/// An answer that was read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -281,8 +271,7 @@ impl Lane {
     /// Executes one exchange. It counts and traces the exchange, and cancels it if nothing moves for a while.
     async fn exchange<T>(
         &self,
-        tag: Option<Tag>,
-        method_and_path: String,
+        role: Role,
         sent: u64,
         exchange: impl Future<Output = Result<(T, u64), Error>>,
     ) -> Result<T, Error> {
@@ -290,8 +279,7 @@ impl Lane {
         inner.requests.fetch_add(1, Relaxed);
         let start = inner.tracer.now();
         let (answer, received) = exchange.await?;
-        let Tag(role, label) = tag.unwrap_or(Tag(Role::Express, method_and_path));
-        inner.tracer.ended(self.number, role, label, start, sent + received);
+        inner.tracer.ended(self.number, role, start, sent + received);
         Ok(answer)
     }
 }

@@ -22,8 +22,7 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::table::{self, Table};
-use crate::trace::Trace;
-use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
+use crate::turns::{Compared, Event, Measure, Repeats, Row, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// The seed of the object's bytes.
@@ -49,9 +48,9 @@ const GIB: f64 = (1u64 << 30) as f64;
 pub struct Plan {
     /// Size of the object in bytes.
     pub size: u64,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
-    /// The folder of the file. `None` uses memory if there is enough, and temporary files otherwise.
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
+    /// Where the file is written; `None` is in memory where there is enough, or among the temporary files.
     pub folder: Option<PathBuf>,
     /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
@@ -123,7 +122,6 @@ const fn rung(method: Strategy, name: &'static str, description: &'static str) -
 impl Compared for Figures {
     const MEASURES: &'static [Measure<Self>] = &[Measure {
         name: "seconds",
-        what: "until the file is checked",
         short: "",
         heads: ["range s", "Laneway"],
         value: |figures| figures.seconds,
@@ -149,7 +147,6 @@ pub(crate) struct Found {
     transfer_s: f64,
     tally: Tally,
     verified: bool,
-    trace: Trace,
 }
 
 impl errand::Errand for Errand {
@@ -175,7 +172,7 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Slices, Error> {
-    if plan.size == 0 || plan.runs == 0 {
+    if plan.size == 0 || plan.runs.least == 0 {
         return Err(Error::Plan("at least one byte and one run are needed".to_owned()));
     }
     on_stage((&plan.target, plan.folder.as_deref(), plan.size), (workers, stop), tell, |stage, tell| {
@@ -200,8 +197,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
                 ran.and_then(|(took, tally)| {
                     same(&to, plan.size)?;
                     let Took { seconds, .. } = took;
-                    let trace = Trace::default();
-                    let found = Found { seconds, transfer_s: seconds, tally, verified: false, trace };
+                    let found = Found { seconds, transfer_s: seconds, tally, verified: false };
                     Ok(Measured { found, usage: None })
                 })
             }
@@ -252,13 +248,13 @@ fn figures(
     size: u64,
     floor_s: f64,
     file: &Path,
-) -> Result<Run<Figures>, Failure> {
+) -> Result<Figures, Failure> {
     let Measured { found, usage } = measured;
     let len = std::fs::metadata(file).map_err(Failure::File)?.len();
     if len != size {
         return Err(Failure::Different(format!("the file has {len} bytes, the object {size}")));
     }
-    let figures = Figures {
+    Ok(Figures {
         seconds: found.seconds,
         transfer_s: found.transfer_s,
         mib_s: size as f64 / f64::from(1 << 20) / found.seconds.max(f64::MIN_POSITIVE),
@@ -269,8 +265,7 @@ fn figures(
         peak_bytes: usage.and_then(|usage| usage.peak_bytes),
         verified: found.verified,
         floor_ratio: found.seconds / floor_s.max(f64::MIN_POSITIVE),
-    };
-    Ok(Run { figures, trace: found.trace })
+    })
 }
 
 impl Slices {
@@ -294,7 +289,7 @@ impl Slices {
     /// Returns the table for people.
     pub fn table(&self) -> Table {
         let head = [
-            "way",
+            "method",
             "seconds",
             "of them checking",
             "MiB/s",
@@ -302,7 +297,7 @@ impl Slices {
             "connections",
             "sent again",
             "peak MiB",
-            "times the floor",
+            "times the least",
         ];
         Table::compared(&head, &self.rows, |f| {
             vec![

@@ -85,8 +85,8 @@ impl Table {
     }
 }
 
-/// Formats seconds with a useful number of digits: `0.153`, `12.34`, `123.4`.
-pub(crate) fn seconds(seconds: f64) -> String {
+/// Returns seconds for people: `0.153`, `12.34`, `123.4`.
+pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.3}"),
         s if s < 100.0 => format!("{s:.2}"),
@@ -141,9 +141,9 @@ mod tests {
         assert_eq!(
             table.lines(),
             [
-                "way      seconds      range s       Laneway  twice",
-                "a          2.000  2.000-2.000  winner 2.00x  4.000",
-                "laneway    1.000  1.000-1.000             -  2.000",
+                "way      seconds      range s    Laneway  twice",
+                "a          2.000  2.000-2.000  win 2.00x  4.000",
+                "laneway    1.000  1.000-1.000          -  2.000",
                 "c        failed: the job ended without a summary",
             ]
         );

@@ -16,9 +16,7 @@ const BULK_ABOVE: u64 = 1 << 20;
 pub struct Trace {
     /// Requests in the order of their ends.
     pub spans: Vec<Span>,
-    /// Times, and the number of open connections from then on.
-    pub connections: Vec<(f64, usize)>,
-    /// The times during which bulk was held back for small requests.
+    /// From when to when bulk was held back for small requests.
     pub held: Vec<(f64, f64)>,
 }
 
@@ -29,9 +27,7 @@ pub struct Span {
     pub lane: u64,
     /// `Express` for a small object, `Freight` for a part of a large one.
     pub role: Role,
-    /// A description of the request.
-    pub label: String,
-    /// The time when it was sent.
+    /// When it was sent.
     pub start_s: f64,
     /// The time when its answer was complete.
     pub end_s: f64,
@@ -54,33 +50,17 @@ impl Trace {
     /// Converts the moments of an engine's recorder, with times from `epoch`. It omits unfinished requests.
     pub(crate) fn of_engine(moments: &[Moment], epoch: Instant) -> Self {
         let mut trace = Self::default();
-        let mut open = 0;
-        let mut lanes: HashMap<u64, bool> = HashMap::new();
         let mut sent: HashMap<u64, Span> = HashMap::new();
         let mut held: HashMap<bool, f64> = HashMap::new();
         for Moment { at, what } in moments {
             let at = at.saturating_duration_since(epoch).as_secs_f64();
             match what {
-                What::Dialled { lane, .. } => drop(lanes.insert(*lane, false)),
-                What::Opened { lane, .. } => {
-                    if lanes.insert(*lane, true) != Some(true) {
-                        open += 1;
-                        trace.connections.push((at, open));
-                    }
-                }
-                What::Closed { lane } => {
-                    if lanes.remove(lane) == Some(true) {
-                        open -= 1;
-                        trace.connections.push((at, open));
-                    }
-                }
-                What::Sent { attempt, lane, role, label, bytes } => {
+                What::Sent { attempt, lane, role, bytes, .. } => {
                     let role = match role {
                         internal::Role::Express => Role::Express,
                         internal::Role::Freight => Role::Freight,
                     };
-                    let (label, bytes) = (label.clone(), *bytes);
-                    sent.insert(*attempt, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
+                    sent.insert(*attempt, Span { lane: *lane, role, start_s: at, end_s: at, bytes: *bytes });
                 }
                 What::Yields { direction, rate } => {
                     let is_up = *direction == internal::Direction::Up;
@@ -90,8 +70,11 @@ impl Trace {
                         (None, None) => {}
                     }
                 }
-                // It may be a small answer that only moved to another thread.
-                What::TurnedFreight { .. } => {}
+                // Freight may be a small answer that only wanted another thread.
+                What::Dialled { .. }
+                | What::Opened { .. }
+                | What::Closed { .. }
+                | What::TurnedFreight { .. } => {}
                 What::Finished { attempt, bytes } => {
                     if let Some(span) = sent.remove(attempt) {
                         let bytes = span.bytes + bytes;
@@ -116,11 +99,6 @@ impl Trace {
     pub fn end_s(&self) -> f64 {
         self.spans.iter().map(|span| span.end_s).fold(0.0, f64::max)
     }
-
-    /// Returns the maximum number of connections that were open at once.
-    pub fn connections_peak(&self) -> usize {
-        self.connections.iter().map(|(_, open)| *open).max().unwrap_or(0)
-    }
 }
 
 /// Collects a rival's trace while it runs.
@@ -133,7 +111,6 @@ pub(crate) struct Tracer {
 struct State {
     trace: Trace,
     lanes: u64,
-    open: usize,
 }
 
 impl Tracer {
@@ -145,24 +122,13 @@ impl Tracer {
     /// Records that a connection was opened, and returns its number.
     pub(crate) fn opened(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.open += 1;
         state.lanes += 1;
-        let entry = (self.now(), state.open);
-        state.trace.connections.push(entry);
         state.lanes - 1
     }
 
-    /// Records that a connection ended.
-    pub(crate) fn closed(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.open -= 1;
-        let entry = (self.now(), state.open);
-        state.trace.connections.push(entry);
-    }
-
-    /// Records the end of a request that began at `start_s`.
-    pub(crate) fn ended(&self, lane: u64, role: Role, label: String, start_s: f64, bytes: u64) {
-        let span = Span { lane, role, label, start_s, end_s: self.now(), bytes };
+    /// A request has ended that began at `start_s`.
+    pub(crate) fn ended(&self, lane: u64, role: Role, start_s: f64, bytes: u64) {
+        let span = Span { lane, role, start_s, end_s: self.now(), bytes };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.spans.push(span);
     }
 
@@ -186,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engines_moments_become_spans_and_a_count_of_connections() {
+    fn an_engines_moments_become_spans() {
         let epoch = Instant::now();
         let at = |ms, what| Moment { at: epoch + Duration::from_millis(ms), what };
         let role = internal::Role::Express;
@@ -207,23 +173,17 @@ mod tests {
             at(30, What::Closed { lane: 0 }),
         ];
         let trace = Trace::of_engine(&moments, epoch);
-        assert_eq!(trace.connections, [(0.01, 1), (0.03, 0)]);
-        assert_eq!(trace.connections_peak(), 1);
         assert_eq!((&trace.held, trace.small_end_s()), (&vec![(0.013, 0.016), (0.017, 0.02)], 0.0));
-        let label = "GET /k".to_owned();
-        let span =
-            Span { lane: 0, role: Role::Freight, label, start_s: 0.01, end_s: 0.02, bytes: (1 << 20) + 1 };
+        let span = Span { lane: 0, role: Role::Freight, start_s: 0.01, end_s: 0.02, bytes: (1 << 20) + 1 };
         assert_eq!(trace.spans, [span]);
     }
 
     #[test]
-    fn a_tracer_counts_connections_up_and_down() {
+    fn a_tracer_numbers_connections_and_keeps_requests() {
         let tracer = Tracer::start();
         assert_eq!((tracer.opened(), tracer.opened()), (0, 1));
-        tracer.closed();
-        tracer.ended(1, Role::Express, String::new(), 0.0, 7);
-        let trace = tracer.trace();
-        assert_eq!(trace.connections.iter().map(|(_, open)| *open).collect::<Vec<_>>(), [1, 2, 1]);
-        assert_eq!((trace.connections_peak(), trace.spans[0].bytes), (2, 7));
+        tracer.ended(1, Role::Express, 0.0, 7);
+        let spans = tracer.trace().spans;
+        assert_eq!((spans.len(), spans[0].lane, spans[0].bytes), (1, 1, 7));
     }
 }

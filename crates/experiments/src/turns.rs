@@ -1,15 +1,34 @@
-//! Rungs that take turns, so that a disturbance of the machine affects all of them.
+//! Rungs take turns, so a disturbance of the machine hits all of them. Unclear ones are run again.
+
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
 
 use crate::stage::Left;
-use crate::trace::Trace;
-use crate::verdict::{Comparison, Spread};
+use crate::verdict::{Comparison, RUNS_MIN, Spread, Verdict};
 use crate::{Error, Failure};
 
-/// The progress of an experiment.
+/// Runs of each rung.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repeats {
+    /// At least so many times. With fewer than [`RUNS_MIN`] no rung is repeated.
+    pub least: usize,
+    /// Unclear rungs, and Laneway beside them, are repeated for this long.
+    pub until_decided: Duration,
+}
+
+impl Repeats {
+    /// Runs a rung this often even if that decides nothing: more runs of fast ones than this tell no more.
+    const MOST: usize = 40;
+
+    /// Returns a fixed number of runs.
+    pub fn times(least: usize) -> Self {
+        Self { least, until_decided: Duration::ZERO }
+    }
+}
+
+/// An event of an experiment under way.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The store is reachable and filled. The rungs begin.
@@ -53,9 +72,7 @@ pub(crate) struct Rung<M> {
 pub struct Measure<F> {
     /// The name for programs.
     pub name: &'static str,
-    /// The measured time, for people.
-    pub what: &'static str,
-    /// A shorter name, in brackets after an experiment's name. It is empty for an experiment's only measure.
+    /// For people, behind an experiment's name; empty for its only measure.
     pub short: &'static str,
     /// The heads of two table columns: the range of the runs, and the comparison with Laneway.
     pub heads: [&'static str; 2],
@@ -85,60 +102,39 @@ pub struct Row<F> {
     pub result: Result<Runs<F>, Failure>,
 }
 
-/// The successful runs of a rung.
+/// The figures of a rung's runs, all of which ended well, the fastest first.
 #[derive(Debug)]
-pub struct Runs<F> {
-    /// Their figures, in ascending order of the first measure.
-    sorted: Vec<F>,
-    /// The trace of the median run.
-    trace: Trace,
-}
-
-/// A successful run.
-#[derive(Debug)]
-pub(crate) struct Run<F> {
-    /// Its figures.
-    pub(crate) figures: F,
-    /// Its trace.
-    pub(crate) trace: Trace,
-}
+pub struct Runs<F>(Vec<F>);
 
 impl<F: Compared> Runs<F> {
-    /// Sorts runs, or returns `None` if there are none.
-    pub(crate) fn new(mut runs: Vec<Run<F>>) -> Option<Self> {
+    /// `None` of nothing.
+    pub(crate) fn new(mut runs: Vec<F>) -> Option<Self> {
         let value = F::MEASURES[0].value;
-        runs.sort_by(|a, b| value(&a.figures).total_cmp(&value(&b.figures)));
-        let middle = runs.len() / 2;
-        let trace = std::mem::take(&mut runs.get_mut(middle)?.trace);
-        Some(Self { sorted: runs.into_iter().map(|run| run.figures).collect(), trace })
+        runs.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        (!runs.is_empty()).then_some(Self(runs))
     }
 }
 
 impl<F> Row<F> {
     /// Returns whether the rung has figures, or was skipped because the store lacks a required feature.
     pub fn is_fine(&self) -> bool {
-        self.result.as_ref().err().is_none_or(Failure::is_absence)
+        !self.is_ours() || self.result.as_ref().err().is_none_or(Failure::is_absence)
     }
 
     /// Returns whether this is Laneway's row.
     pub fn is_ours(&self) -> bool {
-        self.rung.contains("laneway")
+        is_ours(self.rung)
     }
 
     /// Returns the figures of its median run, unless it failed. For an even number of runs, this is the slower of the
     /// two in the middle.
     pub fn figures(&self) -> Option<&F> {
-        self.result.as_ref().ok().map(|runs| &runs.sorted[runs.sorted.len() / 2])
-    }
-
-    /// Returns that run's trace. A program has none.
-    pub fn trace(&self) -> Option<&Trace> {
-        self.result.as_ref().ok().map(|runs| &runs.trace).filter(|trace| !trace.spans.is_empty())
+        self.result.as_ref().ok().map(|runs| &runs.0[runs.0.len() / 2])
     }
 
     /// Returns one measure over all runs, unless one failed.
     pub fn spread(&self, value: fn(&F) -> f64) -> Option<Spread> {
-        Spread::of(self.result.as_ref().ok()?.sorted.iter().map(value))
+        Spread::of(self.result.as_ref().ok()?.0.iter().map(value))
     }
 }
 
@@ -150,8 +146,14 @@ impl<F: Compared> Row<F> {
             return None;
         }
         let ours = rows.iter().find(|row| row.is_ours() && row.group == self.group)?;
-        let lasted_s = ours.spread(F::lasted_s)?.median.max(self.spread(F::lasted_s)?.median);
-        Some(Comparison::of(&ours.spread(value)?, &self.spread(value)?, lasted_s))
+        compare(&ours.result.as_ref().ok()?.0, &self.result.as_ref().ok()?.0, value)
+    }
+
+    /// Returns the other row of a group with the least median by a measure.
+    pub fn best_other<'a>(rows: &'a [Self], group: &str, value: fn(&F) -> f64) -> Option<&'a Self> {
+        let others = rows.iter().filter(|row| row.group == group && !row.is_ours());
+        let medians = others.filter_map(|row| Some((row, row.spread(value)?.median)));
+        medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(row, _)| row)
     }
 
     /// Returns two cells for each measure: the range of the runs, and the comparison with Laneway.
@@ -199,30 +201,78 @@ impl<F: Compared + Serialize + DeserializeOwned + Default> Row<F> {
     }
 }
 
-/// Runs every rung `runs` times, in turns.
+fn is_ours(rung: &str) -> bool {
+    rung.contains("laneway")
+}
+
+/// Laneway's runs beside another's, by a measure.
+fn compare<F: Compared>(ours: &[F], other: &[F], value: fn(&F) -> f64) -> Option<Comparison> {
+    let spread = |runs: &[F], value: fn(&F) -> f64| Spread::of(runs.iter().map(value));
+    let lasted_s = spread(ours, F::lasted_s)?.median.max(spread(other, F::lasted_s)?.median);
+    Some(Comparison::of(&spread(ours, value)?, &spread(other, value)?, lasted_s))
+}
+
+/// The runs of a rung so far, or why one of them failed.
+type Results<F> = Result<Vec<F>, Failure>;
+
+/// Returns for each rung if another run may decide a comparison with it.
+fn undecided<M, F: Compared>(rungs: &[Rung<M>], results: &[Results<F>]) -> Vec<bool> {
+    let figures = |at: usize| results[at].as_ref().ok();
+    let is_unclear = |ours: usize, other: usize| {
+        let (Some(ours), Some(other)) = (figures(ours), figures(other)) else { return false };
+        F::MEASURES.iter().any(|measure| {
+            compare(ours, other, measure.value).is_some_and(|found| found.verdict == Verdict::Unclear)
+        })
+    };
+    let of = |at: usize| {
+        let of_group = || (0..rungs.len()).filter(|n| rungs[*n].group == rungs[at].group);
+        let Some(ours) = of_group().find(|n| is_ours(rungs[*n].name)) else { return false };
+        match at == ours {
+            true => of_group().any(|other| !is_ours(rungs[other].name) && is_unclear(ours, other)),
+            false => !is_ours(rungs[at].name) && is_unclear(ours, at),
+        }
+    };
+    (0..rungs.len()).map(of).collect()
+}
+
+/// Runs every rung in turns, and unclear ones again until they are decided or the time is up.
 ///
 /// # Errors
 /// An error that ends the experiment.
 pub(crate) fn turns<M: Copy, F: Compared>(
     rungs: &[Rung<M>],
-    runs: usize,
+    repeats: Repeats,
     tell: &mut dyn FnMut(Event<'_>),
-    mut one: impl FnMut(M, usize) -> Result<Result<Run<F>, Failure>, Error>,
+    mut one: impl FnMut(M, usize) -> Result<Result<F, Failure>, Error>,
 ) -> Result<Vec<Row<F>>, Error> {
-    let mut results: Vec<Vec<Result<Run<F>, Failure>>> = rungs.iter().map(|_| Vec::new()).collect();
-    for run in 1..=runs {
-        for (rung, results) in rungs.iter().zip(&mut results) {
-            if results.iter().any(Result::is_err) {
-                continue;
+    let mut results: Vec<Results<F>> = rungs.iter().map(|_| Ok(Vec::new())).collect();
+    let mut decided_by = None;
+    for run in 1.. {
+        let wanted = match run {
+            run if run <= repeats.least => vec![true; rungs.len()],
+            run if repeats.least < RUNS_MIN || run > Repeats::MOST => break,
+            _ if *decided_by.get_or_insert_with(|| Instant::now() + repeats.until_decided)
+                <= Instant::now() =>
+            {
+                break;
             }
+            _ => undecided(rungs, &results),
+        };
+        if !wanted.contains(&true) {
+            break;
+        }
+        for ((rung, results), _) in rungs.iter().zip(&mut results).zip(wanted).filter(|(_, wanted)| *wanted) {
+            let Ok(figures) = results else { continue };
             let result = one(rung.method, run)?;
-            let outcome = result.as_ref().map(|run| (F::MEASURES[0].value)(&run.figures));
-            tell(Event::Ran { rung: rung.description, run, runs, result: outcome });
-            results.push(result);
+            let outcome = result.as_ref().map(F::MEASURES[0].value);
+            tell(Event::Ran { rung: rung.description, run, runs: repeats.least, result: outcome });
+            match result {
+                Ok(run) => figures.push(run),
+                Err(failure) => *results = Err(failure),
+            }
         }
     }
-    let row = |(rung, results): (&Rung<M>, Vec<Result<Run<F>, Failure>>)| {
-        let results = results.into_iter().collect::<Result<Vec<_>, _>>();
+    let row = |(rung, results): (&Rung<M>, Results<F>)| {
         let result = results.and_then(|runs| Runs::new(runs).ok_or(Failure::Unfinished));
         Row { rung: rung.name, description: rung.description, group: rung.group, result }
     };
@@ -245,7 +295,6 @@ pub(crate) mod tests {
     impl Compared for Figures {
         const MEASURES: &'static [Measure<Self>] = &[Measure {
             name: "seconds",
-            what: "until the end",
             short: "",
             heads: ["range s", "Laneway"],
             value: |figures| figures.seconds,
@@ -260,8 +309,8 @@ pub(crate) mod tests {
         Rung { method, name, description: name, group: "" }
     }
 
-    fn run(seconds: f64) -> Run<Figures> {
-        Run { figures: Figures { seconds, peak_bytes: None }, trace: Trace::default() }
+    fn run(seconds: f64) -> Figures {
+        Figures { seconds, peak_bytes: None }
     }
 
     /// Builds a row with these run times.
@@ -274,20 +323,57 @@ pub(crate) mod tests {
     fn rungs_take_turns_and_one_that_failed_is_not_run_again() {
         let mut order = Vec::new();
         let mut events = 0;
-        let rows: Vec<Row<Figures>> =
-            turns(&[rung(0, "a"), rung(1, "b")], 3, &mut |_| events += 1, |method, number| {
+        let rows: Vec<Row<Figures>> = turns(
+            &[rung(0, "a"), rung(1, "b")],
+            Repeats::times(3),
+            &mut |_| events += 1,
+            |method, number| {
                 order.push((method, number));
                 Ok(match method {
                     1 => Err(Failure::Unfinished),
                     _ => Ok(run([9.0, 1.0, 2.0][number - 1])),
                 })
-            })
-            .unwrap();
+            },
+        )
+        .unwrap();
         assert_eq!(order, [(0, 1), (1, 1), (0, 2), (0, 3)]);
         assert_eq!(events, 4);
         assert_eq!(rows[0].figures().map(|figures| figures.seconds), Some(2.0));
         assert_eq!(rows[0].spread(|figures| figures.seconds).unwrap().range(), "1.000-9.000");
         assert!(rows[1].result.is_err());
+    }
+
+    #[test]
+    fn unclear_rungs_are_repeated_with_laneway_until_they_are_decided() {
+        let rungs = [rung(0, "equal"), rung(1, "slow"), rung(2, "laneway"), rung(3, "broken")];
+        let order = |repeats| {
+            let mut order = Vec::new();
+            let rows: Vec<Row<Figures>> = turns(&rungs, repeats, &mut |_| {}, |method, number| {
+                order.push((method, number));
+                Ok(match method {
+                    // Unsteady at first, and equal.
+                    0 => Ok(run(if number == 2 { 2.0 } else { 1.0 })),
+                    1 => Ok(run(9.0)),
+                    2 => Ok(run(1.0)),
+                    _ => Err(Failure::Unfinished),
+                })
+            })
+            .unwrap();
+            let verdict = rows[0].compared(&rows, |figures| figures.seconds).map(|found| found.verdict);
+            (order.into_iter().filter(|(_, number)| *number > 3).collect::<Vec<_>>(), verdict)
+        };
+        let hour = Duration::from_secs(3600);
+        let until_nine = (4..=9).flat_map(|number| [(0, number), (2, number)]).collect();
+        assert_eq!(order(Repeats { least: 3, until_decided: hour }), (until_nine, Some(Verdict::Tie)));
+        assert_eq!(order(Repeats::times(3)), (Vec::new(), Some(Verdict::Unclear)));
+        // One run was asked for.
+        assert_eq!(order(Repeats { least: 1, until_decided: hour }).0, []);
+    }
+
+    #[test]
+    fn rivals_may_fail_and_laneway_may_not() {
+        let fine = |rung, seconds: &[f64]| row(rung, "", seconds).is_fine();
+        assert!(fine("a", &[]) && fine("laneway", &[1.0]) && !fine("laneway", &[]));
     }
 
     #[test]
@@ -302,8 +388,8 @@ pub(crate) mod tests {
         ];
         let verdict = |row: &Row<Figures>| Some(row.compared(&rows, |f| f.seconds)?.verdict);
         let found: Vec<_> = rows.iter().map(verdict).collect();
-        assert_eq!(found, [Some(Verdict::Winner), None, Some(Verdict::Behind), None, None, None]);
-        assert_eq!(rows[0].verdicts(&rows), ["2.000-2.000", "winner 2.00x"]);
+        assert_eq!(found, [Some(Verdict::Win), None, Some(Verdict::Behind), None, None, None]);
+        assert_eq!(rows[0].verdicts(&rows), ["2.000-2.000", "win 2.00x"]);
         assert_eq!(rows[1].verdicts(&rows), ["1.000-1.000", "-"]);
     }
 

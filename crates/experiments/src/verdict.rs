@@ -4,16 +4,18 @@ use serde::Serialize;
 
 use crate::table::seconds;
 
-/// Minimum number of runs. Fewer don't show how much they vary.
+/// Fewer runs say nothing about how much they differ.
 pub const RUNS_MIN: usize = 3;
-/// Medians count as equal if their ratio is closer to 1. Runs of the same program differ by this much on a machine that
-/// does other things, too.
+/// Medians whose ratio is nearer to 1 are equal. Two runs of one program differ by as much on a machine with other work.
 pub const NOISE: f64 = 0.1;
-/// Shorter runs, in seconds, measure the wake-up of threads and the machine's scheduler.
+/// Runs below this many seconds also measure the machine's scheduler, so they need [`RUNS_MIN_SHORT`] runs.
 pub const SHORT_S: f64 = 0.1;
-/// Ratio of the slowest run to the fastest. From this ratio on, overlapping ranges prove nothing, not even that both
-/// are equal.
+/// Runs that short ones need: from nine on, an outlier at each end no longer counts.
+pub const RUNS_MIN_SHORT: usize = 9;
+/// Runs whose slowest counted one takes this many times the fastest are too unsteady for a tie.
 pub const UNSTEADY: f64 = 1.5;
+/// The chance that the true median lies outside a [`Spread`]'s interval, once there are six runs or more.
+const DOUBT: f64 = 0.05;
 
 /// A measure over the runs of a rung, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -26,6 +28,9 @@ pub struct Spread {
     pub median: f64,
     /// The slowest run.
     pub most: f64,
+    /// The interval that holds the true median with 95 % probability; of fewer than nine runs, all of them.
+    #[serde(skip)]
+    interval: (f64, f64),
 }
 
 impl Spread {
@@ -34,7 +39,9 @@ impl Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
-        Some(Self { runs: values.len(), least, median: values[values.len() / 2], most })
+        let outside = outside(values.len());
+        let interval = (values[outside], values[values.len() - 1 - outside]);
+        Some(Self { runs: values.len(), least, median: values[values.len() / 2], most, interval })
     }
 
     /// Formats the fastest and the slowest run for people: `0.151-0.173`.
@@ -43,34 +50,47 @@ impl Spread {
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        self.least <= other.most && other.least <= self.most
+        self.interval.0 <= other.interval.1 && other.interval.0 <= self.interval.1
     }
 
-    fn is_unsteady(&self) -> bool {
-        self.most > self.least * UNSTEADY
+    fn is_steady(&self) -> bool {
+        self.interval.1 <= self.interval.0 * UNSTEADY
     }
 }
 
-/// The result of a comparison of two rungs' runs.
+/// Returns how many of so many sorted runs lie outside the median's interval at each end. Each run is as likely below the
+/// true median as above it, so the binomial distribution tells.
+fn outside(runs: usize) -> usize {
+    let mut exactly = 0.5f64.powi(runs as i32);
+    let (mut at_most, mut ends) = (exactly, 0);
+    while 2.0 * at_most <= DOUBT {
+        ends += 1;
+        exactly *= (runs + 1 - ends) as f64 / ends as f64;
+        at_most += exactly;
+    }
+    ends.saturating_sub(1)
+}
+
+/// The result of comparing Laneway with another method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every run of Laneway is faster, and the medians differ by more than noise.
-    Winner,
-    /// The runs overlap, or differ by no more than noise.
+    /// Laneway is faster by more than noise.
+    Win,
+    /// Both take the same time, within noise.
     Tie,
-    /// Every run of the other way is faster, and the medians differ by more than noise.
+    /// The other method is faster by more than noise.
     Behind,
-    /// The runs prove nothing: they are too few, too short, or too different.
-    Smoke,
+    /// The runs are too few or too different to tell.
+    Unclear,
 }
 
-/// A comparison of Laneway with another way.
+/// Laneway beside another method.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// The result of the comparison.
+    /// The result.
     pub verdict: Verdict,
-    /// The other's median divided by Laneway's. It is above 1 if Laneway is faster.
+    /// The other's median over Laneway's: above 1 where Laneway is faster.
     pub ratio: f64,
 }
 
@@ -78,13 +98,14 @@ impl Comparison {
     /// Compares a measure of two rungs. The slower rung lasted `lasted_s` seconds in the median.
     pub fn of(ours: &Spread, other: &Spread, lasted_s: f64) -> Self {
         let ratio = other.median / ours.median.max(f64::MIN_POSITIVE);
-        let overlap = ours.overlaps(other);
-        let unsteady = overlap && (ours.is_unsteady() || other.is_unsteady());
-        let equal = overlap || (1.0 / (1.0 + NOISE)..=1.0 + NOISE).contains(&ratio);
+        let is_apart = !ours.overlaps(other);
+        let is_equal = (1.0 / (1.0 + NOISE)..=1.0 + NOISE).contains(&ratio);
+        let needed = if lasted_s < SHORT_S { RUNS_MIN_SHORT } else { RUNS_MIN };
         let verdict = match ratio {
-            _ if ours.runs.min(other.runs) < RUNS_MIN || lasted_s < SHORT_S || unsteady => Verdict::Smoke,
-            _ if equal => Verdict::Tie,
-            ratio if ratio > 1.0 => Verdict::Winner,
+            _ if ours.runs.min(other.runs) < needed => Verdict::Unclear,
+            _ if is_equal && (is_apart || ours.is_steady() && other.is_steady()) => Verdict::Tie,
+            _ if is_equal || !is_apart => Verdict::Unclear,
+            ratio if ratio > 1.0 => Verdict::Win,
             _ => Verdict::Behind,
         };
         Self { verdict, ratio }
@@ -97,19 +118,31 @@ impl Comparison {
 }
 
 impl Verdict {
-    /// Returns the word for people.
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Win, Self::Tie, Self::Behind, Self::Unclear];
+
+    /// Returns the word for people and for programs.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Winner => "winner",
+            Self::Win => "win",
             Self::Tie => "tie",
             Self::Behind => "behind",
-            Self::Smoke => "smoke test",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    /// Returns the word for several of them.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Win => "wins",
+            Self::Tie => "ties",
+            Self::Behind | Self::Unclear => self.word(),
         }
     }
 }
 
-/// Formats a ratio with a useful number of digits: `0.97x`, `3.42x`, `36x`.
-pub(crate) fn times(ratio: f64) -> String {
+/// Returns a ratio for people: `0.97x`, `3.42x`, `36x`.
+pub fn times(ratio: f64) -> String {
     match ratio {
         r if r < 9.995 => format!("{r:.2}x"),
         r => format!("{r:.0}x"),
@@ -119,12 +152,13 @@ pub(crate) fn times(ratio: f64) -> String {
 /// Explains the rule, for a page.
 pub(crate) fn rule() -> String {
     format!(
-        "Ways take turns, and each row is a median with the quickest and the slowest run. Laneway is the winner, or behind, where \
-         no run of one is as quick as any of the other's and the medians differ by more than {:.0} %; everything else is a tie. \
-         The ratio is the other way's median over Laneway's. A row is a smoke test, from which nothing follows, if it has fewer \
-         than {RUNS_MIN} runs, if they are over within {SHORT_S} s, or if their ranges overlap and one way's slowest run \
-         took more than {UNSTEADY} times as long as its quickest.",
-        NOISE * 100.0
+        "Methods take turns, and each row is the median of its runs. The ratio is the other method's median over Laneway's. Medians \
+         within {:.0} % of each other are a tie. Laneway wins, or is behind, where the medians differ by more and the runs agree: the \
+         intervals that hold the medians with {:.0} % probability don't overlap (with fewer than nine runs, no runs overlap). \
+         Everything else is unclear and is run again, until it is decided or the time is up. A comparison needs {RUNS_MIN} runs, or \
+         {RUNS_MIN_SHORT} if they take less than {SHORT_S} s. A tie also needs steady runs: none above {UNSTEADY} times another.",
+        NOISE * 100.0,
+        (1.0 - DOUBT) * 100.0
     )
 }
 
@@ -141,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_is_the_median_between_the_quickest_and_the_slowest() {
+    fn a_spread_is_the_median_between_the_fastest_and_the_slowest() {
         let found = spread(&[3.0, 1.0, 2.0]);
         assert_eq!((found.runs, found.least, found.median, found.most), (3, 1.0, 2.0, 3.0));
         assert_eq!(spread(&[3.0, 1.0]).median, 3.0);
@@ -149,41 +183,62 @@ mod tests {
     }
 
     #[test]
-    fn whose_every_run_is_quicker_by_more_than_noise_wins() {
-        assert_eq!(verdict(&[1.0, 1.1, 1.0], &[1.3, 1.25, 1.2]), Verdict::Winner);
+    fn the_interval_of_the_median_leaves_more_runs_out_the_more_there_are() {
+        // Tables of the sign test have the same numbers.
+        assert_eq!([1, 3, 6, 8, 9, 11, 12, 15, 20].map(outside), [0, 0, 0, 0, 1, 1, 2, 3, 5]);
+    }
+
+    #[test]
+    fn runs_that_are_apart_by_more_than_noise_win_or_are_behind() {
+        assert_eq!(verdict(&[1.0, 1.1, 1.0], &[1.3, 1.25, 1.2]), Verdict::Win);
         assert_eq!(verdict(&[1.3, 1.25, 1.2], &[1.0, 1.1, 1.0]), Verdict::Behind);
+        assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.6, 2.6, 9.0]), Verdict::Win);
     }
 
     #[test]
-    fn ranges_that_overlap_and_medians_within_noise_are_ties() {
-        assert_eq!(verdict(&[1.0, 1.0, 1.3], &[1.2, 1.25, 1.3]), Verdict::Tie);
-        assert_eq!(verdict(&[1.0, 1.0, 1.0], &[1.09, 1.1, 1.12]), Verdict::Tie);
-        assert_eq!(verdict(&[1.09, 1.1, 1.12], &[1.0, 1.0, 1.0]), Verdict::Tie);
+    fn medians_within_noise_tie_if_the_runs_are_steady() {
         assert_eq!(verdict(&[1.0; 3], &[1.0; 3]), Verdict::Tie);
+        assert_eq!(verdict(&[1.0; 3], &[1.09, 1.1, 1.12]), Verdict::Tie);
+        assert_eq!(verdict(&[1.09, 1.1, 1.12], &[1.0; 3]), Verdict::Tie);
+        assert_eq!(verdict(&[1.0, 1.0, 2.5], &[1.0; 3]), Verdict::Unclear);
     }
 
     #[test]
-    fn too_few_too_short_and_too_different_runs_say_nothing() {
-        assert_eq!(verdict(&[1.0, 1.0], &[9.0, 9.0, 9.0]), Verdict::Smoke);
+    fn too_few_or_overlapping_runs_are_unclear() {
+        assert_eq!(verdict(&[1.0, 1.0], &[9.0, 9.0, 9.0]), Verdict::Unclear);
+        assert_eq!(verdict(&[1.0, 1.0, 1.3], &[1.2, 1.25, 1.3]), Verdict::Unclear);
+        assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.0; 3]), Verdict::Unclear);
+    }
+
+    #[test]
+    fn more_runs_decide_although_one_of_them_is_an_outlier() {
+        let ours = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.5];
+        assert_eq!(verdict(&ours, &[2.0; 9]), Verdict::Win);
+        assert_eq!(verdict(&[2.0; 9], &ours), Verdict::Behind);
+        assert_eq!(verdict(&ours, &[1.05; 9]), Verdict::Tie);
+    }
+
+    #[test]
+    fn short_runs_need_more_of_them() {
+        let short = |runs: usize| {
+            Comparison::of(&spread(&vec![0.01; runs]), &spread(&vec![0.09; runs]), 0.09).verdict
+        };
+        assert_eq!([3, 8, 9].map(short), [Verdict::Unclear, Verdict::Unclear, Verdict::Win]);
+        // A latency may be short, if the run that it was read in is not.
         let (ours, other) = (spread(&[0.01; 3]), spread(&[0.09; 3]));
-        assert_eq!(Comparison::of(&ours, &other, 0.09).verdict, Verdict::Smoke);
-        // A latency may be short if its run isn't.
-        assert_eq!(Comparison::of(&ours, &other, SHORT_S).verdict, Verdict::Winner);
-        assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.0, 2.0, 2.0]), Verdict::Smoke);
-        // The runs are unsteady, but their ranges don't overlap.
-        assert_eq!(verdict(&[1.0, 1.0, 2.5], &[2.6, 2.6, 9.0]), Verdict::Winner);
+        assert_eq!(Comparison::of(&ours, &other, SHORT_S).verdict, Verdict::Win);
     }
 
     #[test]
     fn a_ratio_says_how_much_slower_the_other_way_is() {
         let comparison = Comparison::of(&spread(&[1.0; 3]), &spread(&[3.42; 3]), 9.0);
-        assert_eq!(comparison.text(), "winner 3.42x");
+        assert_eq!(comparison.text(), "win 3.42x");
         assert_eq!([0.5, 9.99, 36.4].map(times), ["0.50x", "9.99x", "36x"]);
     }
 
     #[test]
     fn the_rule_says_its_bounds() {
-        for part in ["more than 10 %", "fewer than 3 runs", "within 0.1 s", "more than 1.5 times"] {
+        for part in ["within 10 %", "95 %", "needs 3 runs", "9 if", "than 0.1 s", "above 1.5 times"] {
             assert!(rule().contains(part), "{part}: {}", rule());
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use laneway::Provider;
-use laneway_experiments::{Event, Imitated, Remote, Row, Stop, Target, Workers};
+use laneway_experiments::{Event, Imitated, Remote, Repeats, Row, Stop, Target, Workers};
 use laneway_experiments::{clean, commit, list, mixed, ranges, slices};
 use laneway_server::{Config, Server, Tls};
 
@@ -44,7 +44,7 @@ fn elsewhere(provider: Provider) -> (Server, Target) {
 }
 
 fn slices_of(size: u64, target: Target) -> slices::Slices {
-    let plan = slices::Plan { size, runs: 1, folder: None, programs: false, target };
+    let plan = slices::Plan { size, runs: Repeats::times(1), folder: None, programs: false, target };
     slices::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap()
 }
 
@@ -54,11 +54,8 @@ fn a_huge_object_arrives_checked_in_both_ways_and_both_tongues() {
         let found = slices_of((3 << 20) + 7, embedded(provider));
         assert_eq!(names(&found.rows), ["single", "fixed", "laneway"]);
         for row in &found.rows {
-            let (figures, trace) = (row.figures().unwrap(), row.trace().unwrap());
-            assert!(figures.verified && figures.mib_s > 0.0, "{row:?}");
-            assert!(figures.connections as usize >= trace.connections_peak(), "{row:?}");
-            let came: u64 = trace.spans.iter().map(|span| span.bytes).sum();
-            assert!(came >= found.size, "{came} bytes in the trace");
+            let figures = row.figures().unwrap();
+            assert!(figures.verified && figures.mib_s > 0.0 && figures.connections > 0, "{row:?}");
         }
     }
 }
@@ -72,7 +69,7 @@ fn mixed_plan(puts: bool, target: Target) -> mixed::Plan {
         arrivals: None,
         puts,
         seed: 3,
-        runs: 1,
+        runs: Repeats::times(1),
         folder: None,
         programs: false,
         target,
@@ -94,6 +91,8 @@ fn small_and_large_objects_come_down_together() {
         assert_eq!(figures.latencies.sorted().len(), 12);
         assert!(figures.small_p50_s <= figures.small_p99_s && figures.small_p99_s <= figures.small_max_s);
         assert!(figures.small_max_s <= figures.total_s && figures.connections > 0, "{figures:?}");
+        let came: u64 = figures.trace.spans.iter().map(|span| span.bytes).sum();
+        assert!(came >= 18 << 20, "{came} bytes in the trace");
     }
     let requests = |n: usize| found.together[n].figures().unwrap().requests;
     // Twelve small objects, and two ranges for each of two large ones.
@@ -153,7 +152,7 @@ fn without_http2_its_row_says_so_and_the_store_stays_unchanged() {
 }
 
 fn commits(target: Target) -> laneway_experiments::Counted {
-    let plan = commit::Plan { objects: 8, size: 100, runs: 1, target };
+    let plan = commit::Plan { objects: 8, size: 100, runs: Repeats::times(1), target };
     commit::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap()
 }
 
@@ -172,7 +171,8 @@ fn every_object_is_read_and_written_back_once() {
 #[test]
 fn ranges_come_right_in_every_way() {
     for provider in [GCS, S3] {
-        let plan = ranges::Plan { ranges: 60, size: 16 << 20, runs: 1, target: embedded(provider) };
+        let plan =
+            ranges::Plan { ranges: 60, size: 16 << 20, runs: Repeats::times(1), target: embedded(provider) };
         let found = ranges::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
         for (found, ranges) in [(&found.scattered, 60), (&found.columns, 193)] {
             assert_eq!(names(&found.rows), ["one-by-one", "pool-50", "fixed-gap", "whole", "laneway"]);
@@ -186,7 +186,7 @@ fn ranges_come_right_in_every_way() {
 
 #[test]
 fn every_broom_leaves_nothing() {
-    let plan = clean::Plan { objects: 205, runs: 1, programs: false, target: embedded(GCS) };
+    let plan = clean::Plan { objects: 205, runs: Repeats::times(1), programs: false, target: embedded(GCS) };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     let gcs = ["gcs-one-by-one", "gcs-batch", "gcs-laneway-keys", "gcs-list-batch", "gcs-laneway"];
     let s3 = ["s3-one-by-one", "s3-delete-objects", "s3-laneway-keys", "s3-list-delete", "s3-laneway"];
@@ -199,7 +199,7 @@ fn every_broom_leaves_nothing() {
 
 #[test]
 fn every_way_of_listing_brings_every_key() {
-    let plan = list::Plan { objects: 6000, runs: 1, programs: false, target: embedded(GCS) };
+    let plan = list::Plan { objects: 6000, runs: Repeats::times(1), programs: false, target: embedded(GCS) };
     let found = list::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     let rungs = |tongue: &str| {
         ["chain", "ahead", "folders", "laneway", "laneway-arriving"].map(|way| format!("{tongue}-{way}"))
@@ -216,7 +216,7 @@ fn every_way_of_listing_brings_every_key() {
 
 #[test]
 fn what_lists_first_deletes_every_page() {
-    let plan = clean::Plan { objects: 2100, runs: 1, programs: false, target: embedded(GCS) };
+    let plan = clean::Plan { objects: 2100, runs: Repeats::times(1), programs: false, target: embedded(GCS) };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     names(&found.rows);
 }
@@ -228,7 +228,7 @@ fn a_store_elsewhere_is_filled_used_and_left_as_it_was() {
     server.store().put("lake", &before, b"x").unwrap();
     assert_eq!(names(&commits(target.clone()).rows).len(), 3);
     assert_eq!(names(&slices_of(100_000, target.clone()).rows).len(), 3);
-    let plan = clean::Plan { objects: 5, runs: 1, programs: false, target };
+    let plan = clean::Plan { objects: 5, runs: Repeats::times(1), programs: false, target };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     assert_eq!(names(&found.rows).len(), 5);
     assert_eq!(server.store().keys("lake"), [before]);
@@ -264,7 +264,10 @@ fn plans_that_make_no_sense_are_refused() {
     let refused = |plan: mixed::Plan| plan.check().is_err();
     let plan = || mixed_plan(false, embedded(GCS));
     assert!(plan().check().is_ok());
-    assert!(refused(mixed::Plan { small: 0, ..plan() }) && refused(mixed::Plan { runs: 0, ..plan() }));
+    assert!(
+        refused(mixed::Plan { small: 0, ..plan() })
+            && refused(mixed::Plan { runs: Repeats::times(0), ..plan() })
+    );
     assert!(refused(mixed::Plan { small_size: (9, 3), ..plan() }));
     assert!(refused(mixed::Plan { large: 0, arrivals: Some(1.0), ..plan() }));
 }

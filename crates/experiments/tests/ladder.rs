@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use laneway_experiments::ladder::{self, Plan};
 use laneway_experiments::{
-    Counted, Error, Event, Failure, Imitated, Remote, RivalError, Stop, Target, Workers,
+    Counted, Error, Event, Failure, Imitated, Remote, Repeats, RivalError, Stop, Target, Workers,
 };
 use laneway_server::{Config, Server, Tls};
 
 const FILES: usize = 5;
 
 fn plan(target: Target) -> Plan {
-    Plan { files: FILES, size: 10, runs: 2, programs: false, target }
+    Plan { files: FILES, size: 10, runs: Repeats::times(2), one_by_one: true, programs: false, target }
 }
 
 fn climb(plan: &Plan) -> Counted {
@@ -51,8 +51,8 @@ fn every_rung_arrives_with_the_requests_and_connections_of_its_way() {
 #[test]
 fn laneway_takes_an_embedded_store_that_is_far_for_a_far_one() {
     let far = Target::Embedded(Imitated::at(Duration::from_millis(50)));
-    // Nearby, one connection is enough for eight files. Far away, a second one saves a round trip.
-    assert_eq!(counted(&climb(&Plan { runs: 1, files: 8, ..plan(far) }), "laneway"), (8, 2));
+    // Nearby one connection is enough for eight files; from afar another saves a round trip.
+    assert_eq!(counted(&climb(&Plan { runs: Repeats::times(1), files: 8, ..plan(far) }), "laneway"), (8, 2));
 }
 
 #[test]

@@ -182,13 +182,19 @@ pub struct GcsConfig {
     pub xml: bool,
     /// If true, there is a batch endpoint.
     pub batch: bool,
-    /// If true, every object that isn't composed has an MD5, as in GCS. If false, only objects whose writer sent one
-    /// have it, which saves 1.6 CPU seconds per GiB.
-    pub md5: bool,
+    /// Largest object in bytes that has an MD5 even if its writer sent none. By default all have one unless they are composed,
+    /// as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
+    pub md5_bytes_max: u64,
 }
 
 impl Default for GcsConfig {
     fn default() -> GcsConfig {
-        GcsConfig { rewrite_bytes_max: None, part_size_min: 5 << 20, xml: true, batch: true, md5: true }
+        GcsConfig {
+            rewrite_bytes_max: None,
+            part_size_min: 5 << 20,
+            xml: true,
+            batch: true,
+            md5_bytes_max: u64::MAX,
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Heads are limited in size and time, and JSON and XML bodies are limited in size where they are read. Objects have no
 //! limit, and a body may take any time, because tests of slow clients need that.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::body::Held;
@@ -86,18 +87,20 @@ async fn speak_h1(
         documents: Held::default(),
         h2: false,
     });
-    let service = service_fn(move |request: http::Request<Incoming>| caller.clone().answer(request));
-    let mut connection = std::pin::pin!(
-        hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(idle_max)
-            .max_buf_size(H1_BUFFER_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
-    );
+    let service =
+        service_fn(move |request: http::Request<Incoming>| Box::pin(caller.clone().answer(request)));
+    let mut connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle_max)
+        .max_buf_size(H1_BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        _ = connection.as_mut() => {}
-        () = control.killed() => {}
+        _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => {}
+        () = control.killed() => return,
     }
+    // hyper itself ends an idle connection without TLS's close_notify, which a client takes for an attack.
+    let mut stream = connection.into_parts().io.into_inner();
+    let _ = tokio::time::timeout(TIMEOUT, stream.shutdown()).await;
 }
 
 async fn speak_h2(

@@ -47,7 +47,7 @@ pub fn uploads_open(counters: &Counters) -> u64 {
 pub fn config_for_faults() -> Config {
     Config {
         threads: Some(1),
-        gcs: GcsConfig { md5: false, ..GcsConfig::default() },
+        gcs: GcsConfig { md5_bytes_max: 0, ..GcsConfig::default() },
         s3: S3Config { md5_etags: false, ..S3Config::default() },
         ..Config::default()
     }

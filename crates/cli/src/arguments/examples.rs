@@ -133,7 +133,7 @@ const EXAMPLES: &[Examples] = &[
             ),
         ],
     ),
-    ("demo", &[("Show the demo without benchmarks", "laneway demo --no-report")]),
+    ("demo", &[("Show the demo without writing a page", "laneway demo --no-report")]),
     ("bench", &[("Run all benchmarks", "laneway bench all")]),
     (
         "completions",

@@ -1,4 +1,4 @@
-//! `laneway bench`: the measurements that Laneway comes from.
+//! `laneway bench`: Laneway beside other methods.
 
 pub(crate) mod all;
 mod clean;
@@ -12,7 +12,7 @@ mod mixed;
 mod place;
 mod ranges;
 pub(crate) mod report;
-mod run;
+pub(crate) mod run;
 mod setting;
 mod slices;
 
@@ -21,7 +21,7 @@ use clap::{Args, Subcommand};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Measure Laneway beside other ways to do the same
+/// Measure Laneway beside other methods and tools
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
     #[command(subcommand)]

@@ -1,44 +1,94 @@
-//! `laneway demo`: the main job, shown on a store of the program's own.
+//! `laneway demo`: three jobs on one screen, each by Laneway and by other methods, and a page with the details.
 
-mod content;
-mod stage;
-mod steps;
-
-use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::report::Page;
+use laneway_experiments::verdict::{Comparison, RUNS_MIN, Spread, Verdict, times};
+use laneway_experiments::{
+    Compared, Counted, Error, Event, Imitated, Repeats, Row, Stop, Target, Workers, ladder, mixed,
+    seconds as seconds_of, slices,
+};
+use laneway_quantity::{count, link_rate, size};
+use serde::Serialize;
 
-use crate::context::{Context, complain};
+use crate::context::Context;
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::verbs::bench::{all, report};
-use stage::{Stop, Stopped};
+use crate::verbs::bench::{report, run};
 
-/// Show what Laneway does, without an account or a network
+/// Show Laneway beside other methods, without an account or a network
 ///
-/// The demo starts a store in this process, with TLS and HTTP/2, behind an imitated link of 20 ms and 1 Gbit/s. It moves fifty files to the
-/// store and back as simple scripts would, then as Laneway does; then a thousand files; then one large object. It compares every byte and
-/// removes everything it made. Then it runs three benchmarks three times each, beside the usual ways, and writes a page about them.
-/// `laneway bench all` runs more benchmarks, also beside installed programs.
+/// The demo starts a store in this process, with TLS, behind an imitated link of 20 ms and 1 Gbit/s. It does three jobs with Laneway and with
+/// methods that people use: small downloads beside large ones, many small uploads, and one large download. Methods take turns, at least three
+/// times. The demo takes about a minute, removes what it made, and writes a page with all figures. `laneway bench all` has more jobs and
+/// compares installed programs.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// Set the size of the large object
+    /// Set the size of the large download
     ///
     /// Example: laneway demo --size 1GiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
-    /// Write the page about the benchmarks to FILE
+    /// Run each method at least N times, in turns; a verdict needs three
+    ///
+    /// Example: laneway demo --runs 9
+    #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
+    runs: usize,
+    /// Write the page to FILE
     ///
     /// Example: laneway demo --report /tmp/report.html
     #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]
     report: PathBuf,
-    /// Skip the benchmarks and their page
+    /// Don't write the page
     ///
     /// Example: laneway demo --no-report
     #[arg(long, conflicts_with = "report")]
     no_report: bool,
+}
+
+const LINK: Imitated = Imitated::USUAL;
+/// The time for which each unclear job is repeated.
+const UNTIL_DECIDED: Duration = Duration::from_secs(10);
+/// The files of a web page or a commit of a table format are about as large. Round trips cost more than their bytes.
+const FILE_BYTES: u64 = 4700;
+const FILES: usize = 50;
+/// Characters of the longest bar, and of a method's name before it.
+const BAR: f64 = 22.0;
+const NAME: usize = 44;
+
+/// A job and its result, as the screen and the README's picture show it.
+#[derive(Serialize, Debug)]
+struct Job {
+    kind: &'static str,
+    job: String,
+    /// The measure.
+    measure: &'static str,
+    /// Laneway, then the others from the fastest on.
+    methods: Vec<Method>,
+    /// `None` where a side has no figures.
+    #[serde(flatten)]
+    found: Option<Comparison>,
+    /// The verdict and its reason, as sentences.
+    result: String,
+}
+
+#[derive(Serialize, Debug)]
+struct Method {
+    method: &'static str,
+    is_laneway: bool,
+    seconds: Option<Spread>,
+    error: Option<String>,
+}
+
+/// The facts about a run of the demo, for programs.
+#[derive(Serialize, Debug)]
+struct Facts<'a> {
+    kind: &'static str,
+    date: &'a str,
+    version: &'a str,
+    machine: String,
+    link: String,
 }
 
 impl Demo {
@@ -46,38 +96,213 @@ impl Demo {
         if !self.no_report {
             report::check(&self.report)?;
         }
-        let stop = Stop::default();
-        let pressed = stop.clone();
-        let _interrupt = Interrupt::listen(move || pressed.press())?;
-        match steps::play(context, self.size, &stop) {
-            Err(error) if stop.pressed() && was_stopped(&error) => {
-                complain("interrupted; everything the demo made has been removed");
-                Ok(Exit::Interrupted)
+        let heading = report::heading("laneway demo");
+        let (mut page, mut number, mut is_fine) = (Page::default(), 1, true);
+        let link = format!(
+            "a link of {} ms and {}",
+            LINK.rtt.as_millis(),
+            LINK.bandwidth.map(link_rate).unwrap_or_default()
+        );
+        match context.options.json {
+            true => context.output.json(&Facts {
+                kind: "demo",
+                date: &heading.date,
+                version: &heading.versions,
+                machine: format!("{}, {} cores", heading.machine.processor, heading.machine.cores),
+                link,
+            })?,
+            false => context.output.line(&format!(
+                "Laneway beside other methods, on a store in this process behind {link}.\n\
+                 Methods take turns; the figures are medians. It takes about a minute."
+            ))?,
+        }
+        context.output.flush()?;
+        for measure in [Self::mixed, Self::ladder, Self::slices] {
+            let (job, job_is_fine) = match measure(&self, context, &mut page)? {
+                Ok(found) => found,
+                Err(exit) => return Ok(exit),
+            };
+            is_fine &= job_is_fine;
+            match context.options.json {
+                true => context.output.json(&job)?,
+                false => context.output.line(&format!("\n{number}. {}", job.text()))?,
             }
-            Err(error) => Err(error),
-            Ok(()) if self.no_report => Ok(Exit::Done),
-            Ok(()) => self.measure(context),
-        }
-    }
-}
-
-impl Demo {
-    /// Every benchmark, and the page about them. The demo itself has been printed already.
-    fn measure(&self, context: &Context) -> anyhow::Result<Exit> {
-        if !context.options.json {
-            context.output.line("\nNow the measurements that Laneway comes from, each beside the usual ways, three times in turns: about a minute.")?;
             context.output.flush()?;
+            number += 1;
         }
-        let mut page = Page::default();
-        let exit = all::scenes(context, &mut page)?;
-        if exit != Exit::Interrupted {
-            report::write(context, &self.report, &page, "laneway demo")?;
+        if !self.no_report {
+            report::write(context, &self.report, &page, &heading)?;
         }
-        Ok(exit)
+        Ok(run::exit(is_fine))
+    }
+
+    fn repeats(&self) -> Repeats {
+        Repeats { least: self.runs, until_decided: UNTIL_DECIDED }
+    }
+
+    fn mixed(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+        let plan = mixed::Plan {
+            large: 4,
+            large_size: 40 << 20,
+            small: 100,
+            small_size: mixed::SMALL_SIZE,
+            arrivals: None,
+            puts: false,
+            seed: 1,
+            runs: self.repeats(),
+            folder: None,
+            programs: false,
+            target: Target::Embedded(LINK),
+        };
+        let found = measured(context, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))?;
+        Ok(found.map(|found| {
+            page.mixed(&found);
+            let why = |verdict, _: &Row<_>, _: &Row<_>| {
+                match verdict {
+                    Verdict::Win => {
+                        "Small objects have connections of their own and don't wait behind large ones."
+                    }
+                    _ => "Small objects had connections of their own, but that saved no time here.",
+                }
+                .to_owned()
+            };
+            let job = "100 small downloads beside 4 of 40 MiB".to_owned();
+            (
+                Job::of(job, "until half of the small ones are there", &found.together, why),
+                found.is_complete(),
+            )
+        }))
+    }
+
+    fn ladder(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+        let plan = ladder::Plan {
+            files: FILES,
+            size: FILE_BYTES,
+            runs: self.repeats(),
+            one_by_one: false,
+            programs: false,
+            target: Target::Embedded(LINK),
+        };
+        let found = measured(context, |workers, stop, tell| ladder::run(&plan, workers, stop, tell))?;
+        Ok(found.map(|found: Counted| {
+            page.counted(&found);
+            let why = |verdict, ours: &Row<_>, other: &Row<laneway_experiments::Figures>| {
+                let opened = |row: &Row<laneway_experiments::Figures>| {
+                    count(row.figures().map_or(0, |figures| figures.connections), "connection", "connections")
+                };
+                let all_at_once = if verdict == Verdict::Win { "All files go at once. " } else { "" };
+                format!("{all_at_once}Laneway opened {}, the other method {}.", opened(ours), opened(other))
+            };
+            let job = format!("{FILES} uploads of {:.1} KB", FILE_BYTES as f64 / 1e3);
+            (
+                Job::of(job, "until the last file is stored", &found.rows, why),
+                found.rows.iter().all(Row::is_fine),
+            )
+        }))
+    }
+
+    fn slices(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+        let target = Target::Embedded(LINK);
+        let plan =
+            slices::Plan { size: self.size, runs: self.repeats(), folder: None, programs: false, target };
+        let found = measured(context, |workers, stop, tell| slices::run(&plan, workers, stop, tell))?;
+        Ok(found.map(|found| {
+            page.slices(std::slice::from_ref(&found));
+            let why = |_, ours: &Row<slices::Figures>, _: &Row<_>| {
+                let ratio = ours.figures().map_or(0.0, |figures| figures.floor_ratio);
+                format!(
+                    "Laneway takes {} the least time that the link allows.",
+                    times(ratio).replace('x', " times")
+                )
+            };
+            let job = format!("One download of {}", size(self.size));
+            (Job::of(job, "until the file is checked", &found.rows, why), found.rows.iter().all(Row::is_fine))
+        }))
     }
 }
 
-fn was_stopped(error: &anyhow::Error) -> bool {
-    let interrupted = |e: &io::Error| e.kind() == io::ErrorKind::Interrupted;
-    error.is::<Stopped>() || error.downcast_ref::<io::Error>().is_some_and(interrupted)
+/// Makes a measurement without a line for each run, which would push the jobs off the screen.
+fn measured<T>(
+    context: &Context,
+    make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
+) -> anyhow::Result<Result<T, Exit>> {
+    let workers = run::workers()?;
+    run::measure(context, |stop, tell| {
+        make(&workers, stop, &mut |event| {
+            if matches!(event, Event::Left(_)) {
+                tell(event);
+            }
+        })
+    })
+}
+
+impl Job {
+    /// Compares rows by their first measure. `why` is told the verdict, Laneway's row and the best other one.
+    fn of<F: Compared>(
+        job: String,
+        measure: &'static str,
+        rows: &[Row<F>],
+        why: impl Fn(Verdict, &Row<F>, &Row<F>) -> String,
+    ) -> Self {
+        let value = F::MEASURES[0].value;
+        let mut methods: Vec<Method> = rows
+            .iter()
+            .map(|row| Method {
+                method: row.description,
+                is_laneway: row.is_ours(),
+                seconds: row.spread(value),
+                error: row.result.as_ref().err().map(laneway_experiments::Failure::remark),
+            })
+            .collect();
+        let median = |method: &Method| method.seconds.map_or(f64::INFINITY, |seconds| seconds.median);
+        methods.sort_by(|a, b| {
+            (!a.is_laneway, median(a))
+                .partial_cmp(&(!b.is_laneway, median(b)))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let ours = rows.iter().find(|row| row.is_ours());
+        let other = Row::best_other(rows, "", value);
+        let found = other.and_then(|other| other.compared(rows, value));
+        let result = match (found, ours, other) {
+            (Some(found), Some(ours), Some(other)) => {
+                let runs = ours.spread(value).map_or(0, |spread| spread.runs);
+                format!("{} {}", sentence(&found, runs), why(found.verdict, ours, other))
+            }
+            _ => "No comparison: a side has no figures.".to_owned(),
+        };
+        Self { kind: "job", job, measure, methods, found, result }
+    }
+
+    /// The job as lines of the screen.
+    fn text(&self) -> String {
+        let most = self
+            .methods
+            .iter()
+            .filter_map(|method| method.seconds)
+            .map(|runs| runs.median)
+            .fold(0.0, f64::max);
+        let mut text = format!("{}: seconds {}\n", self.job, self.measure);
+        for Method { method, seconds, error, .. } in &self.methods {
+            let figures = match seconds {
+                Some(runs) => {
+                    let length = (runs.median / most * BAR).round().max(1.0);
+                    format!("{:>8}  {}", seconds_of(runs.median), "█".repeat(length as usize))
+                }
+                None => format!("  {}", error.as_deref().unwrap_or_default()),
+            };
+            text += &format!("   {method:<NAME$}{figures}\n");
+        }
+        text + "   " + &self.result
+    }
+}
+
+/// The verdict as a sentence.
+fn sentence(Comparison { verdict, ratio }: &Comparison, runs: usize) -> String {
+    let ratio = times(*ratio);
+    match verdict {
+        Verdict::Win => format!("Win: {ratio} as fast as the best other method."),
+        Verdict::Tie => format!("Tie: {ratio} as fast as the best other method, within noise."),
+        Verdict::Behind => format!("Behind: {ratio} as fast as the best other method."),
+        Verdict::Unclear => format!("Unclear: {ratio} after {}.", count(runs as u64, "run", "runs")),
+    }
 }

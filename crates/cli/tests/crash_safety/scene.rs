@@ -33,7 +33,7 @@ impl Scene {
     pub(crate) fn new(wire: Wire, arguments: &[&str]) -> Self {
         let config = Config {
             // What takes time and decides nothing here.
-            gcs: GcsConfig { md5: false, ..GcsConfig::default() },
+            gcs: GcsConfig { md5_bytes_max: 0, ..GcsConfig::default() },
             s3: S3Config { md5_etags: false, ..S3Config::default() },
             ..Config::default()
         };

@@ -30,7 +30,7 @@ pub(super) async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize
         });
     }
     all(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
@@ -40,7 +40,7 @@ pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, 
     let mut deletes = JoinSet::new();
     send_batches(site, &pool, keys, &mut deletes);
     none_refused(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 /// Lists the prefix page by page. It deletes a page's objects while it requests the next page.
@@ -62,7 +62,7 @@ pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Fail
         }
     }
     none_refused(deletes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 /// Numbers of failed deletes, one per batch.

@@ -4,19 +4,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use laneway::Bucket;
-use laneway::internal::trace::Trace as Recorder;
 use tokio::task::JoinSet;
 
 use super::{Found, changed};
 use crate::Failure;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::trace::Trace;
 
 pub(super) async fn all_at_once(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
     let started = Instant::now();
-    let recorder = Recorder::default();
-    let client = site.laneway(Some(&recorder))?;
+    let client = site.laneway(None)?;
     let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
     let mut changes = JoinSet::new();
     for key in keys {
@@ -29,7 +26,7 @@ pub(super) async fn all_at_once(site: &Arc<Site>, keys: &[String]) -> Result<Fou
     let seconds = started.elapsed().as_secs_f64();
     let counters = client.counters();
     let tally = Tally { requests: counters.requests, connections: counters.connections };
-    Ok(Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) })
+    Ok(Found { seconds, tally })
 }
 
 async fn change(bucket: &Bucket, key: &str) -> Result<(), Failure> {

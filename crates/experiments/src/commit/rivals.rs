@@ -21,7 +21,7 @@ pub(super) async fn one_by_one(site: &Site, keys: &[String]) -> Result<Found, Fa
         }
         change(site, key, &mut connection).await?;
     }
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 pub(super) async fn pooled(site: &Arc<Site>, keys: &[String], bound: usize) -> Result<Found, Failure> {
@@ -39,7 +39,7 @@ pub(super) async fn pooled(site: &Arc<Site>, keys: &[String], bound: usize) -> R
         });
     }
     all(changes).await?;
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
 }
 
 /// Reads an object, changes it and writes it back unless somebody else has changed it meanwhile.

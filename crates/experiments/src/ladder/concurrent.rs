@@ -6,9 +6,8 @@ use super::work::Work;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::rival::{Protocol, Rival, all};
-use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut uploads = JoinSet::new();
     for name in work.files.names() {
@@ -16,5 +15,5 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
         uploads.spawn(async move { rival.connect_h1().await?.send(request).await?.succeeded() });
     }
     all(uploads).await?;
-    Ok((rival.tally(), rival.trace()))
+    Ok(rival.tally())
 }

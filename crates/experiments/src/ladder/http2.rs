@@ -7,9 +7,8 @@ use super::work::Work;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::rival::{Protocol, Rival, all};
-use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     let rival = Rival::new(&work.site, Protocol::H2);
     let connection = rival.connect_h2().await?;
     let mut uploads = JoinSet::new();
@@ -18,5 +17,5 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
         uploads.spawn(async move { connection.send(request).await?.succeeded() });
     }
     all(uploads).await?;
-    Ok((rival.tally(), rival.trace()))
+    Ok(rival.tally())
 }

@@ -4,9 +4,8 @@ use super::work::Work;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::rival::{Protocol, Rival};
-use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut connection = rival.connect_h1().await?;
     for name in work.files.names() {
@@ -16,5 +15,5 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
         }
         connection.send(work.upload_request(name)?).await?.succeeded()?;
     }
-    Ok((rival.tally(), rival.trace()))
+    Ok(rival.tally())
 }

@@ -4,20 +4,14 @@
 //! The rung uses the library, not the program as a child process. The rivals' processes have also started before, and a
 //! process start in one row only would be a handicap. Other experiments compare whole processes.
 
-use std::time::Instant;
-
-use laneway::internal::trace::Trace as Recorder;
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 
 use super::work::Work;
 use crate::Failure;
 use crate::rival::Tally;
-use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
-    let started = Instant::now();
-    let recorder = Recorder::default();
-    let client = work.site.laneway(Some(&recorder))?;
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+    let client = work.site.laneway(None)?;
     let folder = Location::from(work.files.folder());
     // A destination without a final slash is the new name of the folder.
     let destination =
@@ -34,10 +28,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
             Event::Done(summary) => {
                 return match failure {
                     Some(error) => Err(error.into()),
-                    None => {
-                        let tally = Tally { requests: summary.requests, connections: summary.connections };
-                        Ok((tally, Trace::of_engine(&recorder.moments(), started)))
-                    }
+                    None => Ok(Tally { requests: summary.requests, connections: summary.connections }),
                 };
             }
             _ => {}

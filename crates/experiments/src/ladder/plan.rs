@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::place::{Imitated, Target};
+use crate::turns::Repeats;
 
 /// Maximum number of files in a ladder. The concurrent rung opens a connection for each.
 const FILES_MAX: usize = 10_000;
@@ -17,9 +18,11 @@ pub struct Plan {
     pub files: usize,
     /// Bytes of each file.
     pub size: u64,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
-    /// `true` lets installed programs take part if the store is embedded in this process.
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
+    /// True if the slowest methods take part: a connection for each file, one after another.
+    pub one_by_one: bool,
+    /// True if installed programs are rivals, where the store is one in this process.
     pub programs: bool,
     /// The store.
     pub target: Target,
@@ -31,7 +34,8 @@ impl Default for Plan {
         Self {
             files: 50,
             size: 0,
-            runs: 3,
+            runs: Repeats::times(3),
+            one_by_one: true,
             programs: true,
             target: Target::Embedded(Imitated::at(Duration::from_millis(50))),
         }
@@ -45,7 +49,7 @@ impl Plan {
     /// [`Error::Plan`] for no files or runs at all, more than 10,000 files, or more than 256 MiB of them.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: String| Err(Error::Plan(why));
-        if self.files == 0 || self.runs == 0 {
+        if self.files == 0 || self.runs.least == 0 {
             return refused("a ladder needs at least one file and one run".to_owned());
         }
         if self.files > FILES_MAX {
@@ -67,7 +71,7 @@ mod tests {
         let plan = Plan::default();
         assert!(plan.check().is_ok());
         assert!(Plan { files: 0, ..plan.clone() }.check().is_err());
-        assert!(Plan { runs: 0, ..plan.clone() }.check().is_err());
+        assert!(Plan { runs: Repeats::times(0), ..plan.clone() }.check().is_err());
         assert!(Plan { files: FILES_MAX + 1, ..plan.clone() }.check().is_err());
         assert!(Plan { files: 2, size: BYTES_MAX / 2, ..plan.clone() }.check().is_ok());
         assert!(Plan { files: 2, size: BYTES_MAX / 2 + 1, ..plan.clone() }.check().is_err());

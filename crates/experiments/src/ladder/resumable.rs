@@ -10,9 +10,8 @@ use super::work::Work;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::rival::{Error, Protocol, Rival};
-use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
@@ -21,7 +20,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }
-    Ok((rival.tally(), rival.trace()))
+    Ok(rival.tally())
 }
 
 /// Begins a session and returns its path and query.

@@ -6,7 +6,6 @@ use super::work::Work;
 use super::{concurrent, http2, keepalive, laneway, resumable, single};
 use crate::Failure;
 use crate::rival::Tally;
-use crate::trace::Trace;
 use crate::turns::Rung;
 
 /// A way to upload many small files.
@@ -36,13 +35,16 @@ pub(super) const RUNGS: [Rung<Way>; 6] = [
     rung(Way::Laneway, "laneway", "Laneway"),
 ];
 
+/// The number of them, from the first on, that open a connection for each file, one after another.
+pub(super) const ONE_BY_ONE: usize = 2;
+
 const fn rung(method: Way, name: &'static str, description: &'static str) -> Rung<Way> {
     Rung { method, name, description, group: "" }
 }
 
 impl Way {
-    /// Uploads all files cold: it opens new connections and reuses none.
-    pub(super) async fn upload(self, work: &Work) -> Result<(Tally, Trace), Failure> {
+    /// Uploads all files, cold: no connection is open before, and none is used afterwards.
+    pub(super) async fn upload(self, work: &Work) -> Result<Tally, Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,
             Self::Single => single::upload(work).await,

@@ -43,16 +43,7 @@ impl Files {
         Ok(Self { folder, names, size })
     }
 
-    /// Lists the files of a folder, which may have different sizes.
-    ///
-    /// # Errors
-    /// The file system's error.
-    pub(super) fn of(folder: &Path) -> io::Result<Self> {
-        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        Ok(Self { folder: folder.to_owned(), names: names.collect::<io::Result<_>>()?, size: 0 })
-    }
-
-    /// Returns the folder, which contains only these files.
+    /// The folder that holds them and nothing else.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

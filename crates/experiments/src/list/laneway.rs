@@ -2,19 +2,16 @@
 
 use std::time::Instant;
 
-use laneway::internal::trace::Trace as Recorder;
 use laneway::{Entry, ListRequest, Location};
 
 use super::Found;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::trace::Trace;
 
 pub(super) async fn list(site: &Site, prefix: &str, in_order: bool) -> Result<(usize, Found), Failure> {
     let started = Instant::now();
-    let recorder = Recorder::default();
-    let client = site.laneway(Some(&recorder))?;
+    let client = site.laneway(None)?;
     let at = Location::object(site.provider, site.bucket.clone(), prefix);
     let mut listing = client.list(ListRequest::new(at).recursive(true).in_order(in_order));
     let mut listed = 0;
@@ -24,5 +21,5 @@ pub(super) async fn list(site: &Site, prefix: &str, in_order: bool) -> Result<(u
     let seconds = started.elapsed().as_secs_f64();
     let counters = client.counters();
     let tally = Tally { requests: counters.requests, connections: counters.connections };
-    Ok((listed, Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) }))
+    Ok((listed, Found { seconds, tally }))
 }

@@ -84,5 +84,5 @@ pub(super) async fn folders(site: &Arc<Site>, folders: Vec<String>) -> Result<(u
 }
 
 fn found(rival: &Rival, started: Instant) -> Found {
-    Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() }
+    Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::place::Target;
+use crate::turns::Repeats;
 
 /// The minimum and maximum bytes of a small object, as in lakehouses.
 pub const SMALL_SIZE: (u64, u64) = (32 << 10, 512 << 10);
@@ -25,9 +26,9 @@ pub struct Plan {
     pub puts: bool,
     /// The seed of sizes and arrivals.
     pub seed: u64,
-    /// Number of runs of each rung. The rungs take turns.
-    pub runs: usize,
-    /// The folder for files. `None` uses memory if there is enough, and temporary files otherwise.
+    /// Runs of each rung. The rungs take turns.
+    pub runs: Repeats,
+    /// Where files are; `None` is in memory where there is enough, or among the temporary files.
     pub folder: Option<PathBuf>,
     /// `true` lets installed programs take part if the store is embedded in this process.
     pub programs: bool,
@@ -58,7 +59,7 @@ impl Plan {
     /// [`Error::Plan`] if a number is out of bounds.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |why: &str| Err(Error::Plan(why.to_owned()));
-        if self.small == 0 || self.runs == 0 {
+        if self.small == 0 || self.runs.least == 0 {
             return refused("at least one small object and one run are needed");
         }
         if self.small > 10_000 || self.large > 1000 {

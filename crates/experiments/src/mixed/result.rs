@@ -7,7 +7,8 @@ use crate::errand::Measured;
 use crate::latency::Latencies;
 use crate::place::Imitated;
 use crate::table::{Table, seconds};
-use crate::turns::{Compared, Measure, Row, Run};
+use crate::trace::Trace;
+use crate::turns::{Compared, Measure, Row};
 
 /// The result of a mixed experiment.
 #[derive(Debug)]
@@ -57,6 +58,9 @@ pub struct Figures {
     /// All latencies of small objects.
     #[serde(skip)]
     pub latencies: Latencies,
+    /// The requests on each connection; an installed program tells none.
+    #[serde(skip)]
+    pub trace: Trace,
 }
 
 /// Figures of small objects that arrived at random. Latencies count from each arrival.
@@ -96,7 +100,7 @@ impl Mixed {
 
     /// Returns the table for people of objects that were requested at once.
     pub fn table(&self) -> Table {
-        let head = ["way", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / floor"];
+        let head = ["method", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / least"];
         Table::of(&head, &self.together, |row, f| {
             vec![
                 median(row, |f| f.small_p50_s),
@@ -111,13 +115,13 @@ impl Mixed {
 
     /// Returns the comparison of the ways if all objects are requested at once.
     pub fn verdicts(&self) -> Table {
-        Table::compared(&["way"], &self.together, |_| Vec::new())
+        Table::compared(&["method"], &self.together, |_| Vec::new())
     }
 
     /// Returns the table for people of random arrivals, or `None` if there were none.
     pub fn arrivals_table(&self) -> Option<Table> {
         let head = [
-            "way",
+            "method",
             "idle p50 s",
             "idle p99 s",
             "beside bulk p50 s",
@@ -144,7 +148,7 @@ impl Mixed {
 
     /// Returns the comparison of the ways if small objects arrive beside bulk, or `None` if none did.
     pub fn arrivals_verdicts(&self) -> Option<Table> {
-        let table = || Table::compared(&["way"], &self.arrivals, |_| Vec::new());
+        let table = || Table::compared(&["method"], &self.arrivals, |_| Vec::new());
         (!self.arrivals.is_empty()).then(table)
     }
 }
@@ -158,22 +162,19 @@ impl Compared for Figures {
     const MEASURES: &'static [Measure<Self>] = &[
         Measure {
             name: "small_p50_s",
-            what: "small ones, issued with bulk: median",
             short: "median",
             heads: ["p50 range s", "Laneway"],
             value: |figures| figures.small_p50_s,
         },
         Measure {
             name: "small_p99_s",
-            what: "small ones, issued with bulk: 99th percentile",
             short: "99th percentile",
             heads: ["p99 range s", "Laneway"],
             value: |figures| figures.small_p99_s,
         },
         Measure {
             name: "total_s",
-            what: "everything, until the last object is there",
-            short: "all of them",
+            short: "until all are there",
             heads: ["total range s", "Laneway"],
             value: |figures| figures.total_s,
         },
@@ -188,14 +189,12 @@ impl Compared for ArrivalFigures {
     const MEASURES: &'static [Measure<Self>] = &[
         Measure {
             name: "beside_p50_s",
-            what: "small ones, arriving beside bulk: median",
             short: "arriving, median",
             heads: ["p50 range s", "Laneway"],
             value: |figures| figures.beside_p50_s,
         },
         Measure {
             name: "beside_p99_s",
-            what: "small ones, arriving beside bulk: 99th percentile",
             short: "arriving, 99th percentile",
             heads: ["p99 range s", "Laneway"],
             value: |figures| figures.beside_p99_s,
@@ -207,9 +206,9 @@ impl Compared for ArrivalFigures {
     }
 }
 
-pub(super) fn figures(measured: Measured<Found>, floor_s: f64) -> Run<Figures> {
+pub(super) fn figures(measured: Measured<Found>, floor_s: f64) -> Figures {
     let found = measured.found;
-    let figures = Figures {
+    Figures {
         small_p50_s: found.small.percentile(50.0),
         small_p99_s: found.small.percentile(99.0),
         small_max_s: found.small.max(),
@@ -218,14 +217,14 @@ pub(super) fn figures(measured: Measured<Found>, floor_s: f64) -> Run<Figures> {
         requests: found.tally.requests,
         floor_ratio: found.small.percentile(50.0) / floor_s.max(f64::MIN_POSITIVE),
         latencies: found.small,
-    };
-    Run { figures, trace: found.trace }
+        trace: found.trace,
+    }
 }
 
-pub(super) fn arrival_figures(idle: Measured<Found>, beside: Measured<Found>) -> Run<ArrivalFigures> {
+pub(super) fn arrival_figures(idle: Measured<Found>, beside: Measured<Found>) -> ArrivalFigures {
     let (idle, beside) = (idle.found, beside.found);
     let mib = beside.bulk_bytes as f64 / f64::from(1 << 20);
-    let figures = ArrivalFigures {
+    ArrivalFigures {
         idle_p50_s: idle.small.percentile(50.0),
         idle_p99_s: idle.small.percentile(99.0),
         beside_p50_s: beside.small.percentile(50.0),
@@ -237,6 +236,5 @@ pub(super) fn arrival_figures(idle: Measured<Found>, beside: Measured<Found>) ->
         idle_ratio: beside.small.percentile(50.0) / idle.small.percentile(50.0).max(f64::MIN_POSITIVE),
         idle: idle.small,
         beside: beside.small,
-    };
-    Run { figures, trace: beside.trace }
+    }
 }

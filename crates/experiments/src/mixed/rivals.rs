@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::client::Job;
 use crate::Failure;
 use crate::rival::pool::Pool;
-use crate::rival::{self, Connection, Protocol, Rival, Sender, Tag, all};
+use crate::rival::{self, Connection, Protocol, Rival, Sender, all};
 use crate::site::Site;
 use crate::trace::Role;
 
@@ -45,14 +45,22 @@ impl Pooled {
         let mut parts = JoinSet::new();
         for range in ranges(job) {
             let (pool, site, file) = (self.pool.clone(), Arc::clone(&self.site), Arc::clone(&file));
-            let (key, tag) = (job.key.clone(), tag(job, range.as_ref()));
+            let (key, role) = (job.key.clone(), role(job));
             parts.spawn(async move {
-                let mut request = site.get(&key, range.as_ref()).await?;
-                request.extensions_mut().insert(tag);
-                let mut taken = pool.take().await?;
-                taken.connection.fetch(request, writer(&file, range)).await?;
-                taken.give_back();
-                Ok(())
+                loop {
+                    let mut request = site.get(&key, range.as_ref()).await?;
+                    request.extensions_mut().insert(role);
+                    let mut taken = pool.take().await?;
+                    match taken.connection.fetch(request, writer(&file, range.clone())).await {
+                        // The server closed an idle connection just then. SDKs take another one, too.
+                        Err(rival::Error::Exchange(_)) if taken.is_reused => {}
+                        answer => {
+                            answer?;
+                            taken.give_back();
+                            return Ok(());
+                        }
+                    }
+                }
             });
         }
         all(parts).await?;
@@ -88,7 +96,7 @@ impl Http2 {
         for range in ranges(job) {
             let (mut connection, file) = (connection.clone(), Arc::clone(&file));
             let mut request = self.site.get(&job.key, range.as_ref()).await?;
-            request.extensions_mut().insert(tag(job, range.as_ref()));
+            request.extensions_mut().insert(role(job));
             parts.spawn(async move { connection.fetch(request, writer(&file, range)).await });
         }
         all(parts).await?;
@@ -108,7 +116,7 @@ async fn upload<S: Sender>(
 ) -> Result<(), Failure> {
     let answer = if job.large {
         let mut request = site.put_stream(&job.key).await?;
-        request.extensions_mut().insert(tag(job, None));
+        request.extensions_mut().insert(role(job));
         let file = File::open(job.file).map_err(Failure::File)?;
         connection.send_file(request, file, job.size).await?
     } else {
@@ -128,10 +136,8 @@ fn ranges(job: &Job<'_>) -> Vec<Option<Range<u64>>> {
     (0..parts).map(|n| Some(n * PART..((n + 1) * PART).min(job.size))).collect()
 }
 
-fn tag(job: &Job<'_>, range: Option<&Range<u64>>) -> Tag {
-    let role = if job.large { Role::Freight } else { Role::Express };
-    let range = range.map(|range| format!(" {}-{}", range.start, range.end - 1)).unwrap_or_default();
-    Tag(role, format!("{}{range}", job.key))
+fn role(job: &Job<'_>) -> Role {
+    if job.large { Role::Freight } else { Role::Express }
 }
 
 /// Writes received bytes to their place. The file is in memory, so a write takes only microseconds.

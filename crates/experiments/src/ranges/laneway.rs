@@ -3,18 +3,14 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use laneway::internal::trace::Trace as Recorder;
-
 use super::{Came, Found};
 use crate::Failure;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::trace::Trace;
 
 pub(super) async fn read(site: &Site, key: &str, lots: &[Vec<Range<u64>>]) -> Result<Came, Failure> {
     let started = Instant::now();
-    let recorder = Recorder::default();
-    let client = site.laneway(Some(&recorder))?;
+    let client = site.laneway(None)?;
     let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
     let mut came = Vec::new();
     for lot in lots {
@@ -23,5 +19,5 @@ pub(super) async fn read(site: &Site, key: &str, lots: &[Vec<Range<u64>>]) -> Re
     let seconds = started.elapsed().as_secs_f64();
     let counters = client.counters();
     let tally = Tally { requests: counters.requests, connections: counters.connections };
-    Ok((Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) }, came))
+    Ok((Found { seconds, tally }, came))
 }

@@ -49,7 +49,7 @@ pub(super) async fn read(reader: Reader, site: &Arc<Site>, errand: &Errand) -> R
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    Ok((Found { seconds, tally: rival.tally(), trace: rival.trace() }, came))
+    Ok((Found { seconds, tally: rival.tally() }, came))
 }
 
 /// Merges neighbours with at most [`GAP_MAX`] between them.

@@ -1,17 +1,16 @@
-//! Horizontal bars against a floor.
+//! Horizontal bars with the least that the path allows.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::canvas::{Area, Colour, DrawError, Drawing, draw, text};
-use crate::Error;
+use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
 
 /// Pixels of a bar and the name above it.
 const STEP: i32 = 44;
 const BAR: i32 = 16;
 const TOP: i32 = 24;
+const BOTTOM: i32 = 24;
 /// Pixels of the number at a bar's end.
 const NUMBER: i32 = 76;
+/// A longest bar of so many times the shortest would hide the differences of the others, so the axis is logarithmic.
+const HIDING: f64 = 8.0;
 
 /// One bar.
 pub(super) struct Bar {
@@ -23,51 +22,60 @@ pub(super) struct Bar {
     pub(super) number: String,
 }
 
-/// Draws bars from zero, and a line at the floor.
-///
-/// # Errors
-/// [`Error::Drawing`].
-pub(super) fn bars(bars: &[Bar], floor: Option<(f64, &str)>) -> Result<Drawing, Error> {
-    let values = bars.iter().filter_map(|bar| bar.value);
-    let most = values.chain(floor.map(|(at, _)| at)).fold(f64::MIN_POSITIVE, f64::max);
-    // The floor's name is above the bars.
-    let top = if floor.is_some() { TOP } else { 0 };
-    let height = top + STEP * bars.len() as i32 - 2;
-    draw(|_| height as u32, |area, width| paint(area, (width as i32, top), bars, floor, most))
+/// Draws bars, and a line at the floor. Returns with them if the axis is logarithmic.
+pub(super) fn bars(bars: &[Bar], (floor, floor_name): (f64, &str)) -> (Drawing, bool) {
+    let values = || bars.iter().filter_map(|bar| bar.value);
+    let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(floor, f64::max));
+    let is_logarithmic = values().count() > 0 && most > least * HIDING;
+    let drawing = drawn(|width| {
+        let axis = match is_logarithmic {
+            true => Axis::logarithmic(least.min(floor) / 2.0, most, width - NUMBER),
+            false => Axis::linear(most, width - NUMBER),
+        };
+        draw(bars, axis, (floor, floor_name), width)
+    });
+    (drawing, is_logarithmic)
 }
 
-fn paint<'a>(
-    area: &Area<'a>,
-    (width, top): (i32, i32),
-    bars: &[Bar],
-    floor: Option<(f64, &str)>,
-    most: f64,
-) -> Result<(), DrawError<'a>> {
-    let length = |value: f64| (value / most * f64::from(width - NUMBER)).round() as i32;
-    if let Some((at, name)) = floor {
-        let x = length(at).max(1);
-        // The floor's name goes to the side with enough room.
-        let left = x < width / 2;
-        let anchor = Pos::new(if left { HPos::Left } else { HPos::Right }, VPos::Top);
-        area.draw(&Text::new(name.to_owned(), (x, 0), text(Colour::Floor).pos(anchor)))?;
+fn draw(bars: &[Bar], axis: Axis, (floor, floor_name): (f64, &str), width: i32) -> Svg {
+    let bottom = TOP + STEP * bars.len() as i32 - 2;
+    let mut svg = Svg::new(width, bottom + BOTTOM);
+    for (x, text) in axis.ticks() {
+        let anchor = if x == 0 { Anchor::Start } else { Anchor::Middle };
+        svg.line([(x, bottom), (x, bottom + 5)], Colour::Faint, 1);
+        svg.text((x, bottom + 15), anchor, Colour::Faint, &text);
     }
+    let mark = axis.at(floor).max(1);
+    // The floor's name stands where there is room for it.
+    let anchor = if mark < width / 2 { Anchor::Start } else { Anchor::End };
+    svg.text((mark, 8), anchor, Colour::Floor, floor_name);
     for (n, bar) in bars.iter().enumerate() {
-        let top = top + STEP * n as i32;
-        area.draw(&Text::new(bar.name.clone(), (0, top + 4), text(Colour::Ink)))?;
-        let end = bar.value.map_or(0, length).max(1);
-        if bar.value.is_some() {
-            let corners = [(0, top + 21), (end, top + 21 + BAR)];
-            area.draw(&Rectangle::new(corners, bar.colour.rgb().filled()))?;
-        }
-        // The line crosses the bars only, not their names.
-        let mark = floor.map(|(at, _)| length(at).max(1));
-        if let Some(x) = mark {
-            let line = ShapeStyle::from(&Colour::Floor.rgb()).stroke_width(2);
-            area.draw(&PathElement::new([(x, top + 18), (x, top + 24 + BAR)], line))?;
-        }
-        let beside = end.max(mark.filter(|x| (end..end + NUMBER).contains(x)).unwrap_or(end));
-        let style = text(Colour::Ink).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw(&Text::new(bar.number.clone(), (beside + 6, top + 21 + BAR / 2), style))?;
+        let top = TOP + STEP * n as i32;
+        svg.text((0, top + 10), Anchor::Start, Colour::Ink, &bar.name);
+        let end = bar.value.map_or(0, |value| axis.at(value)).max(1);
+        svg.bar((0, top + 21), (end, top + 21 + BAR), bar.colour);
+        // Through the bars only, so that it doesn't cross their names.
+        svg.line([(mark, top + 18), (mark, top + 24 + BAR)], Colour::Floor, 2);
+        let beside = if (end..end + NUMBER).contains(&mark) { mark } else { end };
+        svg.text((beside + 6, top + 21 + BAR / 2), Anchor::Start, Colour::Ink, &bar.number);
     }
-    Ok(())
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_is_logarithmic_where_one_bar_hides_the_rest() {
+        let of = |values: &[f64]| {
+            let bar = |value| Bar { name: "n".into(), value, colour: Colour::Ours, number: String::new() };
+            bars(
+                &values.iter().map(|value| bar(Some(*value))).chain([bar(None)]).collect::<Vec<_>>(),
+                (0.1, "least"),
+            )
+        };
+        assert!(!of(&[0.2, 0.9]).1 && of(&[0.1, 0.2, 6.0]).1 && !of(&[]).1);
+        assert!(of(&[]).0.narrow.contains("least"));
+    }
 }

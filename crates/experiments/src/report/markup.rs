@@ -5,23 +5,18 @@ use std::fmt::Write as _;
 use super::{Figure, Part, Section};
 use crate::Table;
 use crate::table::seconds;
+use crate::verdict::Verdict;
 
 impl Section {
     pub(super) fn write(&self, html: &mut String) {
         let _ = writeln!(html, "<section id=\"{}\">\n<h2>{}</h2>", self.id, escaped(&self.title));
         let _ = writeln!(html, "<p>{}</p>", escaped(&self.text));
-        // Writes a text only once if several plots share it.
-        let mut said: Vec<&str> = Vec::new();
         for part in &self.parts {
             match part {
                 Part::Heading(text) => drop(writeln!(html, "<h3>{}</h3>", escaped(text))),
                 Part::Text(text) => drop(writeln!(html, "<p>{}</p>", escaped(text))),
                 Part::Table(table) => write_table(table, html),
-                Part::Figure(figure) => {
-                    let caption = Some(figure.caption.as_str()).filter(|caption| !said.contains(caption));
-                    said.extend(caption);
-                    figure.write(caption, html);
-                }
+                Part::Figure(figure) => figure.write(html),
             }
         }
         html.push_str("</section>\n");
@@ -29,7 +24,7 @@ impl Section {
 }
 
 impl Figure {
-    fn write(&self, caption: Option<&str>, html: &mut String) {
+    fn write(&self, html: &mut String) {
         let _ = writeln!(html, "<figure>\n<h4>{}</h4>", escaped(&self.title));
         if !self.legend.is_empty() {
             html.push_str("<ul class=\"legend\">");
@@ -46,8 +41,8 @@ impl Figure {
                 escaped(&self.title)
             );
         }
-        if let Some(caption) = caption {
-            let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(caption));
+        if !self.caption.is_empty() {
+            let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(&self.caption));
         }
         html.push_str("</figure>\n");
     }
@@ -69,8 +64,13 @@ fn write_table(table: &Table, html: &mut String) {
         let name = escaped(&row.name);
         let _ = write!(html, "<tr{class} role=\"row\"><th role=\"rowheader\" scope=\"row\">{name}</th>");
         for (cell, head) in row.cells.iter().zip(&table.head[1..]) {
-            let head = escaped(head);
-            let _ = write!(html, "<td role=\"cell\" data-head=\"{head}\">{}</td>", escaped(cell));
+            let (head, cell) = (escaped(head), escaped(cell));
+            let verdict = Verdict::ALL
+                .map(Verdict::word)
+                .into_iter()
+                .find(|word| cell.strip_prefix(word).is_some_and(|ratio| ratio.starts_with(' ')));
+            let class = verdict.map(|word| format!(" class=\"{word}\"")).unwrap_or_default();
+            let _ = write!(html, "<td role=\"cell\"{class} data-head=\"{head}\">{cell}</td>");
         }
         if let Some(failure) = &row.failure {
             let columns = table.head.len() - 1;

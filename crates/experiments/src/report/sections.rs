@@ -6,13 +6,11 @@ mod mixed;
 mod slices;
 
 use super::bars::{Bar, bars};
-use super::canvas::Colour;
-use super::connections::connections;
-use super::timeline::{LANES_MAX, Timeline};
+use super::svg::Colour;
 use super::{Figure, Part};
 use crate::place::Imitated;
 use crate::table::seconds;
-use crate::{Error, Row, Trace};
+use crate::{Compared, Measure, Row};
 pub(super) use counted::counted;
 use laneway_quantity::{link_rate, size};
 pub(super) use links::links;
@@ -51,74 +49,34 @@ fn distance(rtt_s: f64) -> String {
     }
 }
 
-/// Builds a bar. Its name stands beside it, so only Laneway needs its own colour.
-fn bar(name: &str, rung: &str, value: Option<f64>) -> Bar {
-    let number = value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value)));
-    let colour = if rung.contains("laneway") { Colour::Ours } else { Colour::Rival(0) };
-    Bar { name: name.to_owned(), value, colour, number }
-}
-
-fn against_floor(rungs: Vec<Bar>, floor_s: f64, title: &str, caption: &str) -> Result<Figure, Error> {
-    let name = format!("floor {} s", seconds(floor_s));
-    let drawing = bars(&rungs, Some((floor_s, &name)))?;
-    Ok(Figure { title: title.to_owned(), drawing, legend: Vec::new(), caption: caption.to_owned() })
-}
-
-fn traces<F>(rows: &[Row<F>]) -> Vec<(&Trace, Colour, &'static str)> {
-    let rows = rows.iter().enumerate();
-    rows.filter_map(|(place, row)| Some((row.trace()?, Colour::of(row.rung, place), row.description)))
-        .collect()
-}
-
-/// Draws open connections, or returns `None` if no run can be drawn.
-fn open_connections(runs: &[(&Trace, Colour, &str)], some_left_out: bool) -> Result<Option<Part>, Error> {
-    if runs.is_empty() {
-        return Ok(None);
-    }
-    let lines: Vec<_> = runs.iter().map(|(trace, colour, _)| (*trace, *colour)).collect();
-    let left_out = if some_left_out { " The slowest ways are left out." } else { "" };
-    Ok(Some(Part::Figure(Figure {
-        title: "Open connections, by the time since the run began".to_owned(),
-        drawing: connections(&lines)?,
-        legend: legend(runs.iter().map(|(_, colour, name)| (*colour, *name))),
-        caption: format!("Each of them costs a handshake, and memory at both ends.{left_out}"),
-    })))
-}
-
-fn lanes(trace: &Trace, whose: &str) -> Result<Part, Error> {
-    lanes_of(Timeline::of(trace), trace, whose)
-}
-
-fn lanes_of(timeline: Timeline<'_>, trace: &Trace, whose: &str) -> Result<Part, Error> {
-    let drawn = match timeline.lanes {
-        lanes if lanes > LANES_MAX => format!(" The first {LANES_MAX} of {lanes} connections are drawn."),
-        _ => String::new(),
+/// Draws a bar for each row's median, and a line at the least that the path allows.
+fn against_floor<F: Compared>(
+    rows: &[Row<F>],
+    measure: &Measure<F>,
+    floor_s: f64,
+    title: &str,
+    caption: &str,
+) -> Part {
+    let bar = |row: &Row<F>| {
+        let value = row.spread(measure.value).map(|spread| spread.median);
+        Bar {
+            name: row.description.to_owned(),
+            value,
+            // The names stand beside the bars, so only Laneway's needs a colour.
+            colour: if row.is_ours() { Colour::Ours } else { Colour::Rival(0) },
+            number: value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value))),
+        }
     };
-    let small = trace.spans.iter().any(|span| span.role == crate::Role::Express);
-    let bulk = trace.spans.iter().any(|span| span.role == crate::Role::Freight);
-    let mut colours = Vec::new();
-    if small {
-        colours.push((Colour::Small, "small requests"));
-    }
-    if bulk {
-        colours.push((Colour::Freight, "bulk"));
-    }
-    if bulk && !trace.held.is_empty() {
-        colours.push((Colour::Held, "bulk that is held back for small requests"));
-    }
-    Ok(Part::Figure(Figure {
-        title: format!("{whose}: who was sent when on which connection"),
-        drawing: timeline.draw()?,
-        legend: legend(colours.into_iter()),
-        caption: format!(
-            "A row is a connection, a bar a request from its sending to the end of its answer. Requests that share a \
-             connection at the same time stand under each other in its row.{drawn}"
-        ),
-    }))
-}
-
-fn legend<'a>(entries: impl Iterator<Item = (Colour, &'a str)>) -> Vec<(Colour, String)> {
-    entries.map(|(colour, name)| (colour, name.to_owned())).collect()
+    let floor = format!("least possible {} s", seconds(floor_s));
+    let rows: Vec<Bar> = rows.iter().map(bar).collect();
+    let (drawing, is_logarithmic) = bars(&rows, (floor_s, &floor));
+    let note = if is_logarithmic { "The axis is logarithmic. " } else { "" };
+    Part::Figure(Figure {
+        title: title.to_owned(),
+        drawing,
+        legend: Vec::new(),
+        caption: format!("{note}{caption}"),
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! The requests on each lane over time: a row for each connection, and a bar for each request on it.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::canvas::{Area, Colour, DrawError, Drawing, draw, linear_seconds, text, ticks};
-use crate::{Error, Role, Span, Trace};
+use super::svg::{Anchor, Axis, Colour, Drawing, Svg, drawn};
+use crate::{Role, Span, Trace};
 
 /// Maximum number of lanes that are drawn: the first to be dialled.
 pub(super) const LANES_MAX: usize = 60;
@@ -12,7 +9,6 @@ pub(super) const LANES_MAX: usize = 60;
 const HEIGHT_MAX: i32 = 260;
 /// Pixels between rows.
 const GAP: i32 = 2;
-const LEFT: i32 = 4;
 const BOTTOM: i32 = 26;
 
 /// The part of a trace that is drawn.
@@ -27,12 +23,7 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Takes the first lanes of a trace.
-    pub(super) fn of(trace: &'a Trace) -> Self {
-        Self::until(trace, trace.end_s())
-    }
-
-    /// Does the same, but only for requests that began before `end_s`.
+    /// The first lanes of a trace, with requests that began before `end_s`.
     pub(super) fn until(trace: &'a Trace, end_s: f64) -> Self {
         let begun = trace.spans.iter().filter(|span| span.start_s <= end_s);
         let mut numbers: Vec<u64> = begun.map(|span| span.lane).collect();
@@ -50,59 +41,40 @@ impl<'a> Timeline<'a> {
         Self { rows, end_s: end_s.max(1e-6), held: &trace.held, lanes }
     }
 
-    /// Draws the timeline.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub(super) fn draw(&self) -> Result<Drawing, Error> {
-        let heights = heights(&self.rows.iter().map(Vec::len).collect::<Vec<_>>());
-        let height = heights.iter().sum::<i32>() + GAP * heights.len() as i32 + BOTTOM;
-        draw(|_| height as u32, |area, width| self.paint(area, width as i32, &heights, height))
+    pub(super) fn draw(&self) -> Drawing {
+        drawn(|width| self.draw_at(width))
     }
 
-    fn paint<'b>(
-        &self,
-        area: &Area<'b>,
-        width: i32,
-        heights: &[i32],
-        height: i32,
-    ) -> Result<(), DrawError<'b>> {
-        let right = width - 12;
-        let x = |s: f64| LEFT + (s.min(self.end_s) / self.end_s * f64::from(right - LEFT)).round() as i32;
-        let faint = ShapeStyle::from(&Colour::Line.rgb());
-        for seconds in ticks(self.end_s, width as usize / 110) {
-            area.draw(&PathElement::new([(x(seconds), 0), (x(seconds), height - BOTTOM)], faint))?;
-            let anchor = if seconds == 0.0 { HPos::Left } else { HPos::Center };
-            let style = text(Colour::Faint).pos(Pos::new(anchor, VPos::Top));
-            let at = x(seconds).min(right - 8);
-            let label = linear_seconds(seconds, self.end_s);
-            area.draw(&Text::new(label, (at, height - BOTTOM + 8), style))?;
+    fn draw_at(&self, width: i32) -> Svg {
+        let heights = heights(&self.rows.iter().map(Vec::len).collect::<Vec<_>>());
+        let bottom = heights.iter().sum::<i32>() + GAP * heights.len() as i32;
+        let mut svg = Svg::new(width, bottom + BOTTOM);
+        let axis = Axis::linear(self.end_s, width - 16);
+        for (x, text) in axis.ticks() {
+            let anchor = if x == 0 { Anchor::Start } else { Anchor::Middle };
+            svg.line([(x, 0), (x, bottom)], Colour::Line, 1);
+            svg.text((x, bottom + 14), anchor, Colour::Faint, &text);
         }
         let mut top = 0;
         for (tracks, row_height) in self.rows.iter().zip(heights) {
-            // A lane with several concurrent requests divides its height among them.
-            let step = f64::from(*row_height) / tracks.len().max(1) as f64;
-            // A gap separates bars on adjacent tracks if there is room.
+            // A lane that carries many at once divides its height among them.
+            let step = f64::from(row_height) / tracks.len().max(1) as f64;
+            // Where there is room for it, bars under each other are told apart.
             let between = if tracks.len() > 1 && step >= 3.0 { 1 } else { 0 };
             for (track, spans) in tracks.iter().enumerate() {
                 let y = top + (track as f64 * step).round() as i32;
-                let bottom = top + ((track + 1) as f64 * step).round() as i32 - between;
-                for span in spans {
-                    for (from, to, colour) in self.parts(span) {
-                        let (from, to) = (x(from), x(to).max(x(from) + 1));
-                        let corners = [(from, y), (to, bottom.max(y + 1))];
-                        area.draw(&Rectangle::new(corners, colour.rgb().filled()))?;
-                    }
+                let end = top + ((track + 1) as f64 * step).round() as i32 - between;
+                for (from, until, colour) in spans.iter().flat_map(|span| self.parts(span)) {
+                    let from = axis.at(from);
+                    svg.bar((from, y), (axis.at(until).max(from + 1), end.max(y + 1)), colour);
                 }
             }
             top += row_height + GAP;
         }
-        Ok(())
+        svg
     }
-}
 
-impl Timeline<'_> {
-    /// Returns a bar's parts and their colours. Bulk is paler while it was held back.
+    /// A bar's parts and their colours: bulk is paler while it was held back.
     fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
         if span.role == Role::Express {
             return vec![(span.start_s, span.end_s, Colour::Small)];
@@ -157,7 +129,7 @@ mod tests {
     use super::*;
 
     fn span(lane: u64, start_s: f64, end_s: f64) -> Span {
-        Span { lane, role: Role::Express, label: String::new(), start_s, end_s, bytes: 0 }
+        Span { lane, role: Role::Express, start_s, end_s, bytes: 0 }
     }
 
     #[test]
@@ -166,7 +138,7 @@ mod tests {
             spans: vec![span(7, 0.0, 2.0), span(7, 1.0, 3.0), span(7, 2.0, 4.0), span(9, 0.0, 1.0)],
             ..Trace::default()
         };
-        let timeline = Timeline::of(&trace);
+        let timeline = Timeline::until(&trace, trace.end_s());
         assert_eq!((timeline.lanes, timeline.rows.len(), timeline.end_s), (2, 2, 4.0));
         let starts: Vec<Vec<f64>> =
             timeline.rows[0].iter().map(|track| track.iter().map(|span| span.start_s).collect()).collect();
@@ -185,7 +157,7 @@ mod tests {
         let held = [(1.0, 4.0, Colour::Freight), (1.0, 2.0, Colour::Held), (3.0, 4.0, Colour::Held)];
         assert_eq!(timeline.parts(&trace.spans[0]), held);
         assert_eq!(timeline.parts(&trace.spans[1]), [(0.0, 4.0, Colour::Small)]);
-        assert!(timeline.draw().unwrap().wide.contains("var(--held)"));
+        assert!(timeline.draw().wide.contains("var(--held)"));
     }
 
     #[test]
@@ -201,8 +173,9 @@ mod tests {
     fn many_lanes_and_none_can_be_drawn() {
         let spans = (0..200).map(|lane| span(lane, 0.0, 1.0)).collect();
         let trace = Trace { spans, ..Trace::default() };
-        let timeline = Timeline::of(&trace);
+        let timeline = Timeline::until(&trace, 1.0);
         assert_eq!((timeline.lanes, timeline.rows.len()), (200, LANES_MAX));
-        assert!(timeline.draw().is_ok() && Timeline::of(&Trace::default()).draw().is_ok());
+        assert_eq!(timeline.draw().wide.matches("<rect").count(), LANES_MAX);
+        assert_eq!(Timeline::until(&Trace::default(), 0.0).draw().wide.matches("<rect").count(), 0);
     }
 }

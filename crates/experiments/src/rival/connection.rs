@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 
 use super::outgoing::Outgoing;
-use super::{Answer, Error, Lane, Tag, collect, hand_on, patiently};
+use super::{Answer, Error, Lane, collect, hand_on, patiently};
+use crate::trace::Role;
 
 /// An HTTP/1.1 connection.
 pub(crate) type Http1 = Connection<http1::SendRequest<Outgoing>>;
@@ -74,9 +75,9 @@ impl<S: Sender> Connection<S> {
     /// The error that ended the exchange.
     pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
+        let Parcel { request, role, len } = Parcel::new(request.map(Outgoing::from));
         let exchange = in_time::<S, _>(async { collect(sender.head(request).await?).await });
-        lane.exchange(tag, name, len, async {
+        lane.exchange(role, len, async {
             let answer = exchange.await?;
             lane.rival.moves(len);
             Ok(answer)
@@ -96,9 +97,9 @@ impl<S: Sender> Connection<S> {
     ) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
         let body = Outgoing::file(file, len, lane.rival.clone());
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(|()| body));
+        let Parcel { request, role, len } = Parcel::new(request.map(|()| body));
         let exchange = async { collect(sender.head(request).await?).await };
-        lane.exchange(tag, name, len, exchange).await
+        lane.exchange(role, len, exchange).await
     }
 
     /// Sends a request and passes a successful answer's body on as it arrives. The returned answer has no body.
@@ -111,12 +112,12 @@ impl<S: Sender> Connection<S> {
         take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
+        let Parcel { request, role, len } = Parcel::new(request.map(Outgoing::from));
         let exchange = async {
             let response = in_time::<S, _>(sender.head(request)).await?;
             hand_on(response, &lane.rival, take).await
         };
-        lane.exchange(tag, name, len, exchange).await
+        lane.exchange(role, len, exchange).await
     }
 }
 
@@ -128,21 +129,19 @@ async fn in_time<S: Sender, T>(work: impl Future<Output = Result<T, Error>>) -> 
 /// A request with its entry in the trace.
 struct Parcel {
     request: Request<Outgoing>,
-    tag: Option<Tag>,
-    name: String,
+    role: Role,
     len: u64,
 }
 
 impl Parcel {
     fn new(mut request: Request<Outgoing>) -> Self {
-        let tag = request.extensions_mut().remove::<Tag>();
-        let name = format!("{} {}", request.method(), request.uri().path());
+        let role = request.extensions_mut().remove::<Role>().unwrap_or_default();
         let len = request.body().len();
         if len == 0 && (request.method() == Method::POST || request.method() == Method::PUT) {
             // hyper omits the header, and stores then answer 411.
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        Self { request, tag, name, len }
+        Self { request, role, len }
     }
 }
 

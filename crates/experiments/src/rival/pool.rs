@@ -21,6 +21,8 @@ struct Inner {
 /// A connection from the pool. It leaves the pool unless it is [given back](Self::give_back).
 pub(crate) struct Taken<'a> {
     pub(crate) connection: Http1,
+    /// True if it has carried a request before: the server may close it meanwhile.
+    pub(crate) is_reused: bool,
     pool: &'a Pool,
     _turn: Option<SemaphorePermit<'a>>,
 }
@@ -45,10 +47,11 @@ impl Pool {
             let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(mut connection) = idle else { break };
             if connection.is_usable().await {
-                return Ok(Taken { connection, pool: self, _turn: turn });
+                return Ok(Taken { connection, is_reused: true, pool: self, _turn: turn });
             }
         }
-        Ok(Taken { connection: self.0.rival.connect_h1().await?, pool: self, _turn: turn })
+        let connection = self.0.rival.connect_h1().await?;
+        Ok(Taken { connection, is_reused: false, pool: self, _turn: turn })
     }
 }
 

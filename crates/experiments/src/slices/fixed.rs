@@ -16,9 +16,8 @@ use tokio::sync::oneshot;
 
 use super::Found;
 use crate::Failure;
-use crate::rival::{Error, Protocol, Rival, Tag};
+use crate::rival::{Error, Protocol, Rival};
 use crate::site::Site;
-use crate::trace::Role;
 
 /// The concurrency of s5cmd for one object. boto3's is ten.
 const PARTS: u64 = 5;
@@ -58,7 +57,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
         return Err(Failure::Different("the file's checksum is not the object's".to_owned()));
     }
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Found { seconds, transfer_s, tally: rival.tally(), verified: crc32c.is_some(), trace: rival.trace() })
+    Ok(Found { seconds, transfer_s, tally: rival.tally(), verified: crc32c.is_some() })
 }
 
 pub(super) fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
@@ -110,9 +109,7 @@ impl Part {
 
     async fn download(&self) -> Result<(), Failure> {
         let mut connection = self.rival.connect_h1().await?;
-        let mut request = self.site.get(&self.key, Some(&self.range)).await?;
-        let label = format!("bytes {}-{}", self.range.start, self.range.end - 1);
-        request.extensions_mut().insert(Tag(Role::Freight, label));
+        let request = self.site.get(&self.key, Some(&self.range)).await?;
         let mut at = self.range.start;
         let take = |bytes: &[u8]| {
             self.file.write_all_at(bytes, at)?;

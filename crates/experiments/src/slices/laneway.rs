@@ -3,19 +3,16 @@
 use std::path::Path;
 use std::time::Instant;
 
-use laneway::internal::trace::Trace as Recorder;
 use laneway::{CopyRequest, Event, Location, Outcome, Verified};
 
 use super::Found;
 use crate::Failure;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::trace::Trace;
 
 pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
     let started = Instant::now();
-    let recorder = Recorder::default();
-    let client = site.laneway(Some(&recorder))?;
+    let client = site.laneway(None)?;
     let source = Location::object(site.provider, site.bucket.clone(), key);
     let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
     let (mut checked, mut tally) = (None, Tally::default());
@@ -34,7 +31,6 @@ pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found,
     }
     let seconds = started.elapsed().as_secs_f64();
     let verified = checked.ok_or(Failure::Unfinished)?;
-    let trace = Trace::of_engine(&recorder.moments(), started);
-    // Laneway computes checksums as bytes arrive, so they take no separate time.
-    Ok(Found { seconds, transfer_s: seconds, tally, verified, trace })
+    // Checksums are made while the bytes pass, so that there is no time of their own.
+    Ok(Found { seconds, transfer_s: seconds, tally, verified })
 }

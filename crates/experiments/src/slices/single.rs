@@ -10,9 +10,8 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 use super::Found;
 use crate::Failure;
-use crate::rival::{Protocol, Rival, Tag};
+use crate::rival::{Protocol, Rival};
 use crate::site::Site;
-use crate::trace::Role;
 
 pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<Found, Failure> {
     let started = Instant::now();
@@ -22,8 +21,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     let crc32c = site.crc32c(&head);
     let mut file = File::create(to).map_err(Failure::File)?;
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    let mut request = site.get(key, None).await?;
-    request.extensions_mut().insert(Tag(Role::Freight, key.to_owned()));
+    let request = site.get(key, None).await?;
     let take = |bytes: &[u8]| {
         digest.update(bytes);
         file.write_all(bytes)
@@ -33,6 +31,5 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
         return Err(Failure::Different("the file's checksum is not the object's".to_owned()));
     }
     let seconds = started.elapsed().as_secs_f64();
-    let (tally, _, trace) = rival.ended();
-    Ok(Found { seconds, transfer_s: seconds, tally, verified: crc32c.is_some(), trace })
+    Ok(Found { seconds, transfer_s: seconds, tally: rival.tally(), verified: crc32c.is_some() })
 }

@@ -46,7 +46,7 @@ impl Expected {
 
     /// Returns the checksums that must be computed for the check.
     pub(crate) fn wanted(&self, config: &GcsConfig) -> Wanted {
-        let md5_bytes_max = if self.md5.is_some() || config.md5 { u64::MAX } else { 0 };
+        let md5_bytes_max = if self.md5.is_some() { u64::MAX } else { config.md5_bytes_max };
         Wanted { md5_bytes_max, crc64nvme: false, extra: None }
     }
 

@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
+use tokio_rustls::client::TlsStream;
 
 /// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +133,17 @@ pub(crate) async fn connect(server: &Server, protocol: Protocol) -> Connection {
     if protocol == Protocol::PlainH1 {
         return Connection::H1(speak_h1(socket).await);
     }
+    let stream = secure(server, protocol, socket).await;
+    if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return Connection::H1(speak_h1(stream).await);
+    }
+    let (sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
+    Connection::H2(sender)
+}
+
+/// Makes the TLS handshake of a protocol.
+pub(crate) async fn secure(server: &Server, protocol: Protocol, socket: TcpStream) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(server.ca_pem().unwrap().as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -145,13 +157,7 @@ pub(crate) async fn connect(server: &Server, protocol: Protocol) -> Connection {
         _ => vec![b"http/1.1".to_vec()],
     };
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
-    if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-        return Connection::H1(speak_h1(stream).await);
-    }
-    let (sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(driver);
-    Connection::H2(sender)
+    tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap()
 }
 
 async fn speak_h1(

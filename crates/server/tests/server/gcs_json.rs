@@ -305,7 +305,7 @@ fn errors_tell_reason_and_message() {
 
 #[test]
 fn without_md5s_only_an_object_whose_writer_sent_one_has_it() {
-    let rig = Rig::with(Protocol::PlainH1, |config| config.gcs.md5 = false);
+    let rig = Rig::with(Protocol::PlainH1, |config| config.gcs.md5_bytes_max = 0);
     assert!(upload(&rig, "k", "hello").json()["md5Hash"].is_null());
     let sent = multipart(&rig, r#"{"name":"sent","md5Hash":"XUFAKrxLKna5cZ2REBfFkg=="}"#, "hello");
     assert_eq!(sent.json()["md5Hash"], "XUFAKrxLKna5cZ2REBfFkg==");

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use laneway_server::{Config, Server, Tls};
 
-use crate::client::{PROTOCOLS, Protocol, Rig, connect, exchange};
+use tokio::io::AsyncReadExt as _;
+
+use crate::client::{PROTOCOLS, Protocol, Rig, connect, exchange, secure};
 
 #[test]
 fn alpn_gives_h2_unless_only_h1_is_offered() {
@@ -178,6 +180,24 @@ fn connections_that_wait_are_served_when_the_limit_goes() {
         assert_eq!(waiting.await.unwrap().status, 404);
         assert_eq!(ask(&mut first).await.unwrap().status, 404);
     });
+}
+
+#[test]
+fn an_idle_connection_ends_with_a_close_notify() {
+    for rtt in [Duration::ZERO, Duration::from_millis(2)] {
+        let rig = Rig::with(Protocol::TlsH1, |config| {
+            config.rtt = rtt;
+            config.idle_max = Some(Duration::from_millis(20));
+        });
+        // An end without it is an error for rustls.
+        let rest = rig.block_on(async {
+            let socket = tokio::net::TcpStream::connect(rig.server.addr()).await.unwrap();
+            let mut stream = secure(&rig.server, Protocol::TlsH1, socket).await;
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).await.map(|_| rest)
+        });
+        assert!(rest.is_ok(), "{rtt:?}: {rest:?}");
+    }
 }
 
 #[test]

@@ -6,11 +6,12 @@ use clap::Args;
 use laneway_experiments::report::Page;
 use laneway_experiments::verdict::RUNS_MIN;
 use laneway_experiments::{
-    Error, Event, Stop, Target, Workers, clean, commit, ladder as steps, list, mixed, ranges, slices,
+    Error, Event, Repeats, Stop, Target, Workers, clean, commit, ladder as steps, list, mixed, ranges, slices,
 };
 
 use super::place::{Place, Spoken, Tongue};
 use super::run::{self, Findings};
+use super::setting::Deciding;
 use super::slices::Legs;
 use super::{ladder, report};
 use crate::context::{Context, complain};
@@ -18,18 +19,20 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// It takes some four minutes on the store in this process, and longer if rival programs are installed. --full takes the full sizes and more
-/// time. The page opens with the results and needs nothing but a browser.
+/// It takes about five minutes on the store in this process, and longer with installed programs or --full. The page opens with the results and
+/// needs only a browser.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     spoken: Spoken,
+    #[command(flatten)]
+    deciding: Deciding,
     /// Use the full sizes of each benchmark
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// Run everything once in small sizes, to see that it works
+    /// Run everything once in small sizes, to check that it works
     #[arg(long)]
     quick: bool,
     /// Write the page to FILE
@@ -37,7 +40,7 @@ pub(super) struct Arguments {
     report: PathBuf,
 }
 
-/// How much is moved, and how often.
+/// The amount of work, and the number of runs.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     runs: usize,
@@ -46,13 +49,13 @@ struct Scale {
     large: u64,
     large_up: u64,
     small: usize,
-    /// How many small objects a second arrive beside bulk, if that is measured.
+    /// Small objects that arrive beside bulk each second, if that is measured.
     arrivals: Option<f64>,
     commits: usize,
     deletes: usize,
     keys: usize,
     ranges: usize,
-    /// Whether installed programs are rivals: their starting alone takes seconds.
+    /// True if installed programs are rivals: their starting alone takes seconds.
     programs: bool,
 }
 
@@ -98,9 +101,6 @@ impl Scale {
         ranges: 40,
         programs: false,
     };
-    /// The measurements that Laneway comes from, in a minute.
-    const SCENES: Self =
-        Self { object: 128 * MIB, large: 40 * MIB, arrivals: None, programs: false, ..Self::USUAL };
 }
 
 impl Arguments {
@@ -112,38 +112,29 @@ impl Arguments {
             _ => Scale::USUAL,
         };
         let mut page = Page::default();
-        let all = All { context, place: &self.place, tongue: self.spoken.tongue, scale, page: &mut page };
-        let exit = all.run(true)?;
+        let repeats = Repeats { least: scale.runs, until_decided: self.deciding.decide_for };
+        let (place, tongue) = (&self.place, self.spoken.tongue);
+        let exit = All { context, place, tongue, scale, repeats, page: &mut page }.run()?;
         if exit != Exit::Interrupted {
             sum_up(context, &page)?;
-            report::write(context, &self.report, &page, &report::command(std::env::args()))?;
+            report::write(
+                context,
+                &self.report,
+                &page,
+                &report::heading(&report::command(std::env::args())),
+            )?;
         }
         Ok(exit)
     }
 }
 
-/// Makes the three measurements that Laneway comes from on the embedded store, and fills a page.
-///
-/// # Errors
-/// What keeps one of them from being made.
-pub(crate) fn scenes(context: &Context, page: &mut Page) -> anyhow::Result<Exit> {
-    let place = Place::default();
-    let scale = Scale::SCENES;
-    let exit = All { context, place: &place, tongue: Tongue::Gcs, scale, page }.run(false)?;
-    if exit != Exit::Interrupted {
-        sum_up(context, page)?;
-    }
-    Ok(exit)
-}
-
-/// Prints what a page opens with.
+/// Prints the page's opening: the jobs by their verdicts.
 fn sum_up(context: &Context, page: &Page) -> anyhow::Result<()> {
-    let sentences = page.sentences();
     if context.options.json {
-        context.output.json(&serde_json::json!({ "kind": "summary", "sentences": sentences }))?;
+        context.output.json(&serde_json::json!({ "kind": "summary", "results": page.results() }))?;
     } else {
-        for sentence in sentences {
-            context.output.line(&sentence)?;
+        for line in page.summary() {
+            context.output.line(&line)?;
         }
     }
     Ok(context.output.flush()?)
@@ -154,41 +145,50 @@ struct All<'a> {
     place: &'a Place,
     tongue: Tongue,
     scale: Scale,
+    repeats: Repeats,
     page: &'a mut Page,
 }
 
-/// Makes a measurement: whether every rung has figures, unless Ctrl-C ended it.
+/// Makes a measurement. Returns if Laneway has its figures, unless Ctrl-C ended it.
 type Measuring<'a> = fn(&mut All<'a>) -> anyhow::Result<Result<bool, Exit>>;
 
 impl<'a> All<'a> {
-    /// The three measurements that Laneway comes from, and `more` of them.
-    fn run(mut self, more: bool) -> anyhow::Result<Exit> {
-        let scenes: [Measuring<'a>; 3] = [Self::ladder, Self::slices, Self::downloads];
-        let others: [Measuring<'a>; 5] = [Self::uploads, Self::commit, Self::clean, Self::list, Self::ranges];
-        let mut fine = true;
-        for measure in scenes.iter().chain(others.iter().filter(|_| more)) {
+    fn run(mut self) -> anyhow::Result<Exit> {
+        let all: [Measuring<'a>; 8] = [
+            Self::downloads,
+            Self::ladder,
+            Self::slices,
+            Self::uploads,
+            Self::commit,
+            Self::clean,
+            Self::list,
+            Self::ranges,
+        ];
+        let mut is_fine = true;
+        for measure in all {
             match measure(&mut self)? {
-                Ok(this) => fine &= this,
+                Ok(this) => is_fine &= this,
                 Err(exit) => return Ok(exit),
             }
         }
-        Ok(run::exit(fine))
+        Ok(run::exit(is_fine))
     }
 
     fn ladder(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let target = self.place.target(self.context, Tongue::Gcs)?;
         if !ladder::speaks(&target) {
-            complain("the ladder is about Google Cloud Storage and is left out");
+            complain("skipping ladder: it uploads to Google Cloud Storage only");
             return Ok(Ok(true));
         }
         let programs = self.scale.programs;
-        let plan = steps::Plan { files: self.scale.files, size: 0, runs: self.scale.runs, programs, target };
+        let (files, runs) = (self.scale.files, self.repeats);
+        let plan = steps::Plan { files, size: 0, runs, one_by_one: true, programs, target };
         self.one(|workers, stop, tell| steps::run(&plan, workers, stop, tell))
     }
 
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { object: size, runs, programs, .. } = self.scale;
-        let plan = slices::Plan { size, runs, folder: None, programs, target: self.target()? };
+        let Scale { object: size, programs, .. } = self.scale;
+        let plan = slices::Plan { size, runs: self.repeats, folder: None, programs, target: self.target()? };
         self.one(|workers, stop, tell| Ok(Legs(vec![slices::run(&plan, workers, stop, tell)?])))
     }
 
@@ -214,7 +214,7 @@ impl<'a> All<'a> {
             arrivals,
             puts,
             seed: 1,
-            runs: self.scale.runs,
+            runs: self.repeats,
             folder: None,
             programs: self.scale.programs,
             target: self.target()?,
@@ -223,25 +223,25 @@ impl<'a> All<'a> {
     }
 
     fn commit(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { commits: objects, runs, .. } = self.scale;
+        let (objects, runs) = (self.scale.commits, self.repeats);
         let plan = commit::Plan { objects, size: 4 << 10, runs, target: self.target()? };
         self.one(|workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 
     fn clean(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { deletes: objects, runs, .. } = self.scale;
+        let (objects, runs) = (self.scale.deletes, self.repeats);
         let plan = clean::Plan { objects, runs, programs: self.scale.programs, target: self.target()? };
         self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 
     fn list(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { keys: objects, runs, .. } = self.scale;
+        let (objects, runs) = (self.scale.keys, self.repeats);
         let plan = list::Plan { objects, runs, programs: self.scale.programs, target: self.target()? };
         self.one(|workers, stop, tell| list::run(&plan, workers, stop, tell))
     }
 
     fn ranges(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { ranges, object: size, runs, .. } = self.scale;
+        let (Scale { ranges, object: size, .. }, runs) = (self.scale, self.repeats);
         let plan = ranges::Plan { ranges, size, runs, target: self.target()? };
         self.one(|workers, stop, tell| ranges::run(&plan, workers, stop, tell))
     }
@@ -264,7 +264,7 @@ impl<'a> All<'a> {
             self.context.output.line("")?;
             self.context.output.flush()?;
         }
-        found.draw(self.page)?;
+        found.draw(self.page);
         Ok(Ok(found.is_fine()))
     }
 }

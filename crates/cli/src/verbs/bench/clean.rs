@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 /// Delete thousands of objects: one by one, in batches, and with Laneway
 ///
-/// The rungs are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
+/// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
 /// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. Installed programs
 /// (s5cmd, rclone, aws, gcloud, obstore) are rivals on the store in this process.
 #[derive(Args, Debug)]
@@ -25,7 +25,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, Tongue::Gcs)?;
-        let plan = Plan { objects: self.objects, runs: self.setting.runs, programs: true, target };
+        let plan =
+            Plan { objects: self.objects, runs: self.setting.repeating.repeats(), programs: true, target };
         self.setting.measure(context, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 }

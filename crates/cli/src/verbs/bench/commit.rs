@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 /// Change hundreds of objects: read, change, write back if unchanged
 ///
-/// A commit of a lakehouse table works like this. The rungs are: one after another on a kept-alive connection, a pool of 50 connections,
+/// A commit of a lakehouse table works like this. The methods are: one after another on a kept-alive connection, a pool of 50 connections,
 /// and Laneway's library. The store is one in this process unless an endpoint or a URL is given.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -29,7 +29,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, self.spoken.tongue)?;
-        let plan = Plan { objects: self.objects, size: self.size, runs: self.setting.runs, target };
+        let plan =
+            Plan { objects: self.objects, size: self.size, runs: self.setting.repeating.repeats(), target };
         self.setting.measure(context, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 }

@@ -1,7 +1,7 @@
-//! What is told of small files, commits, cleaning, listings and ranges.
+//! The output of small files, commits, cleaning, listings and ranges.
 
 use laneway_experiments::report::Page;
-use laneway_experiments::{Counted, Error, Row, Table};
+use laneway_experiments::{Counted, Row, Table};
 use serde_json::{Value, json};
 
 use super::run::{self, Findings};
@@ -30,8 +30,8 @@ impl Findings for Counted {
         records
     }
 
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.counted(self)
+    fn draw(&self, page: &mut Page) {
+        page.counted(self);
     }
 
     fn is_fine(&self) -> bool {

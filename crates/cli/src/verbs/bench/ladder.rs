@@ -1,4 +1,4 @@
-//! Many small files up, the usual ways and Laneway's.
+//! Many small files up.
 
 use clap::Args;
 use laneway::Provider;
@@ -10,12 +10,12 @@ use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
 
-/// Upload many small files in five usual ways, then with Laneway
+/// Upload many small files by five other methods and with Laneway
 ///
-/// The ways are: resumable uploads with each request on a new connection, as Google's Ruby gem makes them; one request per file on a new
+/// The methods are: resumable uploads with each request on a new connection, as Google's Ruby gem makes them; one request per file on a new
 /// connection; one kept connection; all at once on a connection each; all at once over HTTP/2. The store is one in this process, with TLS
-/// and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. The floor is the least time that the
-/// path allows. Of the common options, those for output, --ca-cert, --anonymous and --gcs-endpoint apply here.
+/// and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. Of the common options, those for
+/// output, --ca-cert, --anonymous and --gcs-endpoint apply here.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -37,13 +37,20 @@ impl Arguments {
     fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
         let target = self.setting.target(context, Tongue::Gcs)?;
         if !speaks(&target) {
-            return Err(BadUsage::new("the ladder uploads to gs://bucket/prefix").into());
+            return Err(BadUsage::new("ladder uploads to gs://bucket/prefix only").into());
         }
-        Ok(Plan { files: self.files, size: self.size, runs: self.setting.runs, programs: true, target })
+        Ok(Plan {
+            files: self.files,
+            size: self.size,
+            runs: self.setting.repeating.repeats(),
+            one_by_one: true,
+            programs: true,
+            target,
+        })
     }
 }
 
-/// Whether a store speaks what the ladder does.
+/// Returns if a store speaks the ladder's protocol.
 pub(super) fn speaks(target: &Target) -> bool {
     match target {
         Target::Embedded(_) => true,

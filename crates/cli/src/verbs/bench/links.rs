@@ -3,12 +3,12 @@
 use clap::Args;
 use laneway_experiments::links::{self, Course, Leg, Link, Links, Plan, parse_link};
 use laneway_experiments::report::Page;
-use laneway_experiments::verdict::RUNS_MIN;
-use laneway_experiments::{Error, Row, Table};
+use laneway_experiments::{Row, Table};
 use serde_json::{Value, json};
 
 use super::report::Report;
 use super::run::{self, Findings};
+use super::setting::Repeating;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 /// The store in this process imitates eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and
 /// without loss. Each run moves what its link carries in some seconds. Three runs of all take some eight minutes. Laneway stands beside a
 /// pool of 50 HTTP/1.1 connections. Each of its figures is also given as a multiple of what the link allows: three round trips, and the
-/// bytes at its rate, smallest objects first. The last lines tell how to measure one link by itself, beside more rivals.
+/// bytes at its rate, smallest objects first. The last lines show the commands that measure one link, beside more rivals.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Measure this link instead of the eight: 20ms,1Gbit/s,256KiB,0.1%; repeat for more
@@ -25,9 +25,8 @@ pub(super) struct Arguments {
     /// The fields are round trip, rate, queue and loss.
     #[arg(long = "link", value_name = "LINK", value_parser = parse_link)]
     links: Vec<Link>,
-    /// Run each way N times, in turns; a verdict needs at least three
-    #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
-    runs: usize,
+    #[command(flatten)]
+    repeating: Repeating,
     #[command(flatten)]
     report: Report,
 }
@@ -35,15 +34,15 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let links = if self.links.is_empty() { Link::USUAL.to_vec() } else { self.links };
-        let plan = Plan { links, runs: self.runs };
+        let plan = Plan { links, runs: self.repeating.repeats() };
         run::one(context, &self.report, |workers, stop, tell| links::run(&plan, workers, stop, tell))
     }
 }
 
 impl Findings for Links {
     fn heading(&self) -> String {
-        "Four large objects and many of 32 to 512 KiB together, over each link (round trip, rate, queue, loss); Laneway's medians, what \
-         they are of the floor, and beside a pool of 50 HTTP/1.1 connections"
+        "Four large objects and many of 32 to 512 KiB together over each link (round trip, rate, queue, loss): Laneway's medians, as \
+         multiples of the least possible, and beside a pool of 50 HTTP/1.1 connections"
             .to_owned()
     }
 
@@ -55,9 +54,8 @@ impl Findings for Links {
         self.found.iter().flat_map(records).collect()
     }
 
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+    fn draw(&self, page: &mut Page) {
         page.links(self);
-        Ok(())
     }
 
     fn is_fine(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 /// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
 ///
-/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The rungs are: one page after another;
+/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The methods are: one page after another;
 /// the same with one page ahead; a chain of pages for each known folder; and Laneway, which only knows the prefix, in key order and as keys
 /// arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
 /// gcloud, obstore) are rivals on the store in this process.
@@ -26,7 +26,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, Tongue::Gcs)?;
-        let plan = Plan { objects: self.objects, runs: self.setting.runs, programs: true, target };
+        let plan =
+            Plan { objects: self.objects, runs: self.setting.repeating.repeats(), programs: true, target };
         self.setting.measure(context, |workers, stop, tell| list::run(&plan, workers, stop, tell))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use laneway_experiments::mixed::{self, Mixed, Plan};
 use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Table, parse_arrivals};
+use laneway_experiments::{Table, parse_arrivals};
 use serde_json::{Value, json};
 
 use super::place::Spoken;
@@ -60,7 +60,7 @@ impl Arguments {
             arrivals: self.arrivals,
             puts: self.puts,
             seed: self.seed,
-            runs: self.setting.runs,
+            runs: self.setting.repeating.repeats(),
             folder: self.dir,
             programs: true,
             target: self.setting.target(context, self.spoken.tongue)?,
@@ -95,8 +95,8 @@ impl Findings for Mixed {
         records
     }
 
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.mixed(self)
+    fn draw(&self, page: &mut Page) {
+        page.mixed(self);
     }
 
     fn is_fine(&self) -> bool {

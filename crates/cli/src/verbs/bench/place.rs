@@ -58,7 +58,7 @@ pub(super) enum Tongue {
     S3,
 }
 
-/// Which tongue is wanted of the store in this process.
+/// The protocol of the store in this process.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub(super) struct Spoken {
     /// Speak this protocol with the store in this process

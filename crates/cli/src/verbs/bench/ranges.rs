@@ -1,9 +1,9 @@
 //! Many ranges of one object.
 
 use clap::Args;
+use laneway_experiments::Table;
 use laneway_experiments::ranges::{self, Plan, Ranges};
 use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Table};
 use serde_json::Value;
 
 use super::place::Spoken;
@@ -15,8 +15,8 @@ use crate::exit::Exit;
 /// Read hundreds of ranges of one object: scattered ones, and columns of a table
 ///
 /// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three columns of fifty in each of 64 row groups,
-/// as in a Parquet file. The rungs are: one after another, a pool of 50 connections, with neighbours within 1 MiB joined, the whole object,
-/// and one call of Laneway's library. A rung that returns wrong bytes gets no time. The store is one in this process unless an endpoint or a
+/// as in a Parquet file. The methods are: one after another, a pool of 50 connections, with neighbours within 1 MiB joined, the whole object,
+/// and one call of Laneway's library. A method that returns wrong bytes gets no time. The store is one in this process unless an endpoint or a
 /// URL is given.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -35,7 +35,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, self.spoken.tongue)?;
-        let plan = Plan { ranges: self.ranges, size: self.size, runs: self.setting.runs, target };
+        let plan =
+            Plan { ranges: self.ranges, size: self.size, runs: self.setting.repeating.repeats(), target };
         self.setting.measure(context, |workers, stop, tell| ranges::run(&plan, workers, stop, tell))
     }
 }
@@ -53,9 +54,9 @@ impl Findings for Ranges {
         self.scattered.records().into_iter().chain(self.columns.records()).collect()
     }
 
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        self.scattered.draw(page)?;
-        self.columns.draw(page)
+    fn draw(&self, page: &mut Page) {
+        self.scattered.draw(page);
+        self.columns.draw(page);
     }
 
     fn is_fine(&self) -> bool {

@@ -7,19 +7,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use laneway_experiments::Error;
 use laneway_experiments::report::{Heading, Machine, Page};
 
 use crate::context::{Context, say};
 
-/// Options whose values are secrets, or may be.
+/// The option whose values may be secrets.
 const SECRET: &str = "--header";
 
 /// Times of a build that wasn't optimised say little.
 const BUILD: &str =
     if cfg!(debug_assertions) { "a debug build: its times say little" } else { "release build" };
 
-/// Whether a page is wanted.
+/// The option of a page.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Report {
     /// Write a page with tables and plots to FILE
@@ -28,10 +27,10 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Finds out whether the page can be written, if one is wanted, before anything is measured.
+    /// Checks that the page can be written, if one is wanted, before anything is measured.
     ///
     /// # Errors
-    /// Why it can't.
+    /// The reason why it can't.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         self.report.as_deref().map_or(Ok(()), check)
     }
@@ -39,16 +38,23 @@ impl Report {
     /// Writes the page that `fill` fills, if one is wanted.
     ///
     /// # Errors
-    /// When it can't be drawn or written.
-    pub(super) fn write(
-        &self,
-        context: &Context,
-        fill: impl FnOnce(&mut Page) -> Result<(), Error>,
-    ) -> anyhow::Result<()> {
+    /// The reason why it can't be written.
+    pub(super) fn write(&self, context: &Context, fill: impl FnOnce(&mut Page)) -> anyhow::Result<()> {
         let Some(path) = &self.report else { return Ok(()) };
         let mut page = Page::default();
-        fill(&mut page)?;
-        write(context, path, &page, &command(std::env::args()))
+        fill(&mut page);
+        write(context, path, &page, &heading(&command(std::env::args())))
+    }
+}
+
+/// Returns the facts about this program and machine, now.
+pub(crate) fn heading(command: &str) -> Heading {
+    Heading {
+        versions: format!("laneway {}, {BUILD}", env!("CARGO_PKG_VERSION")),
+        libraries: env!("LANEWAY_LIBRARIES").to_owned(),
+        date: jiff::Zoned::now().strftime("%Y-%m-%d %H:%M %Z").to_string(),
+        command: command.to_owned(),
+        machine: Machine::this(),
     }
 }
 
@@ -56,14 +62,7 @@ impl Report {
 ///
 /// # Errors
 /// When it can't be written.
-pub(crate) fn write(context: &Context, path: &Path, page: &Page, command: &str) -> anyhow::Result<()> {
-    let heading = Heading {
-        versions: format!("laneway {}, {BUILD}", env!("CARGO_PKG_VERSION")),
-        libraries: env!("LANEWAY_LIBRARIES").to_owned(),
-        date: jiff::Zoned::now().strftime("%Y-%m-%d %H:%M %Z").to_string(),
-        command: command.to_owned(),
-        machine: Machine::this(),
-    };
+pub(crate) fn write(context: &Context, path: &Path, page: &Page, heading: &Heading) -> anyhow::Result<()> {
     let named = || path.display().to_string();
     let mut file = tempfile::Builder::new()
         .prefix(".laneway-report-")
@@ -71,7 +70,7 @@ pub(crate) fn write(context: &Context, path: &Path, page: &Page, command: &str) 
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder_of(path))
         .with_context(named)?;
-    file.write_all(page.html(&heading).as_bytes()).with_context(named)?;
+    file.write_all(page.html(heading).as_bytes()).with_context(named)?;
     file.persist(path).with_context(named)?;
     if !context.options.quiet {
         let shown = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
@@ -80,10 +79,10 @@ pub(crate) fn write(context: &Context, path: &Path, page: &Page, command: &str) 
     Ok(())
 }
 
-/// Finds out whether a page can be written there, before anything is measured for it.
+/// Checks that a page can be written there, before anything is measured for it.
 ///
 /// # Errors
-/// Why it can't.
+/// The reason why it can't.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     tempfile::tempfile_in(folder_of(path)).with_context(|| path.display().to_string()).map(drop)
 }

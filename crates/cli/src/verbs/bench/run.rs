@@ -1,4 +1,4 @@
-//! What all benchmarks do around their measuring: hear Ctrl-C, tell how far they are, print what was found.
+//! The frame of all benchmarks: Ctrl-C, progress and output.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::exit::{BadUsage, Exit};
 use crate::interrupt::Interrupt;
 use laneway_quantity as quantity;
 
-/// What a benchmark found, as it is told.
+/// The result of a benchmark, as it is printed.
 pub(super) trait Findings {
     /// A line above the tables.
     fn heading(&self) -> String;
@@ -24,19 +24,16 @@ pub(super) trait Findings {
     fn records(&self) -> Vec<Value>;
 
     /// Adds it to a page.
-    ///
-    /// # Errors
-    /// When a plot can't be drawn.
-    fn draw(&self, page: &mut Page) -> Result<(), Error>;
+    fn draw(&self, page: &mut Page);
 
-    /// Whether every rung has figures, or was skipped because the store lacks what it needs.
+    /// Returns false if Laneway has no figures, unless the store lacks what the rung needs.
     fn is_fine(&self) -> bool;
 }
 
 /// Makes a measurement, each run in a process of its own, and tells what was found, on a page too if one is wanted.
 ///
 /// # Errors
-/// What keeps it from being made or told.
+/// If it can't be made or printed.
 pub(super) fn one<T: Findings>(
     context: &Context,
     report: &Report,
@@ -57,7 +54,7 @@ pub(super) fn one<T: Findings>(
 ///
 /// # Errors
 /// When the system doesn't tell where this program is.
-pub(super) fn workers() -> anyhow::Result<Workers> {
+pub(crate) fn workers() -> anyhow::Result<Workers> {
     let arguments = ["bench", "errand"].map(str::to_owned).to_vec();
     Ok(Workers::Program(std::env::current_exe()?, arguments))
 }
@@ -65,8 +62,8 @@ pub(super) fn workers() -> anyhow::Result<Workers> {
 /// Measures, unless Ctrl-C ends it.
 ///
 /// # Errors
-/// What keeps the measurement from being made.
-pub(super) fn measure<T>(
+/// If the measurement can't be made.
+pub(crate) fn measure<T>(
     context: &Context,
     measure: impl FnOnce(&Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
 ) -> anyhow::Result<Result<T, Exit>> {
@@ -77,7 +74,7 @@ pub(super) fn measure<T>(
     match measure(&stop, &mut |event| progress(&event, shows_progress)) {
         Ok(found) => Ok(Ok(found)),
         Err(Error::Stopped) => {
-            complain("interrupted; what the benchmark wrote has been removed");
+            complain("Interrupted. Everything that the benchmark wrote has been removed.");
             Ok(Err(Exit::Interrupted))
         }
         Err(Error::Plan(why)) => Err(BadUsage::new(why).into()),
@@ -88,7 +85,7 @@ pub(super) fn measure<T>(
 fn progress(event: &Event<'_>, shows_progress: bool) {
     match event {
         Event::Left(left) => {
-            complain(&format!("warning: {} is left behind: {}", left.url, left.failure.reason()));
+            complain(&format!("warning: can't remove {}: {}", left.url, left.failure.reason()));
         }
         Event::Begun { bench, store, rtt } if shows_progress => {
             let rtt = rtt.as_secs_f64() * 1000.0;
@@ -99,7 +96,9 @@ fn progress(event: &Event<'_>, shows_progress: bool) {
                 Ok(seconds) => quantity::duration(Duration::from_secs_f64(*seconds)),
                 Err(failure) => format!("failed: {}", failure.reason()),
             };
-            say(&format!("  {rung}, run {run} of {runs}: {result}"));
+            let run =
+                if run <= runs { format!("run {run} of {runs}") } else { format!("run {run}, to decide") };
+            say(&format!("  {rung}, {run}: {result}"));
         }
         Event::Begun { .. } | Event::Ran { .. } => {}
     }
@@ -126,12 +125,12 @@ pub(super) fn print(context: &Context, found: &impl Findings) -> anyhow::Result<
     Ok(context.output.flush()?)
 }
 
-/// How the program ends: well only if every rung has figures.
-pub(super) fn exit(all_done: bool) -> Exit {
+/// Returns how the program ends: well only if Laneway has all its figures.
+pub(crate) fn exit(all_done: bool) -> Exit {
     if all_done { Exit::Done } else { Exit::Failed }
 }
 
-/// Seconds of a floor and of a round trip, as every heading ends.
+/// Returns the round trip and the least possible time, as every heading ends.
 pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
-    format!("round trip {:.1} ms, floor {floor_s:.3} s", rtt_s * 1000.0)
+    format!("round trip {:.1} ms, least possible {floor_s:.3} s", rtt_s * 1000.0)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use laneway_experiments::report::Page;
 use laneway_experiments::slices::{self, LINKS, Plan, Slices};
-use laneway_experiments::{Error, Imitated, Line, Row, Table, Target};
+use laneway_experiments::{Imitated, Line, Row, Table, Target};
 use serde_json::{Value, json};
 
 use super::place::Spoken;
@@ -52,7 +52,7 @@ impl Arguments {
         let is_asked_for = targets.len() == 1 || !self.sizes.is_empty();
         let plan = |target: &Target, size| Plan {
             size,
-            runs: self.setting.runs,
+            runs: self.setting.repeating.repeats(),
             folder: self.dir.clone(),
             programs: is_asked_for,
             target: target.clone(),
@@ -94,8 +94,8 @@ impl Findings for Legs {
         self.0.iter().flat_map(records).collect()
     }
 
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.slices(&self.0)
+    fn draw(&self, page: &mut Page) {
+        page.slices(&self.0);
     }
 
     fn is_fine(&self) -> bool {

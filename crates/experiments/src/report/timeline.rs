@@ -148,11 +148,7 @@ mod tests {
     #[test]
     fn bulk_is_paler_while_it_was_held_back() {
         let bulk = Span { role: Role::Freight, ..span(0, 1.0, 4.0) };
-        let trace = Trace {
-            spans: vec![bulk, span(0, 0.0, 4.0)],
-            held: vec![(0.0, 2.0), (3.0, 9.0)],
-            ..Trace::default()
-        };
+        let trace = Trace { spans: vec![bulk, span(0, 0.0, 4.0)], held: vec![(0.0, 2.0), (3.0, 9.0)] };
         let timeline = Timeline::until(&trace, 2.0);
         let held = [(1.0, 4.0, Colour::Freight), (1.0, 2.0, Colour::Held), (3.0, 4.0, Colour::Held)];
         assert_eq!(timeline.parts(&trace.spans[0]), held);

@@ -93,7 +93,7 @@ impl CredentialProvider for HostProvider {
                     None => key,
                 })
             });
-            Ok(key.await?.ok_or("it hands out no access keys, which S3 wants")?)
+            Ok(key.await?.ok_or("it provides no access keys, which S3 needs")?)
         })
     }
 
@@ -106,7 +106,7 @@ impl CredentialProvider for HostProvider {
                     None => token,
                 })
             });
-            Ok(token.await?.ok_or("it hands out no bearer tokens, which GCS wants")?)
+            Ok(token.await?.ok_or("it provides no bearer tokens, which GCS needs")?)
         })
     }
 }

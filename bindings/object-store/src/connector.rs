@@ -60,11 +60,11 @@ impl HttpConnector for LanewayConnector {
         let value = |key: ClientConfigKey| options.get_config_value(&key);
         for (key, usual) in ELSEWHERE {
             if value(key).is_some_and(|value| value != usual) {
-                return Err(refused(format!("{} is set up at Laneway's client", key.as_ref())));
+                return Err(refused(format!("{} must be set on Laneway's client instead", key.as_ref())));
             }
         }
         if options.dns_resolver().is_some() {
-            return Err(refused("addresses of names are set up at Laneway's client".to_owned()));
+            return Err(refused("a DNS resolver must be set on Laneway's client instead".to_owned()));
         }
         let mut headers = options.get_default_headers().cloned().unwrap_or_default();
         if let Some(agent) = value(ClientConfigKey::UserAgent) {

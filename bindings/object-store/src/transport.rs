@@ -41,7 +41,7 @@ impl LanewayTransport {
         sent.body = Iterator::fold(request.body().clone(), Body::empty(), Body::and);
         // Fetched for each request, because a child of a fork has its own lanes.
         let lanes = laneway::internal::lanes(&self.client)
-            .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine is gone").set_source(e))?;
+            .map_err(|e| Error::new(ErrorKind::Unexpected, "the engine has been shut down").set_source(e))?;
         let Streamed { head, body } = lanes.stream(sent).await.map_err(error)?;
         // Only the beginning of an error's page is kept, enough for the message.
         let is_whole = request.method() != Method::HEAD && head.status.is_success();

@@ -95,8 +95,9 @@ impl AwsFiles {
             files.looked_in.push(path.clone());
             match std::fs::read(&path) {
                 Ok(bytes) => {
-                    let text = String::from_utf8(bytes)
-                        .map_err(|_| FilesError::Unreadable(path.clone(), "it is no UTF-8".to_owned()))?;
+                    let text = String::from_utf8(bytes).map_err(|_| {
+                        FilesError::Unreadable(path.clone(), "it isn't UTF-8 text".to_owned())
+                    })?;
                     files.add(&path, &text, variable == "AWS_CONFIG_FILE")?;
                 }
                 Err(e) if is_absent(&e) && named.is_some() => files.missing.push((variable, path)),

@@ -38,7 +38,7 @@ pub trait CredentialProvider: Send + Sync {
     /// # Errors
     /// Return the cause. The request then fails as unauthenticated, with the provider's name and this cause.
     fn bearer_token(&self) -> Provided<'_, BearerToken> {
-        Box::pin(ready(Err("it hands out no bearer tokens, which GCS wants".into())))
+        Box::pin(ready(Err("it provides no bearer tokens, which GCS needs".into())))
     }
 
     /// Returns a key for S3.
@@ -46,7 +46,7 @@ pub trait CredentialProvider: Send + Sync {
     /// # Errors
     /// As for [`bearer_token`](Self::bearer_token).
     fn access_key(&self) -> Provided<'_, ExpiringKey> {
-        Box::pin(ready(Err("it hands out no access keys, which S3 wants".into())))
+        Box::pin(ready(Err("it provides no access keys, which S3 needs".into())))
     }
 }
 

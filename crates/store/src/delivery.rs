@@ -151,12 +151,12 @@ impl Asked {
         } else if head.status.as_u16() == 206 {
             return refuse(ErrorKind::Server, "the answer to a range names no Content-Range");
         } else if is_no_object(&meta) {
-            return refuse(ErrorKind::Server, "the answer is a document that tells nothing of an object");
+            return refuse(ErrorKind::Server, "the answer is a document without any metadata of an object");
         } else {
             // From about 8 MiB on, GCS sends gzip objects in chunks, and tells their length only in a header of its
             // own.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
-                let message = "the answer tells no length".to_owned();
+                let message = "the answer has no length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
             };
             meta.size = length;
@@ -179,7 +179,7 @@ impl Asked {
             let expected = asked.within(meta.size);
             if range != expected {
                 let message = format!(
-                    "bytes {}-{} were asked for, {}-{} came",
+                    "bytes {}-{} were requested, but the server sent {}-{}",
                     expected.start, expected.end, range.start, range.end
                 );
                 return refuse(ErrorKind::Unsupported, message);

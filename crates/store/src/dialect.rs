@@ -135,7 +135,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         _options: &PutOptions,
         _condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        Err(unsupported(self, Operation::Copy, to, "this store copies nothing by itself"))
+        Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
     /// See [`Store::set_meta`](crate::Store::set_meta).
@@ -280,10 +280,10 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-const NO_CHANGING: &str = "this store changes no object by an upload";
+const NO_CHANGING: &str = "this store can't change an object by an upload";
 const NO_MULTIPART: &str = "this store has no multipart uploads";
 const NO_SESSIONS: &str = "this store has no resumable sessions";
-const FIXED_BUCKETS: &str = "this store makes and removes no buckets";
+const FIXED_BUCKETS: &str = "this store can't create or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)

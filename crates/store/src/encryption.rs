@@ -70,7 +70,7 @@ impl Encryption {
             return Some("AES256 encrypts with keys of S3's own, so a KMS key can't be named");
         }
         if self.algorithm == Some(SseAlgorithm::KmsDsse) && self.bucket_key == Some(true) {
-            return Some("aws:kms:dsse knows no bucket keys");
+            return Some("aws:kms:dsse doesn't support bucket keys");
         }
         let is_kms =
             kms_key.is_some() || matches!(self.algorithm, Some(SseAlgorithm::Kms | SseAlgorithm::KmsDsse));
@@ -105,7 +105,7 @@ pub struct CustomerKey([u8; Self::LEN]);
 
 /// Bytes that can't be a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a customer's key is 32 bytes, as they are or in base64")]
+#[error("a customer's key must be 32 bytes, raw or in base64")]
 pub struct NotAKey;
 
 impl CustomerKey {

@@ -86,8 +86,9 @@ impl Gcs {
         check(settings, &endpoint)?;
         let mut headers = HeaderMap::new();
         if let Some(project) = &settings.user_project {
-            let invalid =
-                |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
+            let invalid = |_| {
+                Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} isn't a valid project"))
+            };
             headers.insert("x-goog-user-project", HeaderValue::try_from(project).map_err(invalid)?);
         }
         let credentials = Arc::new(Google::new(settings, &endpoint, &lanes));
@@ -125,7 +126,7 @@ fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
     let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
     if let Some(algorithm) = algorithm {
         return invalid(format!(
-            "{} is a way of S3's to encrypt; GCS takes a KMS key or a customer's",
+            "{} is an algorithm of S3; GCS supports a KMS key or a customer's key",
             algorithm.name()
         ));
     }

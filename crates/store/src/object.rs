@@ -83,7 +83,7 @@ static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 /// A text that can't be a dialect's scheme: it isn't a scheme in lower case, or already means something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a dialect's scheme is a letter and then letters, digits, +, - and . in lower case, and none that Laneway uses itself"
+    "a dialect's scheme must be a letter followed by letters, digits, +, - and ., all in lower case, and not one of Laneway's own"
 )]
 pub struct NotAScheme;
 

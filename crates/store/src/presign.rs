@@ -53,7 +53,7 @@ impl fmt::Display for Method {
 
 /// A text that isn't a method that URLs can be signed for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("URLs are signed for GET, HEAD, PUT, POST and DELETE")]
+#[error("the method of a signed URL must be GET, HEAD, PUT, POST or DELETE")]
 pub struct NoMethod;
 
 impl FromStr for Method {
@@ -142,7 +142,7 @@ impl SignOptions {
     pub(crate) fn signed_headers(&self, always: &HeaderMap) -> Result<HeaderMap, String> {
         let mut signed = always.clone();
         for (name, value) in &self.headers {
-            let header = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+            let header = HeaderName::try_from(name).map_err(|_| format!("{name:?} isn't a header name"))?;
             let value = HeaderValue::from_str(value)
                 .map_err(|_| format!("the value of {name} holds characters that no header can carry"))?;
             signed.append(header, value);
@@ -187,7 +187,7 @@ impl SignOptions {
 /// Fails for a value that isn't text.
 pub(crate) fn as_text(headers: &HeaderMap) -> Result<Vec<(String, String)>, String> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| {
-        let value = value.to_str().map_err(|_| format!("the value of {name} is no text"))?;
+        let value = value.to_str().map_err(|_| format!("the value of {name} isn't ASCII text"))?;
         Ok((name.as_str().to_owned(), value.to_owned()))
     };
     headers.iter().map(text).collect()

@@ -65,7 +65,7 @@ fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> Query {
 /// Fails if the decoded bytes aren't UTF-8.
 fn key(listed: String, is_encoded: bool) -> Result<String, String> {
     match is_encoded {
-        true => decode_listed(&listed).ok_or_else(|| format!("the key {listed:?} is no text")),
+        true => decode_listed(&listed).ok_or_else(|| format!("the key {listed:?} isn't UTF-8 text")),
         false => Ok(listed),
     }
 }
@@ -94,7 +94,7 @@ fn read(body: &[u8]) -> Result<Page, String> {
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let next = some(answer.next_key_marker).filter(|_| answer.is_truncated);
     if answer.is_truncated && next.is_none() {
-        return Err("a page of uploads says that more follow, and not from where on".to_owned());
+        return Err("a page of uploads says that more follow, but not where they begin".to_owned());
     }
     Ok(Page {
         uploads: answer.uploads,

@@ -47,7 +47,7 @@ pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Resu
             version(bucket.capabilities().versions, &named).map(Condition::Matches).ok_or_else(|| {
                 object_store::Error::Precondition {
                     path: location.to_string(),
-                    source: format!("{named:?} is no state that an object of {} can be in", bucket.url())
+                    source: format!("{named:?} isn't a version that an object of {} can have", bucket.url())
                         .into(),
                 }
             })

@@ -261,7 +261,10 @@ fn an_error_that_comes_as_200_is_not_taken_for_the_object() {
         stage.object("k", &noise(5000, 1));
         stage.file("out/k", "old");
         let (class, text) = stage.cp(stage.url("k"), stage.path("out/k")).failure();
-        assert!(class == "server" && text.contains("tells nothing of an object"), "{kind:?}: {class} {text}");
+        assert!(
+            class == "server" && text.contains("without any metadata of an object"),
+            "{kind:?}: {class} {text}"
+        );
         assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"old", "{kind:?}");
         let mut read = Vec::new();
         assert!(stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).is_err());

@@ -110,7 +110,7 @@ enum Malformed {
     Line,
     #[error("a trailer can't be read")]
     Trailer,
-    #[error("the body has another length than x-amz-decoded-content-length says")]
+    #[error("the body's length differs from x-amz-decoded-content-length")]
     Length,
 }
 

@@ -27,7 +27,7 @@ impl Held {
 
 /// The documents exceed the limit.
 #[derive(Debug, thiserror::Error)]
-#[error("the store holds as much of documents as it may")]
+#[error("the request documents in memory exceed the store's limit")]
 pub(crate) struct TooMuch;
 
 /// A document that is arriving. Its bytes count until this is dropped.

@@ -252,7 +252,7 @@ pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Resul
         }
     };
     if wanted.mfa_delete.is_some_and(|mfa| mfa.as_str() == MFADelete::ENABLED) {
-        return Err(s3_error!(NotImplemented, "This store knows no MFA devices."));
+        return Err(s3_error!(NotImplemented, "This store doesn't support MFA devices."));
     }
     dialect.objects.set_versioning(&input.bucket, versioning).map_err(refusal)?;
     Ok(PutBucketVersioningOutput::default())

@@ -93,7 +93,7 @@ impl Ask {
     /// # Errors
     /// Fails for a value with characters that a header can't carry. The error doesn't repeat the value.
     pub(super) fn header(mut self, name: &str, value: &str) -> Result<Self, String> {
-        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} isn't a header name"))?;
         let mut value = HeaderValue::try_from(value).map_err(|_| {
             format!("the value of the header {name} holds characters that no header can carry")
         })?;
@@ -237,7 +237,7 @@ pub(super) fn malformed(error: &serde_json::Error) -> String {
         Category::Data => {
             format!("the document isn't as expected at line {}, column {}", error.line(), error.column())
         }
-        _ => format!("it is no JSON document (line {}, column {})", error.line(), error.column()),
+        _ => format!("it isn't a JSON document (line {}, column {})", error.line(), error.column()),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn run(
         Some(limit) => match within(limit, output).await {
             Some(output) => output,
             None => {
-                tracing::debug!(pid, "a credential process is left to itself");
+                tracing::debug!(pid, "a credential process didn't end in time and is left running");
                 return Err(format!("{program} didn't end within {} s", limit.as_secs_f64()));
             }
         },

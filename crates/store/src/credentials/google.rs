@@ -241,7 +241,7 @@ impl Chain {
         let adc = who(self.service_account_key.as_deref(), &self.environment)?;
         if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
             let said = &self.universe;
-            let why = format!("they are of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {said}");
+            let why = format!("they belong to {own}, but GOOGLE_CLOUD_UNIVERSE_DOMAIN is {said}");
             return Err(Lacking::unusable(&adc.name, why));
         }
         Ok(adc)
@@ -268,7 +268,7 @@ impl Chain {
                         .await
                 }
                 // No file can describe a machine's identity.
-                Identity::Machine(_) => Err("a machine's identity stands in no file".to_owned()),
+                Identity::Machine(_) => Err("a machine's identity can't be in a credentials file".to_owned()),
             }
         })
     }
@@ -283,7 +283,7 @@ fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
         .map_err(|_| "the token holds characters that no header can carry")?;
     authorization.set_sensitive(true);
     let quota_project = quota_project.map(HeaderValue::try_from).transpose();
-    let quota_project = quota_project.map_err(|_| "its quota project is no project")?;
+    let quota_project = quota_project.map_err(|_| "its quota project isn't a valid project")?;
     Ok(Bearer { token, authorization, quota_project })
 }
 

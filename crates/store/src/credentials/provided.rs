@@ -157,6 +157,6 @@ mod tests {
         let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
         assert!(ended.contains("old: the token that it handed out ended at 1970"), "{ended}");
         let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));
-        assert!(other.contains("old: it hands out no access keys"), "{other}");
+        assert!(other.contains("old: it provides no access keys"), "{other}");
     }
 }

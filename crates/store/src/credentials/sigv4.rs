@@ -121,7 +121,7 @@ pub(super) fn canonical_headers<'a>(
 ) -> Result<Vec<(&'a str, String)>, String> {
     let mut signed = vec![("host", authority.to_owned())];
     for name in headers.keys().filter(|name| *name != AUTHORIZATION) {
-        let unsignable = |_| format!("the value of {name} is no text");
+        let unsignable = |_| format!("the value of {name} isn't ASCII text");
         let mut values = Vec::new();
         for value in headers.get_all(name) {
             let value = std::str::from_utf8(value.as_bytes()).map_err(unsignable)?;

@@ -64,7 +64,7 @@ pub(super) fn read(
     size: u64,
 ) -> Result<ObjectMeta, Error> {
     let resource: Resource<'_> = serde_json::from_slice(&sent.response.body)
-        .map_err(|e| exchange.nonsense(sent, format!("the answer is no object resource: {e}")))?;
+        .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an object resource: {e}")))?;
     resource
         .into_meta(id.clone(), size)
         .ok_or_else(|| exchange.nonsense(sent, "the answer describes no object, or another one"))

@@ -81,7 +81,7 @@ impl Reader for Arriving {
             }
             let id = ObjectId::new(&list.bucket, &*name);
             let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
-            self.held.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
+            self.held.push(meta.ok_or_else(|| format!("the size or generation of {name} isn't a number"))?);
         }
         match self.names_kind.has_come(self.cutter.rest()) {
             true => Ok(std::mem::take(&mut self.held)),

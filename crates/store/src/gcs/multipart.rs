@@ -70,7 +70,7 @@ impl Gcs {
                 Ok(upload_id) => {
                     return Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject });
                 }
-                Err(why) => tracing::debug!(%id, why, "the answer begins no upload"),
+                Err(why) => tracing::debug!(%id, why, "the answer to a new upload has no upload id"),
             }
         }
         Err(self.never_multipart(&exchange))
@@ -92,7 +92,7 @@ impl Gcs {
             } else if error.is_permission() {
                 // Roles from before multipart uploads permit making objects, but not these uploads
                 // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
-                tracing::debug!(%error, "large objects go through resumable sessions");
+                tracing::debug!(%error, "multipart uploads aren't permitted: large objects use resumable sessions");
                 self.multipart_refused.add(&id.bucket);
                 may_not(exchange)
             } else {
@@ -109,7 +109,7 @@ impl Gcs {
 
     fn no_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {
         let server = &self.endpoint.origin;
-        exchange.error(ErrorKind::Unsupported, format!("{server} knows no XML multipart uploads"))
+        exchange.error(ErrorKind::Unsupported, format!("{server} doesn't support XML multipart uploads"))
     }
 
     pub(crate) async fn complete_upload(
@@ -149,7 +149,8 @@ impl Gcs {
                 // An identity that may write an object may not be permitted to read it.
                 Err(error) if error.is_permission() => {}
                 Err(error) if error.is_not_found() => {
-                    return Err(exchange.nonsense(sent, "the answer completes nothing: there is no object"));
+                    return Err(exchange
+                        .nonsense(sent, "the store confirms the upload, but the object doesn't exist"));
                 }
                 described => return described,
             }

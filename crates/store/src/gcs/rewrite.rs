@@ -149,7 +149,7 @@ impl Gcs {
                 Err(error) => return Err(error),
             };
             let answer: Answer<'_> = serde_json::from_slice(&sent.response.body)
-                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no rewrite response: {e}")))?;
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a rewrite response: {e}")))?;
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {
                     return resource
@@ -162,9 +162,10 @@ impl Gcs {
                     }
                 }
                 _ => {
-                    return Err(
-                        exchange.nonsense(&sent, "a rewrite that is neither done nor to be gone on with")
-                    );
+                    return Err(exchange.nonsense(
+                        &sent,
+                        "the answer has neither the finished object nor a token to continue",
+                    ));
                 }
             }
         }

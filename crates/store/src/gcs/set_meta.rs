@@ -81,7 +81,7 @@ impl Gcs {
         let outgoing = Outgoing::new(Method::GET, format!("{}{query}", object_path(id)));
         let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
         let dropped: Dropped = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no object resource: {e}")))?;
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an object resource: {e}")))?;
         Ok(dropped.custom_time)
     }
 

@@ -48,7 +48,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     let nonsense = |e| {
         // The message contains parts of the server's answer.
         let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
-        exchange.error(ErrorKind::Server, shown.cleared(format!("the answer is no listing: {e}")))
+        exchange.error(ErrorKind::Server, shown.cleared(format!("the answer isn't a listing: {e}")))
     };
     let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<(usize, Vec<u8>)>| {
         for (attempt, bytes) in chunks {
@@ -84,7 +84,7 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
     // Take the attempt that brought the answer.
     let whole = answers.into_iter().flatten().rfind(|answer| answer.bytes == sent.response.sunk);
     let reader = whole.map_or_else(&reader, |answer| answer.reader);
-    let nonsense = |e| exchange.nonsense(&sent, format!("the answer is no listing: {e}"));
+    let nonsense = |e| exchange.nonsense(&sent, format!("the answer isn't a listing: {e}"));
     let mut page = reader.end(list).map_err(nonsense)?;
     page.objects.retain(|object| seen.insert(name(object)));
     Ok(page)

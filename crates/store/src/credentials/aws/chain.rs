@@ -150,7 +150,7 @@ async fn process(line: &str) -> Result<ExpiringKey, String> {
             Err(format!("its output has version {version}, which isn't known"))
         }
         Some(_) => Err("its output has no version".to_owned()),
-        None => Err("its output is no JSON document".to_owned()),
+        None => Err("its output isn't a JSON document".to_owned()),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
     match begun.status.as_u16() {
         200..=299 => {}
         403 => return Err(nothing("it is turned off")),
-        404 | 405 => return Err(nothing("it knows no sessions (IMDSv2)")),
+        404 | 405 => return Err(nothing("it doesn't support sessions (IMDSv2)")),
         // Other clouds have a different server at this address.
         status @ 400..=499 => return Err(nothing(&format!("it answered {status}"))),
         status => return Err(unusable(format!("{} answered {status}", session.place()))),

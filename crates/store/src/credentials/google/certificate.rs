@@ -94,7 +94,9 @@ pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<
                 (false, _) => chain.push(issuer),
                 (true, 0) => {}
                 (true, _) => {
-                    return Err(format!("{path}: the certificate itself stands behind one that issued it"));
+                    return Err(format!(
+                        "{path}: the client's own certificate must come before its issuer's"
+                    ));
                 }
             }
         }
@@ -107,7 +109,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let bad = |cause: &str| format!("{}: {cause}", path.display());
     let pem = std::fs::read(path).map_err(|e| bad(&e.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let found = found.map_err(|_| bad("it is no PEM"))?;
+    let found = found.map_err(|_| bad("it isn't PEM"))?;
     if found.is_empty() { Err(bad("it holds no certificate")) } else { Ok(found) }
 }
 
@@ -151,7 +153,7 @@ pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Res
     };
     match is_mutual {
         true if universe != GOOGLE => {
-            Err(format!("a client certificate is set up, and the cloud of {universe} takes none"))
+            Err(format!("a client certificate is set up, but the cloud of {universe} doesn't accept any"))
         }
         true => Ok(StorageEndpoint { host: format!("storage.mtls.{universe}"), certificate: found }),
         false => Ok(StorageEndpoint { host: format!("storage.{universe}"), certificate: None }),

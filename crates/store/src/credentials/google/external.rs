@@ -98,7 +98,7 @@ fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
             let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
             document[field].as_str().ok_or_else(|| format!("it has no field {field:?}"))?.to_owned()
         }
-        _ => String::from_utf8(text.to_vec()).map_err(|_| "it is no text".to_owned())?,
+        _ => String::from_utf8(text.to_vec()).map_err(|_| "it isn't UTF-8 text".to_owned())?,
     };
     // A file that an editor wrote ends in a line break, which isn't part of the token.
     let token = token.trim();
@@ -233,7 +233,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     let host = parts.uri.host().unwrap_or_default().to_owned();
     let mut headers = vec![json!({"key": "host", "value": host})];
     for (name, value) in &parts.headers {
-        let value = value.to_str().map_err(|_| format!("the header {name} is no text"))?;
+        let value = value.to_str().map_err(|_| format!("the header {name} isn't ASCII text"))?;
         headers.push(json!({"key": name.as_str(), "value": value}));
     }
     let request = json!({"url": verify, "method": "POST", "headers": headers});

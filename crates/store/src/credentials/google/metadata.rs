@@ -54,7 +54,7 @@ pub(super) async fn token(
         let own = if own.is_empty() { GOOGLE } else { &own };
         if own != universe {
             return Err(unusable(format!(
-                "it is of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {universe}"
+                "it belongs to {own}, but GOOGLE_CLOUD_UNIVERSE_DOMAIN is {universe}"
             )));
         }
     }

@@ -110,7 +110,7 @@ def test_a_key_of_a_service_account_is_given_as_json(server, monkeypatch):
     with urlopen(url) as answer:
         assert answer.read() == b"bytes"
     assert "PRIVATE" not in repr(store) and pickle.loads(pickle.dumps(store)) == store
-    for wrong, says in [("hush", "no JSON"), (json.dumps(key | {"type": "authorized_user"}), "authorized_user")]:
+    for wrong, says in [("hush", "a JSON document"), (json.dumps(key | {"type": "authorized_user"}), "authorized_user")]:
         with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
             laneway.GCSStore("lake", base_url=server, service_account_key=wrong).sign("GET", "signed", timedelta(hours=1))
         assert "service_account_key" in str(raised.value) and "hush" not in str(raised.value) and "PRIVATE" not in str(raised.value)

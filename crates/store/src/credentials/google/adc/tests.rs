@@ -36,7 +36,7 @@ fn a_file_that_is_named_must_be_there_and_be_one() {
     let gone = cause(find(&gone));
     assert!(gone.starts_with("GOOGLE_APPLICATION_CREDENTIALS (/nowhere/adc.json): No such file"), "{gone}");
     for (document, word) in [
-        ("hush", "no JSON"),
+        ("hush", "a JSON document"),
         ("{}", "no type"),
         (r#"{"type":"gdch_service_account"}"#, "gdch_service_account"),
         (
@@ -62,7 +62,7 @@ fn a_key_that_is_given_is_that_of_a_service_account() {
     assert_eq!((adc.quota_project.as_deref(), adc.universe.as_deref()), (Some("q"), Some("own.example")));
     assert!(!format!("{adc:?}").contains("hush"));
     for (key, word) in [
-        ("hush", "no JSON"),
+        ("hush", "a JSON document"),
         (USER, "not the key of a service account"),
         (r#"{"type":"service_account","client_email":"hush"}"#, "missing field `private_key`"),
     ] {

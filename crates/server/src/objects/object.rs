@@ -90,6 +90,9 @@ pub struct Object {
     /// How long each of them is.
     #[serde(default)]
     pub(crate) part_sizes: Vec<u64>,
+    /// The checksum of each, where it was uploaded with one: base64.
+    #[serde(default)]
+    pub(crate) part_sums: Vec<String>,
     /// What its writer said about it.
     #[serde(with = "shared")]
     pub attributes: Arc<Attributes>,
@@ -131,6 +134,7 @@ impl Object {
             components: None,
             parts: None,
             part_sizes: Vec::new(),
+            part_sums: Vec::new(),
             attributes: Attributes::default().shared(),
             restore: None,
             created_us: 0,

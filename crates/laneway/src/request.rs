@@ -9,6 +9,7 @@ mod verify;
 
 use laneway_store::{Capabilities, PutOptions};
 
+use crate::event::Verified;
 use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
@@ -42,6 +43,8 @@ pub struct CopyRequest {
     pub recursive: bool,
     /// Whether each source is removed once its copy is verified.
     pub remove_source: bool,
+    /// A source is also removed where only the size of its copy could be compared, since the store tells no checksum that fits.
+    pub allow_unverified: bool,
     /// Only tell what would be done.
     pub dry_run: bool,
     /// Leave destinations that exist as they are.
@@ -91,6 +94,7 @@ impl CopyRequest {
             destination: destination.as_written(),
             recursive: false,
             remove_source: false,
+            allow_unverified: false,
             dry_run: false,
             no_clobber: false,
             durable: false,
@@ -112,6 +116,7 @@ impl CopyRequest {
     setters! {
         recursive: bool,
         remove_source: bool,
+        allow_unverified: bool,
         dry_run: bool,
         no_clobber: bool,
         durable: bool,
@@ -126,6 +131,11 @@ impl CopyRequest {
         inventory: into Location,
         manifest: into Manifest,
         expect_size: some u64,
+    }
+
+    /// Returns whether a move may remove the source of a copy that was compared so.
+    pub(crate) fn is_enough(&self, verified: Verified) -> bool {
+        self.allow_unverified || verified != Verified::Unverified
     }
 
     /// What of files besides their bytes is set on them, of what the objects of a store carry.

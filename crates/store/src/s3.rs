@@ -20,6 +20,7 @@ mod head_bucket;
 mod headers;
 mod list;
 mod multipart;
+mod part_lens;
 mod put;
 mod regions;
 mod restore_status;
@@ -32,6 +33,7 @@ mod versions;
 mod write_conditions;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use http::header::HOST;
@@ -50,6 +52,7 @@ use crate::encryption::Keyed;
 use crate::endpoint::is_private;
 use crate::exchange::{HttpDialect, Outgoing};
 use crate::judge::Failure;
+use crate::partition::Partition;
 use crate::requests::Tally;
 use crate::settings::completed;
 use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
@@ -78,6 +81,8 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// What the endpoint makes of checksums in requests, once it has shown it.
     checksums: ChecksumSupport,
+    /// ETags with a number are known to be MD5s of parts' MD5s: at Amazon, and where one was.
+    md5s_of_parts: AtomicBool,
     /// Whether listings may be asked what is restored from archives.
     restores: restore_status::Asking,
 }
@@ -90,6 +95,8 @@ impl S3 {
             lanes.expect(origin, Protocol::H1);
         }
         let conditions = WriteConditions::new(address.origin());
+        let md5s_of_parts =
+            AtomicBool::new(address.origin().is_none_or(|at| Partition::claims_host(&at.host)));
         if let Some(why) = settings.encryption.contradiction(settings.kms_key.as_deref()) {
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
         }
@@ -112,6 +119,7 @@ impl S3 {
             sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
+            md5s_of_parts,
             restores: restore_status::Asking::default(),
         }))
     }

@@ -219,7 +219,7 @@ impl Rest<'_> {
         }
         drop(slices);
         let meta = Arc::clone(&large.meta);
-        let verified = verify_file(job, store, &large, &self.runs).await?;
+        let verified = verify_file(job, store, &large, &self.runs, self.request.remove_source).await?;
         drop(stream);
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);

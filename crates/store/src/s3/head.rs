@@ -31,25 +31,6 @@ fn request(
 }
 
 impl S3 {
-    /// How many bytes a part of a multipart object has; `None` where the server pays no attention to part numbers.
-    pub(crate) async fn len_of_part(
-        &self,
-        id: &ObjectId,
-        version: Option<&Version>,
-        number: u32,
-        keyed: Keyed,
-    ) -> Result<Option<u64>, Error> {
-        let exchange = Exchange::object(self, Operation::Head, id);
-        let query = Query::new().and("partNumber", &number.to_string());
-        let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version, None)
-            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-            .keyed(keyed);
-        let sent = exchange.send(&outgoing).await?;
-        let head = &sent.response.head;
-        let is_part = head.status.as_u16() == 206 || head.headers.contains_key("x-amz-mp-parts-count");
-        Ok(head.content_length().filter(|_| is_part))
-    }
-
     /// What a HEAD says of the object that was just written; what is known anyway where HEAD is refused, because who may write may
     /// not always read.
     pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {

@@ -243,11 +243,11 @@ impl HttpDialect for S3 {
         if outgoing.also == Some(status) {
             return None;
         }
-        if status.is_success() {
-            let inside = || failure::inside(&response.head, &response.body);
-            return if outgoing.doubtful { inside() } else { None };
-        }
-        let failure = failure::read(&outgoing.method, &response.head, &response.body);
+        let failure = match status.is_success() {
+            true if outgoing.doubtful => failure::inside(&response.head, &response.body)?,
+            true => return None,
+            false => failure::read(&outgoing.method, &response.head, &response.body),
+        };
         Some(Failure { is_final: outgoing.conflict_is_final && failure::is_conflict(&failure), ..failure })
     }
 

@@ -62,6 +62,32 @@ fn a_lone_503_is_tried_again_and_throttles_nothing() {
 }
 
 #[test]
+fn buckets_are_listed_in_pages_where_the_store_has_them() {
+    let habits = Habits { unpaged_buckets: false, ..Habits::strict() };
+    against(Config { habits, ..Config::default() }, async |store, _| {
+        assert_eq!(store.buckets().await.unwrap_or_else(|e| panic!("{e}")), [Endpoint::BUCKET]);
+    });
+    let page = |name: &str, rest: &str| {
+        let bucket = format!("<Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>");
+        answer(200, &[], &format!("<ListAllMyBucketsResult>{bucket}{rest}</ListAllMyBucketsResult>"))
+    };
+    // A store that refuses the parameter is asked without it.
+    let (_server, store) = scripted(
+        move |asked| match asked {
+            asked if asked.target.contains("continuation-token=t") => page("b", ""),
+            asked if asked.target.contains("max-buckets") => {
+                answer(400, &[], "<Error><Code>InvalidArgument</Code></Error>")
+            }
+            _ => page("a", "<ContinuationToken>t</ContinuationToken>"),
+        },
+        Settings::default(),
+    );
+    run(async {
+        assert_eq!(store.buckets().await.unwrap_or_else(|e| panic!("{e}")), ["a", "b"]);
+    });
+}
+
+#[test]
 fn a_wrong_clock_is_corrected_once_by_what_the_store_says() {
     for ahead_s in [3600, -3600] {
         let s3 = S3Config { clock_ahead_s: ahead_s, ..S3Config::default() };

@@ -61,6 +61,25 @@ fn a_lone_503_is_tried_again_and_throttles_nothing() {
     });
 }
 
+/// HeadObject needs `kms:Decrypt` for the checksum of an object that KMS encrypts.
+#[test]
+fn who_may_not_decrypt_looks_at_an_object_without_its_checksum() {
+    let habits = Habits { may_decrypt: false, ..Habits::strict() };
+    against(Config { habits, ..Config::default() }, async |store, id| {
+        let mut options = PutOptions::default();
+        options.kms_key = Some("key".into());
+        let (body, sums) = (Body::from(Bytes::from_static(b"bytes")), Checksums::default());
+        store.put(&id, body, &sums, &options).await.unwrap_or_else(|e| panic!("{e}"));
+        let meta = store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((meta.size, meta.checksums.crc64nvme), (5, None));
+        assert_eq!(store.get(Get::new(&id)).await.expect_err("encrypted").kind(), ErrorKind::Permission);
+        let other = ObjectId::new(Endpoint::BUCKET, "plain");
+        self::put(&store, &other).await.unwrap_or_else(|e| panic!("{e}"));
+        let checksums = store.head(&other, None).await.unwrap_or_else(|e| panic!("{e}")).checksums;
+        assert!(checksums.crc32c.is_some(), "one object's key is no reason to ask for no checksum again");
+    });
+}
+
 #[test]
 fn buckets_are_listed_in_pages_where_the_store_has_them() {
     let habits = Habits { unpaged_buckets: false, ..Habits::strict() };

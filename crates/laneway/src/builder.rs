@@ -226,8 +226,7 @@ impl ClientBuilder {
         self.without(environment::SOURCE_CUSTOMER_KEY)
     }
 
-    /// Adds a header to each request for an object, before it is signed (not to listings, or to what completes or gives up
-    /// an upload).
+    /// Adds a header to each request to the store, before it is signed.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for what is no header, and for one that says where a request goes, where

@@ -49,8 +49,7 @@ pub struct Settings {
     pub kms_key: Option<String>,
     /// How new objects are encrypted, and with which key of the customer's own objects are read.
     pub encryption: Encryption,
-    /// Headers added to each request for an object before it is signed (not to listings, or to what completes or gives up
-    /// an upload). None that [frames](crate::may_be_added) a request.
+    /// Headers added to each request before it is signed: those for objects, listings, batches of deletes and buckets. None that [frames](crate::may_be_added) a request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether S3 buckets stand in the path instead of in the host name; `None` leaves it to the profile
     /// (`s3.addressing_style`) and then to the endpoint.

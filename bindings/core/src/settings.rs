@@ -65,7 +65,7 @@ pub static SETTINGS: &[Setting] = &[
         Text as String,
         "Base URL of GCS's API, instead of `https://storage.googleapis.com`."
     ),
-    setting!(headers, Pairs, "Headers of each request for an object.", |builder, value| {
+    setting!(headers, Pairs, "Headers of each request to the store.", |builder, value| {
         let headers = value.read::<BTreeMap<String, String>>()?;
         Ok(headers.iter().try_fold(builder, |builder, (name, value)| builder.header(name, value))?)
     }),

@@ -135,7 +135,9 @@ pub(crate) struct Options {
     /// Example: laneway ls --retry-for 30s gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
-    /// Send this header with each request for an object; repeat for more
+    /// Send this header with each request to the store; repeat for more
+    ///
+    /// Requests for objects, listings, batches of deletes and buckets get it. Requests for credentials don't.
     ///
     /// Example: laneway cat --header 'X-Trace: 42' gs://my-bucket/key
     #[arg(hide_short_help = true, long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]

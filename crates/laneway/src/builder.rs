@@ -230,8 +230,7 @@ impl ClientBuilder {
         self.without(environment::SOURCE_CUSTOMER_KEY)
     }
 
-    /// Adds a header to each request for an object, before the request is signed. Listings don't get it, and
-    /// neither do the requests that complete or abort an upload.
+    /// Adds a header to each request to the store, before it is signed.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header. The same for a header that

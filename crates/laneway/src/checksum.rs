@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use combine::combine;
 use crc_fast::CrcAlgorithm;
-use laneway_store::Checksums;
+use laneway_store::{Checksums, PartsAlgorithm, PartsDigest};
 use md5::{Digest as _, Md5};
 
 use crate::event::Verified;
@@ -48,6 +48,8 @@ impl Wanted {
             Self { crc32: true, ..none }
         } else if stored.md5.is_some() && in_order {
             Self { md5: true, ..none }
+        } else if let Some(PartsDigest::Crc32(_)) = stored.parts.map(|parts| parts.digest) {
+            Self { crc32: true, ..none }
         } else {
             Self::CRC32C
         }
@@ -73,6 +75,15 @@ impl Crc {
             Self::Crc32c => stored.crc32c.is_some(),
             Self::Crc64nvme => stored.crc64nvme.is_some(),
             Self::Crc32 => stored.crc32.is_some(),
+        }
+    }
+
+    /// The one that digests parts so, if it can be combined.
+    pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Option<Self> {
+        match algorithm {
+            PartsAlgorithm::Crc32c => Some(Self::Crc32c),
+            PartsAlgorithm::Crc32 => Some(Self::Crc32),
+            PartsAlgorithm::Sha256 | PartsAlgorithm::Sha1 | PartsAlgorithm::Md5 => None,
         }
     }
 
@@ -240,13 +251,17 @@ impl Run {
             }
             return Ok(Verified::Crc32);
         }
-        // If an object has only one part, we know where that part ends.
-        if let (Some(ours), Some(theirs)) = (self.crc32c, stored.parts.filter(|theirs| theirs.parts == 1)) {
-            let ours = composite_crc32c([ours]);
-            if ours != theirs.value {
-                return differs("crc32c of parts", &ours.to_be_bytes(), &theirs.value.to_be_bytes());
+        // Of an object that is one part the part's end is known.
+        if let Some(theirs) = stored.parts.filter(|theirs| theirs.parts == 1)
+            && let algorithm = theirs.digest.algorithm()
+            && let Some(part) = Crc::of_parts(algorithm).and_then(|crc| self.value(crc))
+            && let Some(ours) = algorithm.over(&(part as u32).to_be_bytes())
+        {
+            if ours != theirs.digest {
+                let name = format!("{} of parts", algorithm.name());
+                return differs(&name, &ours.bytes(), &theirs.digest.bytes());
             }
-            return Ok(Verified::Composite);
+            return Ok(Verified::of_parts(algorithm));
         }
         if let (Some(ours), Some(theirs)) = (self.md5, stored.md5) {
             if ours != theirs {
@@ -371,7 +386,8 @@ mod tests {
         let run = Run::of(b"abc", Wanted::CRC32C);
         let stored = |value, parts| {
             let mut stored = Checksums::default();
-            stored.parts = Some(laneway_store::CompositeCrc32c { value, parts });
+            let digest = PartsDigest::Crc32c(value);
+            stored.parts = Some(laneway_store::Composite { digest, parts });
             stored
         };
         let value = composite_crc32c([0x364b_3fb7]);

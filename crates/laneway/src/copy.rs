@@ -108,8 +108,8 @@ pub(crate) async fn object(
         false => across::any(job, &ends, &item).await?,
     };
     if is_move {
-        let (source, verified) = (&item.from.id, sent.moved.verified);
-        let removal = moved::remove_object(&ends.from, source, version.as_ref(), verified);
+        let is_enough = ends.request.is_enough(sent.moved.verified);
+        let removal = moved::remove_object(&ends.from, &item.from.id, version.as_ref(), is_enough);
         job.unless_cancelled(removal).await??;
     }
     Ok(sent)
@@ -270,7 +270,8 @@ impl Ends {
         };
         let result = match result.map(moved) {
             Ok((moved, version)) if self.request.remove_source => {
-                moved::remove_object(&self.from, &item.from.id, version.as_ref(), moved.verified)
+                let is_enough = self.request.is_enough(moved.verified);
+                moved::remove_object(&self.from, &item.from.id, version.as_ref(), is_enough)
                     .await
                     .map(|()| moved)
             }

@@ -110,7 +110,8 @@ async fn remove_moved(
     fetched: Fetched,
 ) -> Result<Moved, Error> {
     if request.remove_source {
-        moved::remove_object(store, id, fetched.version.as_ref(), fetched.moved.verified).await?;
+        let is_enough = request.is_enough(fetched.moved.verified);
+        moved::remove_object(store, id, fetched.version.as_ref(), is_enough).await?;
     }
     Ok(fetched.moved)
 }

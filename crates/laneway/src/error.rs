@@ -95,8 +95,8 @@ impl Error {
 
     /// The copy of a move could not be compared, so the source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but the store returned no checksum to verify the copy, so the source is kept; compare the two, \
-                       then remove the source yourself";
+        let message = "copied, but only its size could be compared, since the store tells no checksum of these bytes that Laneway can \
+                       compute; the source is kept: remove it yourself, or move with --allow-unverified";
         Self::own(ErrorKind::Integrity, target, message)
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use laneway_store::PartsAlgorithm;
+
 use crate::Error;
 use crate::error::Printable;
 
@@ -157,10 +159,31 @@ pub enum Verified {
     Md5,
     /// The CRC32C of each part, and the CRC32C of these checksums.
     Composite,
+    /// The CRC32 of each part, and of those.
+    CompositeCrc32,
+    /// The SHA-256 of each part, and of those.
+    CompositeSha256,
+    /// The SHA-1 of each part, and of those.
+    CompositeSha1,
+    /// The MD5 of each part, and of those: an ETag with a number.
+    CompositeMd5,
     /// Size only: the store gave no checksum that could be compared.
     Unverified,
     /// No bytes passed through this machine.
     NotApplicable,
+}
+
+impl Verified {
+    /// By the digests of parts.
+    pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Self {
+        match algorithm {
+            PartsAlgorithm::Crc32c => Self::Composite,
+            PartsAlgorithm::Crc32 => Self::CompositeCrc32,
+            PartsAlgorithm::Sha256 => Self::CompositeSha256,
+            PartsAlgorithm::Sha1 => Self::CompositeSha1,
+            PartsAlgorithm::Md5 => Self::CompositeMd5,
+        }
+    }
 }
 
 impl fmt::Display for Verified {
@@ -171,6 +194,10 @@ impl fmt::Display for Verified {
             Self::Crc32 => "crc32",
             Self::Md5 => "md5",
             Self::Composite => "crc32c-parts",
+            Self::CompositeCrc32 => "crc32-parts",
+            Self::CompositeSha256 => "sha256-parts",
+            Self::CompositeSha1 => "sha1-parts",
+            Self::CompositeMd5 => "md5-parts",
             Self::Unverified => "unverified",
             Self::NotApplicable => "not-applicable",
         })

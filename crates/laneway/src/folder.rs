@@ -28,7 +28,7 @@ use crate::relative::Relative;
 use crate::{Error, descriptors};
 
 use flushed::Flushed;
-pub(crate) use journal::Subject;
+pub(crate) use journal::{Claim, Subject};
 pub(crate) use partial::{TakeUp, hold};
 pub(crate) use place::{Destination, Place, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};

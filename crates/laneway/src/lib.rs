@@ -105,6 +105,7 @@ pub mod blocking;
 mod builder;
 mod checksum;
 mod client;
+mod composite;
 mod content_type;
 mod copy;
 mod descriptors;
@@ -178,9 +179,10 @@ pub use hash::hash;
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, CompositeCrc32c, Condition, CredentialProvider, CustomerKey,
-    ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider,
-    PutOptions, RequestChecksums, Requests, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
+    AccessKey, BearerToken, Checksums, Composite, Condition, CredentialProvider, CustomerKey, ExpiringKey,
+    Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, PartHasher, PartsAlgorithm,
+    PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention, RetentionMode,
+    SignedUrl, SseAlgorithm, Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

@@ -6,12 +6,11 @@ use std::path::Path;
 use laneway_store::{Condition, ObjectId, Store, Version};
 
 use crate::Error;
-use crate::event::Verified;
 use crate::identity::Identity;
 use crate::location::url;
 use crate::named_version;
 
-/// Removes the source of a move, if its copy was verified and nobody has replaced the source meanwhile.
+/// Removes the object that was moved, provided that its copy is verified as the request demands and that nobody has replaced it meanwhile.
 ///
 /// # Errors
 /// The store's error, or that the copy was not verified.
@@ -19,9 +18,9 @@ pub(crate) async fn remove_object(
     store: &Store,
     id: &ObjectId,
     version: Option<&Version>,
-    verified: Verified,
+    is_enough: bool,
 ) -> Result<(), Error> {
-    if verified == Verified::Unverified {
+    if !is_enough {
         return Err(Error::unverified(url(store.provider(), id)));
     }
     if id.version.is_some() {

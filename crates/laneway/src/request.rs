@@ -9,6 +9,7 @@ mod verify;
 
 use laneway_store::{Capabilities, PutOptions};
 
+use crate::event::Verified;
 use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
@@ -43,6 +44,8 @@ pub struct CopyRequest {
     pub recursive: bool,
     /// Removes each source once its copy is verified.
     pub remove_source: bool,
+    /// A source is also removed where only the size of its copy could be compared, since the store tells no checksum that fits.
+    pub allow_unverified: bool,
     /// Only reports what would be done.
     pub dry_run: bool,
     /// Leaves existing destinations as they are.
@@ -100,6 +103,7 @@ impl CopyRequest {
             destination: destination.as_written(),
             recursive: false,
             remove_source: false,
+            allow_unverified: false,
             dry_run: false,
             no_clobber: false,
             durable: false,
@@ -121,6 +125,7 @@ impl CopyRequest {
     setters! {
         recursive: bool,
         remove_source: bool,
+        allow_unverified: bool,
         dry_run: bool,
         no_clobber: bool,
         durable: bool,
@@ -135,6 +140,11 @@ impl CopyRequest {
         inventory: into Location,
         manifest: into Manifest,
         expect_size: some u64,
+    }
+
+    /// Returns whether a move may remove the source of a copy that was compared so.
+    pub(crate) fn is_enough(&self, verified: Verified) -> bool {
+        self.allow_unverified || verified != Verified::Unverified
     }
 
     /// Returns which properties of the source's objects are set on files, besides their bytes.

@@ -19,7 +19,6 @@ use std::time::SystemTime;
 
 use laneway_store::{ObjectId, Store};
 
-use crate::event::Verified;
 use crate::identity::Identity;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
@@ -29,7 +28,7 @@ pub(crate) use journal::Upload;
 pub(crate) use large::file;
 pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
 pub(crate) use search::{Uploads, Waiting, one};
-pub(crate) use source::{hashed as hashed_file, hashed_while as hashed_file_while};
+pub(crate) use source::{hashed as hashed_file, hashed_parts_while, hashed_while as hashed_file_while};
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};
 
@@ -73,7 +72,7 @@ async fn remove_moved(
     if !request.remove_source {
         return Ok(moved);
     }
-    if moved.verified == Verified::Unverified {
+    if !request.is_enough(moved.verified) {
         return Err(Error::unverified(path.display().to_string()));
     }
     job.engine.files.run(move || moved::remove_file(&path, copied)).await??;

@@ -52,6 +52,19 @@ pub struct Habits {
     /// and Google's clients (gcsfs) read a missing size as 0. [Protocol
     /// buffers](https://protobuf.dev/programming-guides/json/#field-representation)
     pub empty_sizes: bool,
+    /// The S3 side has GetObjectAttributes; where not, it is 501.
+    /// [R2's operations](https://developers.cloudflare.com/r2/api/s3/api/),
+    /// [B2's](https://www.backblaze.com/apidocs/introduction-to-the-s3-compatible-api)
+    pub object_attributes: bool,
+    /// Reads take `partNumber`; where not, it is passed over.
+    /// [GCS](https://cloud.google.com/storage/docs/xml-api/get-object-download)
+    pub part_numbers: bool,
+    /// ListBuckets answers without `max-buckets`. It is refused to accounts that may have more than 10,000 buckets.
+    /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html)
+    pub unpaged_buckets: bool,
+    /// The caller has `kms:Decrypt`. Without it, reads of objects that KMS encrypts are refused, and so are HEADs of them that ask for
+    /// checksums. [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)
+    pub may_decrypt: bool,
     /// The number of requests for a bucket in another region that get 307 `TemporaryRedirect`. S3 does so until the
     /// name of a new bucket has spread. Later requests get 301 or 400 with the region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
@@ -124,6 +137,10 @@ impl Habits {
             completes_again: true,
             gzip_chunked_from: Some(GZIP_CHUNKED_FROM),
             empty_sizes: true,
+            object_attributes: true,
+            part_numbers: true,
+            unpaged_buckets: true,
+            may_decrypt: true,
             temporary_redirects: 0,
         }
     }
@@ -151,6 +168,7 @@ impl Habits {
             full_object_crc32: false,
             completes_again: false,
             equal_parts: true,
+            object_attributes: false,
             ..Habits::strict()
         }
     }
@@ -170,6 +188,7 @@ impl Habits {
                 code: "InvalidArgument",
             }),
             checksums: false,
+            object_attributes: false,
             ..Habits::strict()
         }
     }
@@ -199,6 +218,8 @@ impl Habits {
             conflicts: false,
             completes_again: false,
             checksums: false,
+            object_attributes: false,
+            part_numbers: false,
             ..Habits::strict()
         }
     }

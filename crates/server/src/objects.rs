@@ -114,6 +114,8 @@ pub(crate) struct NewObject {
     pub(crate) components: Option<u32>,
     pub(crate) parts: Option<u32>,
     pub(crate) part_sizes: Vec<u64>,
+    /// The checksum of each, where the upload has one: base64.
+    pub(crate) part_sums: Vec<String>,
 }
 
 impl Objects {

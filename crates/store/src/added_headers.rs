@@ -1,4 +1,4 @@
-//! Headers that the caller adds to requests for objects ([`Settings::headers`](crate::Settings::headers)).
+//! Headers that the caller adds to requests ([`Settings::headers`](crate::Settings::headers)).
 
 use http::HeaderName;
 

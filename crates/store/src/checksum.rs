@@ -1,5 +1,7 @@
 //! Checksums in the forms that stores send and accept.
 
+mod composite;
+
 use std::os::unix::fs::FileExt as _;
 use std::thread;
 
@@ -9,6 +11,9 @@ use laneway_lanes::{Body, Segment};
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+
+pub use composite::{Composite, PartHasher, PartsAlgorithm, PartsDigest};
+pub(crate) use composite::{composite, of_etag};
 
 /// The bytes read from a file at a time to compute a checksum.
 const READ: usize = 256 << 10;
@@ -25,17 +30,8 @@ pub struct Checksums {
     pub crc32: Option<u32>,
     /// MD5.
     pub md5: Option<[u8; 16]>,
-    /// S3's composite checksum of a multipart upload. It can be compared only if the parts' sizes are known.
-    pub parts: Option<CompositeCrc32c>,
-}
-
-/// The CRC32C of the concatenated CRC32Cs (big endian) of an object's parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct CompositeCrc32c {
-    /// The CRC32C of the parts' CRC32Cs.
-    pub value: u32,
-    /// The number of parts, or 0 if the store doesn't tell it.
-    pub parts: u32,
+    /// S3's composite of a multipart upload: it says something only to who knows the parts.
+    pub parts: Option<Composite>,
 }
 
 impl Checksums {
@@ -67,7 +63,10 @@ impl Checksums {
         fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
             Some(a? == b?)
         }
-        let parts = |sums: &Self| sums.parts.map(|p| p.value);
+        let parts = |sums: &Self| match sums.parts?.digest {
+            PartsDigest::Crc32c(crc) => Some(crc),
+            _ => None,
+        };
         let pairs = [
             ("crc32c", pair(self.crc32c, other.crc32c)),
             ("crc64nvme", pair(self.crc64nvme, other.crc64nvme)),
@@ -144,27 +143,7 @@ pub(crate) fn decode_md5(text: &str) -> Option<[u8; 16]> {
     decode(text)
 }
 
-/// Reads S3's composite form: base64, a dash and the number of parts. Some servers leave the number out.
-pub(crate) fn decode_composite(text: &str) -> Option<CompositeCrc32c> {
-    let (value, parts) = match text.split_once('-') {
-        Some((value, parts)) => (value, parts.parse().ok()?),
-        None => (text, 0),
-    };
-    Some(CompositeCrc32c { value: decode_crc32c(value)?, parts })
-}
-
-/// Returns the composite of the parts' CRC32Cs, given in order.
-pub(crate) fn composite(crcs: impl Iterator<Item = u32>) -> CompositeCrc32c {
-    let mut bytes = Vec::new();
-    let mut parts = 0;
-    for crc in crcs {
-        bytes.extend_from_slice(&crc.to_be_bytes());
-        parts += 1;
-    }
-    CompositeCrc32c { value: crc32c_of(&bytes), parts }
-}
-
-/// Returns the CRC32C of bytes in memory.
+/// CRC32C of bytes in memory.
 pub(crate) fn crc32c_of(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
@@ -201,14 +180,6 @@ mod tests {
     fn the_check_value_of_castagnoli_survives_the_round_trip() {
         assert_eq!(crc32c_of(b"123456789"), 0xe306_9283);
         assert_eq!(decode_crc32c(&encode_crc32c(0xe306_9283)), Some(0xe306_9283));
-    }
-
-    #[test]
-    fn a_composite_value_carries_its_number_of_parts() {
-        assert_eq!(decode_composite("AAAAAA==-3"), Some(CompositeCrc32c { value: 0, parts: 3 }));
-        assert_eq!(decode_composite("AAAAAA=="), Some(CompositeCrc32c { value: 0, parts: 0 }));
-        assert_eq!(decode_composite("AAAAAA==-x"), None);
-        assert_eq!(decode_composite("AAA"), None);
     }
 
     #[test]

@@ -179,6 +179,25 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
+    /// See [`Store::part_lens`](crate::Store::part_lens).
+    async fn part_lens(
+        &self,
+        _id: &ObjectId,
+        _version: Option<&Version>,
+        _read: ReadAs,
+    ) -> Result<Option<Vec<u64>>, Error> {
+        Ok(None)
+    }
+
+    /// Returns whether a digest by [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) that differs means other bytes. Only some stores make ETags
+    /// with a number of MD5s.
+    fn trusts_md5s_of_parts(&self) -> bool {
+        false
+    }
+
+    /// Remembers that such a digest was that of the bytes.
+    fn trust_md5s_of_parts(&self) {}
+
     /// See [`Store::tags`](crate::Store::tags).
     async fn tags(&self, _id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         Ok(BTreeMap::new())

@@ -264,10 +264,10 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
     }
 
-    /// Adds the caller's headers to a request for an object, except those that the verb sets itself.
+    /// The request with what the caller adds: nothing that the verb says itself.
     pub(crate) fn with_added_headers<'o>(&self, outgoing: &'o Outgoing) -> Cow<'o, Outgoing> {
         let added = self.dialect.added_headers();
-        if added.is_empty() || self.key.is_none() || !takes_added_headers(self.operation) {
+        if added.is_empty() {
             return Cow::Borrowed(outgoing);
         }
         let mut headers = added.clone();
@@ -353,19 +353,6 @@ fn first_folder(key: &str) -> &str {
 
 fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
-}
-
-/// Returns true if a request is for an object, and not about an upload as a whole.
-fn takes_added_headers(operation: Operation) -> bool {
-    use Operation::{
-        Abort, Begin, Complete, Copy, CreateBucket, Delete, DeleteBucket, Get, Head, List, ListParts,
-        ListUploads, Open, Part, Put, Session, SetMeta, Sign, Tags,
-    };
-    match operation {
-        Head | Get | Put | Delete | Copy | SetMeta | Begin | Part => true,
-        Open | List | ListParts | ListUploads | Complete | Abort | Tags | Session | Sign | CreateBucket
-        | DeleteBucket => false,
-    }
 }
 
 /// Makes the sink of an attempt.

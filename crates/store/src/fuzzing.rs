@@ -82,5 +82,6 @@ pub fn checksum(input: &[u8]) {
     if let Some(md5) = checksum::decode_md5(text) {
         assert_eq!(checksum::encode_md5(md5), text.trim());
     }
-    let _ = (checksum::decode_crc64(text), checksum::decode_composite(text));
+    let _ = (checksum::decode_crc64(text), checksum::of_etag(text));
+    let _ = checksum::PartsAlgorithm::ALL.map(|algorithm| algorithm.decode(text));
 }

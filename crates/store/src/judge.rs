@@ -87,7 +87,7 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
 
 /// Returns true if a `Retry-After` with this status asks to slow down.
 fn wants_to_be_left_alone(failure: &Failure) -> bool {
-    matches!(failure.status.as_u16(), 408 | 500 | 502 | 503 | 504)
+    failure.status.as_u16() == 408 || may_recover(failure.status)
 }
 
 /// Returns true for temporary failures that don't ask to slow down. S3 sends 400 `RequestTimeout` if the request
@@ -97,11 +97,18 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
         return false;
     }
     match failure.status.as_u16() {
-        408 | 500 | 502 | 503 | 504 => true,
+        408 => true,
         400 => failure.code.as_deref() == Some("RequestTimeout"),
         409 => matches!(failure.code.as_deref(), Some("OperationAborted" | "ConditionalRequestConflict")),
-        _ => false,
+        _ => may_recover(failure.status),
     }
+}
+
+/// Returns whether a server that failed so may serve the same request later. Cloudflare says 520 to 527 of an origin that it can't reach
+/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A method (501) or version of
+/// HTTP (505) that the server lacks stays lacking.
+fn may_recover(status: StatusCode) -> bool {
+    status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
 }
 
 /// Returns true if a message says that bytes differ from their checksum. GCS writes `Provided CRC32C "…" doesn't match
@@ -213,6 +220,9 @@ mod tests {
             (502, Verdict::Retry),
             (503, Verdict::Unavailable),
             (504, Verdict::Retry),
+            (520, Verdict::Retry),
+            (527, Verdict::Retry),
+            (505, Verdict::Done),
         ] {
             let failure = Failure { after: None, ..failure(status, None) };
             let ending =

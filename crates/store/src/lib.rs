@@ -63,7 +63,7 @@ pub use added_headers::may_be_added;
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
 };
-pub use checksum::{Checksums, CompositeCrc32c};
+pub use checksum::{Checksums, Composite, PartHasher, PartsAlgorithm, PartsDigest};
 pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use credentials::SLOW_CREDENTIALS;
 pub use dialect::Dialect;

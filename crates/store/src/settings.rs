@@ -49,8 +49,7 @@ pub struct Settings {
     pub kms_key: Option<String>,
     /// The encryption of new objects, and the customer's own key for reading objects.
     pub encryption: Encryption,
-    /// Headers added to each request for an object before it is signed, but not to listings, completions and aborts.
-    /// Headers that [frame](crate::may_be_added) a request are refused.
+    /// Headers added to each request before it is signed: those for objects, listings, batches of deletes and buckets. None that [frames](crate::may_be_added) a request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// If true, S3 buckets are named in the path instead of the host. `None` leaves it to the profile
     /// (`s3.addressing_style`), then to the endpoint.

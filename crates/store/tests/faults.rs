@@ -77,7 +77,7 @@ async fn put(
 #[test]
 fn a_server_error_passes_by_itself() {
     in_both_dialects(
-        &["put:1 status 500", "get:1-2 status 502", "delete:1 status 504"],
+        &["put:1 status 500", "get:1-2 status 522", "delete:1 status 504"],
         async |store, id| {
             put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
             let got = store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}"));

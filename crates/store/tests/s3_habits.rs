@@ -61,6 +61,51 @@ fn a_lone_503_is_tried_again_and_throttles_nothing() {
     });
 }
 
+/// HeadObject needs `kms:Decrypt` for the checksum of an object that KMS encrypts.
+#[test]
+fn who_may_not_decrypt_looks_at_an_object_without_its_checksum() {
+    let habits = Habits { may_decrypt: false, ..Habits::strict() };
+    against(Config { habits, ..Config::default() }, async |store, id| {
+        let mut options = PutOptions::default();
+        options.kms_key = Some("key".into());
+        let (body, sums) = (Body::from(Bytes::from_static(b"bytes")), Checksums::default());
+        store.put(&id, body, &sums, &options).await.unwrap_or_else(|e| panic!("{e}"));
+        let meta = store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((meta.size, meta.checksums.crc64nvme), (5, None));
+        assert_eq!(store.get(Get::new(&id)).await.expect_err("encrypted").kind(), ErrorKind::Permission);
+        let other = ObjectId::new(Endpoint::BUCKET, "plain");
+        self::put(&store, &other).await.unwrap_or_else(|e| panic!("{e}"));
+        let checksums = store.head(&other, None).await.unwrap_or_else(|e| panic!("{e}")).checksums;
+        assert!(checksums.crc32c.is_some(), "one object's key is no reason to ask for no checksum again");
+    });
+}
+
+#[test]
+fn buckets_are_listed_in_pages_where_the_store_has_them() {
+    let habits = Habits { unpaged_buckets: false, ..Habits::strict() };
+    against(Config { habits, ..Config::default() }, async |store, _| {
+        assert_eq!(store.buckets().await.unwrap_or_else(|e| panic!("{e}")), [Endpoint::BUCKET]);
+    });
+    let page = |name: &str, rest: &str| {
+        let bucket = format!("<Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>");
+        answer(200, &[], &format!("<ListAllMyBucketsResult>{bucket}{rest}</ListAllMyBucketsResult>"))
+    };
+    // A store that refuses the parameter is asked without it.
+    let (_server, store) = scripted(
+        move |asked| match asked {
+            asked if asked.target.contains("continuation-token=t") => page("b", ""),
+            asked if asked.target.contains("max-buckets") => {
+                answer(400, &[], "<Error><Code>InvalidArgument</Code></Error>")
+            }
+            _ => page("a", "<ContinuationToken>t</ContinuationToken>"),
+        },
+        Settings::default(),
+    );
+    run(async {
+        assert_eq!(store.buckets().await.unwrap_or_else(|e| panic!("{e}")), ["a", "b"]);
+    });
+}
+
 #[test]
 fn a_wrong_clock_is_corrected_once_by_what_the_store_says() {
     for ahead_s in [3600, -3600] {

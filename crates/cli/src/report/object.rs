@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use laneway_quantity as quantity;
-use laneway_store::{ObjectMeta, Version};
+use laneway_store::{ObjectMeta, PartsAlgorithm, Version};
 use serde::Serialize;
 
 use crate::report::listing::{printable, timestamp};
@@ -39,6 +39,12 @@ pub(crate) struct ObjectRecord<'a> {
     md5: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     crc32c_of_parts: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crc32_of_parts: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256_of_parts: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha1_of_parts: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +109,10 @@ impl<'a> UsageRecord<'a> {
 impl<'a> ObjectRecord<'a> {
     pub(crate) fn new(url: &'a str, meta: &'a ObjectMeta) -> Self {
         let sums = &meta.checksums;
+        let of_parts = |algorithm| {
+            let sum = sums.parts.filter(|sum| sum.digest.algorithm() == algorithm)?;
+            Some(format!("{}-{}", STANDARD.encode(sum.digest.bytes()), sum.parts))
+        };
         Self {
             kind: "object",
             url,
@@ -120,9 +130,10 @@ impl<'a> ObjectRecord<'a> {
             crc32c: sums.crc32c.map(|sum| STANDARD.encode(sum.to_be_bytes())),
             crc64nvme: sums.crc64nvme.map(|sum| STANDARD.encode(sum.to_be_bytes())),
             md5: sums.md5.map(|sum| STANDARD.encode(sum)),
-            crc32c_of_parts: sums
-                .parts
-                .map(|sum| format!("{}-{}", STANDARD.encode(sum.value.to_be_bytes()), sum.parts)),
+            crc32c_of_parts: of_parts(PartsAlgorithm::Crc32c),
+            crc32_of_parts: of_parts(PartsAlgorithm::Crc32),
+            sha256_of_parts: of_parts(PartsAlgorithm::Sha256),
+            sha1_of_parts: of_parts(PartsAlgorithm::Sha1),
             content_type: meta.content_type.as_deref(),
             content_encoding: meta.content_encoding.as_deref(),
             content_disposition: meta.content_disposition.as_deref(),
@@ -164,6 +175,9 @@ impl<'a> ObjectRecord<'a> {
         row("CRC64NVME", self.crc64nvme.clone());
         row("MD5", self.md5.clone());
         row("CRC32C of parts", self.crc32c_of_parts.clone());
+        row("CRC32 of parts", self.crc32_of_parts.clone());
+        row("SHA-256 of parts", self.sha256_of_parts.clone());
+        row("SHA-1 of parts", self.sha1_of_parts.clone());
         row("Content-Type", own(self.content_type));
         row("Content-Encoding", own(self.content_encoding));
         row("Content-Disposition", own(self.content_disposition));

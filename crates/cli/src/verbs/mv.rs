@@ -29,6 +29,13 @@ pub(crate) struct Mv {
     recursive: bool,
     #[command(flatten)]
     pub(super) copying: Copying,
+    /// Also remove sources whose copy could only be compared by size
+    ///
+    /// Some stores tell no checksum that fits. Without this option such a source is kept, and is an error.
+    ///
+    /// Example: laneway mv --allow-unverified s3://my-bucket/dump dump
+    #[arg(hide_short_help = true, long)]
+    allow_unverified: bool,
     #[command(flatten)]
     filters: Filters,
 }
@@ -47,6 +54,7 @@ impl Mv {
         if request.sources.contains(&Location::Standard) {
             return Err(BadUsage::of("-", "standard input can't be moved; use cp").into());
         }
+        let request = request.allow_unverified(self.allow_unverified);
         let request = request.filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json can't be used here: standard output carries the object's bytes";

@@ -55,7 +55,7 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
         match result {
             // A source that is a named version must be looked up before its removal.
             Ok((Sent { moved, .. }, version))
-                if moved.verified != Verified::Unverified && item.from.id.version.is_none() =>
+                if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
             {
                 let ObjectId { key, version: id, .. } = item.from.id.clone();
                 sources.push(Deletion { key, version, id });

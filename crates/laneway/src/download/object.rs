@@ -128,13 +128,13 @@ impl Rest<'_> {
                     ended => drop(ended?),
                 }
                 let bytes = self.complete(&meta, bytes).await?;
-                let (version, provider) = (meta.version.clone(), self.store.provider());
+                let (version, store) = (meta.version.clone(), self.store.clone());
                 let preserve = self.request.preserves(self.store.capabilities());
                 let (permit, placing) =
                     (self.job.writing().await, self.request.placing(preserve, [Some(&meta), None]));
                 let write = move || {
                     let _permit = permit;
-                    store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
+                    store_small(&store, &meta, &bytes, &place, placing)
                 };
                 let moved = self.job.engine.files.run(write).await??;
                 Ok(Fetched { moved, version })

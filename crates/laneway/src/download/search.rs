@@ -287,7 +287,7 @@ impl<'a> Downloads<'a> {
         let moved =
             Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
         let removed = match (created, self.search.request.remove_source) {
-            (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), moved.verified).await,
+            (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), true).await,
             (created, _) => created,
         };
         self.search.job.end(begun, 0, removed.map(|()| moved)).await;

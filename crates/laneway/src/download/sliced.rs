@@ -221,7 +221,7 @@ impl Rest<'_> {
         }
         drop(slices);
         let meta = Arc::clone(&large.meta);
-        let verified = verify_file(job, store, &large, &self.runs).await?;
+        let verified = verify_file(job, store, &large, &self.runs, self.request.remove_source).await?;
         drop(stream);
         // The attempts have ended, so no sink that still runs can write.
         let staged = Arc::clone(&large.staged);

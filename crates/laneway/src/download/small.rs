@@ -93,7 +93,7 @@ async fn write(
     store: &Store,
     answers: Vec<Answer>,
 ) -> Vec<Written> {
-    let (provider, inside) = (store.provider(), Arc::clone(job));
+    let (provider, inside, from) = (store.provider(), Arc::clone(job), store.clone());
     let preserve = request.preserves(store.capabilities());
     let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
     let (permit, asked) = (job.writing().await, Arc::new(asked));
@@ -102,9 +102,8 @@ async fn write(
         let _permit = permit;
         let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
-            let source = url(provider, &item.id);
             let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
-            let moved = store_small(&source, &got.meta, &got.body, &item.place, placing)?;
+            let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
             Ok(Fetched { moved, version: got.meta.version })
         };

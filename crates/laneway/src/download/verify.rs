@@ -9,6 +9,7 @@ use super::composite;
 use super::sliced::Large;
 use crate::Error;
 use crate::checksum::{Run, Wanted};
+use crate::composite::one_part;
 use crate::event::Verified;
 use crate::folder::{Place, Placing};
 use crate::location::url;
@@ -24,6 +25,7 @@ pub(super) async fn verify_file(
     store: &Store,
     large: &Large,
     runs: &BTreeMap<u64, Run>,
+    is_move: bool,
 ) -> Result<Verified, Error> {
     let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
     let verified = verify(&source, meta, runs, large.wanted)?;
@@ -32,14 +34,18 @@ pub(super) async fn verify_file(
     }
     match meta.checksums.parts {
         Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
-        None if large.wanted.md5 => read_back(job, source, large).await,
+        // A move needs it, also where the object was so large that no stream brought all of it.
+        None if large.wanted.md5 || (is_move && meta.checksums.md5.is_some()) => {
+            read_back(job, source, large).await
+        }
         None => Ok(verified),
     }
 }
 
 /// Compares by MD5 a file whose stream broke, so that no MD5 of the whole exists. Reads the file back.
 async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
-    let (staged, meta, wanted) = (Arc::clone(&large.staged), Arc::clone(&large.meta), large.wanted);
+    let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
+    let wanted = Wanted::to_compare_with(&meta.checksums, true);
     let cancel = job.cancel.clone();
     let compare = move || {
         let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
@@ -70,7 +76,7 @@ fn verify(
 
 /// Verifies a small object and writes it. Blocks.
 pub(crate) fn store_small(
-    source: &str,
+    store: &Store,
     meta: &ObjectMeta,
     bytes: &[u8],
     place: &Place,
@@ -81,7 +87,10 @@ pub(crate) fn store_small(
     if !bytes.is_empty() {
         runs.insert(0, Run::of(bytes, wanted));
     }
-    let verified = verify(source, meta, &runs, wanted)?;
+    let verified = match verify(&url(store.provider(), &meta.id), meta, &runs, wanted)? {
+        Verified::Unverified => one_part(store, meta, bytes)?,
+        verified => verified,
+    };
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(placing)?;

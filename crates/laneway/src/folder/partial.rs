@@ -160,18 +160,30 @@ pub(super) fn read_back(
     wanted: Wanted,
     is_cancelled: &dyn Fn() -> bool,
 ) -> io::Result<Option<Run>> {
-    let mut buffer = vec![0; READ.min((range.end - range.start) as usize)];
     let mut hashing = Hashing::new(wanted);
-    while range.start + hashing.len() < range.end {
+    let is_read = read_through(file, range, is_cancelled, &mut |bytes| hashing.update(bytes))?;
+    Ok(is_read.then(|| hashing.finish()))
+}
+
+/// Hands over the bytes of a range of a file in order; `false` if `is_cancelled` meanwhile.
+pub(super) fn read_through(
+    file: &File,
+    range: Range<u64>,
+    is_cancelled: &dyn Fn() -> bool,
+    take: &mut dyn FnMut(&[u8]),
+) -> io::Result<bool> {
+    let mut buffer = vec![0; READ.min((range.end - range.start) as usize)];
+    let mut at = range.start;
+    while at < range.end {
         if is_cancelled() {
-            return Ok(None);
+            return Ok(false);
         }
-        let at = range.start + hashing.len();
         let want = READ.min((range.end - at) as usize);
         file.read_exact_at(&mut buffer[..want], at)?;
-        hashing.update(&buffer[..want]);
+        take(&buffer[..want]);
+        at += want as u64;
     }
-    Ok(Some(hashing.finish()))
+    Ok(true)
 }
 
 /// Joins adjacent claims, and returns them as runs.

@@ -153,6 +153,23 @@ impl Staged {
         }
     }
 
+    /// Hands over the bytes of a range of the file in order, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// The file system's; `ErrorKind::Cancelled`.
+    pub(crate) fn read_through(
+        &self,
+        range: Range<u64>,
+        is_cancelled: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        match partial::read_through(&self.file, range, is_cancelled, take) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
+        }
+    }
+
     /// Puts the file in its place. It replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors

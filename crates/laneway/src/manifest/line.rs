@@ -362,8 +362,10 @@ fn checksum(sums: &Checksums) -> Option<String> {
     let crc64 = || sums.crc64nvme.map(|sum| named("crc64nvme", &sum.to_be_bytes()));
     let crc32 = || sums.crc32.map(|sum| named("crc32", &sum.to_be_bytes()));
     let md5 = || sums.md5.map(|sum| named("md5", &sum));
-    let parts =
-        || sums.parts.map(|sum| format!("{}-{}", named("crc32c", &sum.value.to_be_bytes()), sum.parts));
+    let parts = || {
+        let sum = sums.parts?;
+        Some(format!("{}-{}", named(sum.digest.algorithm().name(), &sum.digest.bytes()), sum.parts))
+    };
     crc32c.or_else(crc64).or_else(crc32).or_else(md5).or_else(parts)
 }
 

@@ -9,10 +9,11 @@ use laneway_store::{Checksums, ObjectMeta, Store, Version};
 use super::compare::{By, Facts, is_as_new};
 use super::side::At;
 use crate::checksum::Wanted;
+use crate::composite::{Judged, judge, layout};
 use crate::event::Verified;
 use crate::preserve::Attributes;
 use crate::running::Running;
-use crate::upload::hashed_file;
+use crate::upload::{hashed_file, hashed_parts_while};
 use crate::{Error, SyncRequest, Warning};
 
 /// Counts items that have no checksum known to both sides.
@@ -69,7 +70,16 @@ pub(super) async fn is_same(
             let listed = file_is(job, &path, listed_sums(&meta)).await?;
             let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
             match !is_certain && (asks || listed.is_none()) {
-                true => file_is(job, &path, asked(job, &store, &meta).await?.checksums).await?.or(listed),
+                true => {
+                    let meta = asked(job, &store, &meta).await?;
+                    match file_is(job, &path, meta.checksums.clone()).await? {
+                        None => {
+                            by_parts(job, &store, &meta, &path, |_| {}).await?.map(|equal| equal.is_some())
+                        }
+                        same => same,
+                    }
+                    .or(listed)
+                }
                 false => listed,
             }
         }
@@ -181,9 +191,45 @@ async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<b
     })
 }
 
+/// Compares a file with the digest of an object's parts: by what they are equal, if they are. `None` without one that says anything.
+///
+/// # Errors
+/// Only where the file can't be read, or the job is cancelled.
+pub(super) async fn by_parts(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    path: &Path,
+    read: impl Fn(u64) + Clone + Send + 'static,
+) -> Result<Option<Option<Verified>>, Error> {
+    let Some(stored) = meta.checksums.parts else { return Ok(None) };
+    let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(None) };
+    loop {
+        let (path, parts, read) = (path.to_owned(), layout.parts.clone(), read.clone());
+        let cancel = job.cancel.clone();
+        let hashed = move || {
+            hashed_parts_while(&path, (&parts, stored.digest.algorithm()), |bytes| {
+                read(bytes);
+                match cancel.is_set() {
+                    true => Err(Error::cancelled(path.display().to_string())),
+                    false => Ok(()),
+                }
+            })
+        };
+        let Some(ours) = job.engine.files.run(hashed).await?? else { return Ok(None) };
+        match judge(job, store, meta, &stored, &layout, ours).await {
+            Ok(Judged::Settled(Verified::Unverified)) => return Ok(None),
+            Ok(Judged::Settled(verified)) => return Ok(Some(Some(verified))),
+            Ok(Judged::Elsewhere(found)) => layout = found,
+            Err(error) if error.is_mismatch() => return Ok(Some(None)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use laneway_store::CompositeCrc32c;
+    use laneway_store::{Composite, PartsDigest};
 
     use super::*;
 
@@ -218,7 +264,7 @@ mod tests {
     fn composites_of_other_parts_say_nothing() {
         let of = |value| {
             let mut sums = Checksums::default();
-            sums.parts = Some(CompositeCrc32c { value, parts: 2 });
+            sums.parts = Some(Composite { digest: PartsDigest::Crc32c(value), parts: 2 });
             sums
         };
         assert_eq!(compared(&of(1), &of(1)), Some(true));

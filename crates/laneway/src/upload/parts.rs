@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use laneway_store::{
-    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Operation, Part,
-    PartChecksums, PutOptions, Store,
+    Body, Checksums, Composite, Condition, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
+    PartsDigest, PutOptions, Store,
 };
 
 use super::journal::Upload;
@@ -262,7 +262,7 @@ impl Parts<'_> {
         let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
         let composite = crcs.map(|crcs| {
             let parts = u32::try_from(crcs.len()).unwrap_or(u32::MAX);
-            CompositeCrc32c { value: composite_crc32c(crcs), parts }
+            Composite { digest: PartsDigest::Crc32c(composite_crc32c(crcs)), parts }
         });
         let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
         let known = whole.checksums();

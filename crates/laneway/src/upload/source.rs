@@ -2,9 +2,12 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use laneway_store::{PartsAlgorithm, PartsDigest};
 
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
@@ -143,20 +146,35 @@ impl Source {
         goes_on: impl Fn(u64) -> Result<(), Error>,
     ) -> Result<Run, Error> {
         let mut hashing = Hashing::new(wanted);
+        self.read_through(offset, len, |bytes| {
+            hashing.update(bytes);
+            goes_on(bytes.len() as u64)
+        })?;
+        Ok(hashing.finish())
+    }
+
+    /// Hands over the bytes of a range in order.
+    fn read_through(
+        &self,
+        offset: u64,
+        len: u64,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut buffer = vec![0; READ.min(len as usize)];
-        while hashing.len() < len {
-            let want = READ.min((len - hashing.len()) as usize);
-            match self.file.read_at(&mut buffer[..want], offset + hashing.len()) {
+        let mut done = 0;
+        while done < len {
+            let want = READ.min((len - done) as usize);
+            match self.file.read_at(&mut buffer[..want], offset + done) {
                 Ok(0) => return Err(self.changed()),
                 Ok(n) => {
-                    hashing.update(&buffer[..n]);
-                    goes_on(n as u64)?;
+                    take(&buffer[..n])?;
+                    done += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::local(&self.path, "can't be read", e)),
             }
         }
-        Ok(hashing.finish())
+        Ok(())
     }
 
     fn changed(&self) -> Error {
@@ -214,6 +232,29 @@ pub(crate) fn hashed_while(
     let run = source.hash_while(0, source.size(), wanted, goes_on)?;
     source.check_unchanged()?;
     Ok(run)
+}
+
+/// The digest of a file's parts, where `goes_on` is told of the bytes as they are read, and may end it. Blocks.
+///
+/// # Errors
+/// Those of [`hashed`], and what `goes_on` says.
+pub(crate) fn hashed_parts_while(
+    path: &Path,
+    (parts, algorithm): (&[Range<u64>], PartsAlgorithm),
+    goes_on: impl Fn(u64) -> Result<(), Error>,
+) -> Result<Option<PartsDigest>, Error> {
+    let source = Source::open(path)?;
+    let mut digests = Vec::new();
+    for part in parts {
+        let mut hasher = algorithm.part();
+        source.read_through(part.start, part.end - part.start, |bytes| {
+            hasher.update(bytes);
+            goes_on(bytes.len() as u64)
+        })?;
+        digests.extend(hasher.finish());
+    }
+    source.check_unchanged()?;
+    Ok(algorithm.over(&digests))
 }
 
 /// Returns the error of a read: our own unchanged, any other as the path's.

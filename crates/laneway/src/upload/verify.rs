@@ -1,7 +1,7 @@
 //! Compares stored objects with the bytes that were sent.
 
 use bytes::Bytes;
-use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PutOptions, Store};
+use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDigest, PutOptions, Store};
 
 use super::parts::Sent;
 use crate::Error;
@@ -55,7 +55,11 @@ pub(crate) fn verify(
     let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
     let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
     let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
-    let composite = |sums: &Checksums| crc32(sums.parts.map(|parts| parts.value));
+    // An upload knows no other digest of parts.
+    let composite = |sums: &Checksums| match sums.parts?.digest {
+        PartsDigest::Crc32c(crc) => crc32(Some(crc)),
+        _ => None,
+    };
     let pairs = [
         (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(stored.crc32c)),
         (Verified::Crc64nvme, "crc64nvme of the bytes", crc64(sums.crc64nvme), crc64(stored.crc64nvme)),
@@ -130,7 +134,7 @@ async fn comparable(
 
 #[cfg(test)]
 mod tests {
-    use laneway_store::{CompositeCrc32c, Provider, Settings};
+    use laneway_store::{Composite, Provider, Settings};
 
     use super::*;
 
@@ -149,7 +153,8 @@ mod tests {
             know(&mut sums);
             sums
         }
-        let parts = Some(CompositeCrc32c { value: 4, parts: 2 });
+        let parts = Some(Composite { digest: PartsDigest::Crc32c(4), parts: 2 });
+        let etag = Some(Composite { digest: PartsDigest::Md5([4; 16]), parts: 2 });
         let ours = sums(|sums| {
             (sums.crc32c, sums.crc64nvme, sums.md5, sums.parts) = (Some(1), Some(2), Some([3; 16]), parts);
         });
@@ -158,6 +163,7 @@ mod tests {
             (sums(|sums| sums.crc64nvme = Some(2)), Verified::Crc64nvme),
             (sums(|sums| sums.md5 = Some([3; 16])), Verified::Md5),
             (sums(|sums| sums.parts = parts), Verified::Composite),
+            (sums(|sums| sums.parts = etag), Verified::Unverified),
             (sums(|sums| sums.crc32 = Some(5)), Verified::Unverified),
             (sums(|_| ()), Verified::Unverified),
         ] {

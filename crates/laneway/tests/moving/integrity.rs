@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use laneway::{Outcome, Provider, ReadRequest, Verified};
-use laneway_server::{Config, Faults, S3Config};
+use laneway_server::{Config, Faults, Habits, S3Config};
 
 use crate::resuming::begun;
 use crate::stage::{Kind, MIB, Report, Stage, names, noise};
@@ -16,7 +16,14 @@ const GCS: Kind = Kind { provider: Provider::Gcs, tls: false };
 const LARGE: usize = 17 * MIB + 5;
 
 fn s3(s3: S3Config) -> Stage {
-    Stage::with(S3, Config { s3: S3Config { part_size_min: 0, ..s3 }, ..Config::default() })
+    s3_with(s3, |_| ())
+}
+
+/// A service with other habits.
+fn s3_with(s3: S3Config, change: impl FnOnce(&mut Habits)) -> Stage {
+    let mut config = Config { s3: S3Config { part_size_min: 0, ..s3 }, ..Config::default() };
+    change(&mut config.habits);
+    Stage::with(S3, config)
 }
 
 /// Sends a request as another program would; the answer's head and body.
@@ -86,6 +93,14 @@ fn damaged(stage: &Stage) -> &'static str {
     stage.server.set_faults(Faults::parse(["get:2-99 corrupt", "get:1 corrupt@100"]).unwrap());
     let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
     assert!(names(&stage.path("damaged")).is_empty());
+    stage.server.set_faults(Faults::default());
+    class
+}
+
+/// The same of a small object, whose bytes all come at once.
+fn damaged_early(stage: &Stage) -> &'static str {
+    stage.server.set_faults(Faults::parse(["get:1-99 corrupt@1"]).unwrap());
+    let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
     stage.server.set_faults(Faults::default());
     class
 }
@@ -183,22 +198,170 @@ fn a_resumed_download_is_compared_by_a_composite_too() {
     assert_eq!(verified(&stage, &bytes), Verified::Composite);
 }
 
+/// The digests that other programs upload in parts: the AWS CLI and boto3 CRC32s, others SHAs.
+const OF_PARTS: [(&str, Verified); 3] = [
+    ("CRC32", Verified::CompositeCrc32),
+    ("SHA256", Verified::CompositeSha256),
+    ("SHA1", Verified::CompositeSha1),
+];
+
 #[test]
-fn composite_checksums_are_unverified_in_order_or_if_not_crc32c() {
+fn an_s3_composite_of_any_algorithm_is_compared_part_by_part() {
+    for (algorithm, by) in OF_PARTS {
+        for lens in [&EVEN[..], &UNEVEN[..]] {
+            // Some services list no parts, and are asked for each one.
+            for object_attributes in [true, false] {
+                let stage =
+                    s3_with(S3Config::default(), |habits| habits.object_attributes = object_attributes);
+                let bytes = noise(LARGE, 1);
+                put_in_parts(&stage, Some(algorithm), &bytes, lens);
+                assert_eq!(verified(&stage, &bytes), by, "{algorithm} {lens:?} {object_attributes}");
+                assert_eq!(damaged(&stage), "integrity", "{algorithm} {lens:?} {object_attributes}");
+            }
+        }
+        let stage = s3(S3Config::default());
+        put_in_parts(&stage, Some(algorithm), b"one part", &[]);
+        assert_eq!(verified(&stage, b"one part"), by, "{algorithm}");
+        assert_eq!(damaged_early(&stage), "integrity", "{algorithm}");
+    }
+}
+
+#[test]
+fn an_etag_of_parts_is_the_md5_of_their_md5s() {
+    for lens in [&EVEN[..], &UNEVEN[..]] {
+        let stage = s3(S3Config { checksums: false, ..S3Config::default() });
+        let bytes = noise(LARGE, 1);
+        put_in_parts(&stage, None, &bytes, lens);
+        // Not every store makes its ETags of MD5s: until one was, another says nothing.
+        stage.server.set_faults(Faults::parse(["get:1-99 corrupt@100"]).unwrap());
+        let report = stage.cp(stage.url("k"), stage.path("wrong/k"));
+        assert_eq!(verified_by(&report), Verified::Unverified, "{lens:?}");
+        stage.server.set_faults(Faults::default());
+        assert_eq!(verified(&stage, &bytes), Verified::CompositeMd5, "{lens:?}");
+        assert_eq!(damaged(&stage), "integrity", "{lens:?}");
+    }
+}
+
+#[test]
+fn the_lengths_of_parts_take_one_request_or_two() {
+    for (algorithm, lens, heads) in [(Some("CRC32"), &UNEVEN[..], 0), (None, &EVEN[..], 2)] {
+        let stage = s3(S3Config { checksums: algorithm.is_some(), ..S3Config::default() });
+        let bytes = noise(LARGE, 1);
+        put_in_parts(&stage, algorithm, &bytes, lens);
+        assert_ne!(verified(&stage, &bytes), Verified::Unverified);
+        let asked = |verb| stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or_default();
+        assert_eq!(asked("head"), heads, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_move_from_s3_takes_objects_in_parts_and_keeps_what_is_unverified() {
+    for algorithm in [Some("CRC32"), None] {
+        let stage = s3(S3Config { checksums: algorithm.is_some(), ..S3Config::default() });
+        let bytes = noise(LARGE, 1);
+        put_in_parts(&stage, algorithm, &bytes, &EVEN);
+        let request = |to: &str| {
+            laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path(to)))
+                .remove_source(true)
+        };
+        // Nobody tells where the parts end.
+        if algorithm.is_none() {
+            stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+            let report = Report::of(stage.client.copy(request("kept")));
+            let (class, message) = report.failure();
+            assert!(class == "integrity" && message.contains("--allow-unverified"), "{message}");
+            assert_eq!(stage.keys(), ["k"]);
+            Report::of(stage.client.copy(request("kept").allow_unverified(true))).all_done();
+            assert_eq!(stage.keys(), [""; 0]);
+            put_in_parts(&stage, algorithm, &bytes, &EVEN);
+        }
+        stage.server.set_faults(Faults::default());
+        Report::of(stage.client.copy(request("moved"))).all_done();
+        assert!(std::fs::read(stage.path("moved")).unwrap() == bytes && stage.keys().is_empty());
+    }
+}
+
+#[test]
+fn a_composite_is_compared_on_its_way_to_another_store() {
+    for (algorithm, lens, is_moved) in [
+        (Some("CRC32"), [5 * MIB; 4], true),
+        (Some("SHA256"), [5 * MIB; 4], true),
+        (None, [5 * MIB; 4], true),
+        // No resumable session of GCS takes such parts.
+        (Some("CRC32"), EVEN, false),
+    ] {
+        for size in [11 * MIB, LARGE] {
+            let stage = s3(S3Config { checksums: algorithm.is_some(), ..S3Config::default() });
+            let bytes = noise(size, 1);
+            put_in_parts(&stage, algorithm, &bytes, &lens);
+            let copy = || {
+                let to = laneway::Location::object(Provider::Gcs, crate::stage::BUCKET, "copy");
+                let request = laneway::CopyRequest::new(vec![stage.url("k")], to).remove_source(true);
+                Report::of(stage.client.copy(request))
+            };
+            // What is read as a whole can be cut wherever it has to be.
+            if !is_moved && size == LARGE {
+                assert_eq!(copy().failure().0, "integrity", "{algorithm:?} {size}");
+                assert_eq!(stage.keys(), ["copy", "k"], "{algorithm:?} {size}");
+                continue;
+            }
+            copy().all_done();
+            assert!(stage.keys() == ["copy"] && stage.stored("copy") == bytes, "{algorithm:?} {size}");
+            stage.server.store().put(crate::stage::BUCKET, "copy", b"old").unwrap();
+            put_in_parts(&stage, algorithm, &bytes, &lens);
+            stage.server.set_faults(Faults::parse(["get:1-99 corrupt@100"]).unwrap());
+            assert_eq!(copy().failure().0, "integrity", "{algorithm:?} {size}");
+            assert_eq!(stage.stored("copy"), b"old", "{algorithm:?} {size}");
+        }
+    }
+}
+
+#[test]
+fn files_are_compared_with_objects_in_parts() {
+    for (algorithm, by) in [(Some("CRC32"), "crc32-parts"), (None, "md5-parts")] {
+        let stage = s3(S3Config { checksums: algorithm.is_some(), ..S3Config::default() });
+        let mut bytes = noise(LARGE, 1);
+        put_in_parts(&stage, algorithm, &bytes, &UNEVEN);
+        let report = |bytes: &[u8]| {
+            stage.file("tree/k", bytes);
+            let (from, to) = (laneway::Location::Local(stage.path("tree")), stage.url(""));
+            Report::of(stage.client.verify(laneway::VerifyRequest::new(from, to)))
+        };
+        assert_eq!(verified_by(&report(&bytes)).to_string(), by);
+        bytes[7] ^= 1;
+        let (class, message) = report(&bytes).failure();
+        assert!(class == "integrity" && message.contains("digest of the parts"), "{class} {message}");
+        let sync = laneway::SyncRequest::new(laneway::Location::Local(stage.path("tree")), stage.url(""));
+        let sync = || Report::of(stage.client.sync(sync.clone().checksum(true))).summary;
+        assert_eq!(sync().files, 1, "{algorithm:?}");
+        bytes[7] ^= 1;
+        stage.file("tree/k", &bytes);
+        put_in_parts(&stage, algorithm, &bytes, &UNEVEN);
+        let same = sync();
+        assert_eq!((same.files, same.unchanged), (0, 1), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_composite_that_is_read_in_order_is_unverified() {
     let stage = s3(S3Config::default());
     let bytes = noise(LARGE, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
     let mut read = Vec::new();
     let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
-    // Nor is anything said where the parts' lengths can't be had.
-    stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+    // One that comes with its first request is compared before it is handed on.
+    let small = &bytes[..7 * MIB];
+    put_in_parts(&stage, Some("CRC32"), small, &[5 * MIB]);
+    let mut read = Vec::new();
+    let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
+    assert!(matches!(item.outcome, Outcome::Done { verified: Verified::CompositeCrc32 }) && read == small);
+    // Nothing is said where the parts' lengths can't be had.
+    let stage = s3_with(S3Config::default(), |habits| {
+        (habits.object_attributes, habits.part_numbers) = (false, false);
+    });
+    put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
     assert_eq!(verified(&stage, &bytes), Verified::Unverified);
-    stage.server.set_faults(Faults::default());
-    for algorithm in ["CRC32", "SHA256"] {
-        put_in_parts(&stage, Some(algorithm), &bytes, &EVEN);
-        assert_eq!(verified(&stage, &bytes), Verified::Unverified, "{algorithm}");
-    }
 }
 
 #[test]
@@ -243,6 +406,8 @@ fn where_a_store_tells_no_checksum_the_report_says_unverified() {
         // The ETag of parts is no MD5 of the whole.
         let stage = s3(S3Config { checksums: false, ..S3Config::default() });
         put_in_parts(&stage, None, &bytes, &EVEN);
-        assert_eq!(verified(&stage, &bytes), Verified::Unverified, "{size}");
+        stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+        let by = if size == 1000 { Verified::CompositeMd5 } else { Verified::Unverified };
+        assert_eq!(verified(&stage, &bytes), by, "{size}");
     }
 }

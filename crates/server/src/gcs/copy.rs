@@ -94,6 +94,7 @@ async fn carry_out(
         components: source.components,
         parts: None,
         part_sizes: Vec::new(),
+        part_sums: Vec::new(),
     };
     let precondition = conditions::in_query(&call.query)?;
     call.state

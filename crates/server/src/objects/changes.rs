@@ -64,6 +64,7 @@ impl Objects {
             components: new.components,
             parts: new.parts,
             part_sizes: new.part_sizes,
+            part_sums: new.part_sums,
             attributes: new.attributes.shared(),
             created_us: now,
             updated_us: now,

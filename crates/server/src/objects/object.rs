@@ -91,6 +91,9 @@ pub struct Object {
     /// The sizes of the parts.
     #[serde(default)]
     pub(crate) part_sizes: Vec<u64>,
+    /// The checksum of each, where it was uploaded with one: base64.
+    #[serde(default)]
+    pub(crate) part_sums: Vec<String>,
     /// The metadata that its writer set.
     #[serde(with = "shared")]
     pub attributes: Arc<Attributes>,
@@ -132,6 +135,7 @@ impl Object {
             components: None,
             parts: None,
             part_sizes: Vec::new(),
+            part_sums: Vec::new(),
             attributes: Attributes::default().shared(),
             restore: None,
             created_us: 0,

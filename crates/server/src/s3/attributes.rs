@@ -6,8 +6,15 @@ use s3s::{S3Result, s3_error};
 use super::asked::customer_of;
 use super::checksums::{kind, set_checksum};
 use super::{Dialect, checksums, encryption, timestamp, versions};
+use crate::objects::Object;
+
+/// The most parts on a page.
+const PARTS_MAX: i32 = 1000;
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Result<GetObjectAttributesOutput> {
+    if !dialect.habits.object_attributes {
+        return Err(s3_error!(NotImplemented));
+    }
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     encryption::admit(customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
     let mut output = GetObjectAttributesOutput {
@@ -35,14 +42,43 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
             }
             ObjectAttributes::CHECKSUM => {}
             ObjectAttributes::OBJECT_PARTS => {
-                let count = object.parts.map(|parts| parts as i32);
-                output.object_parts = count.map(|count| GetObjectAttributesParts {
-                    total_parts_count: Some(count),
-                    ..Default::default()
-                });
+                let page = (input.part_number_marker, input.max_parts);
+                output.object_parts = object.parts.map(|count| parts(&object, count as i32, page));
             }
             _ => return Err(s3_error!(InvalidArgument, "Invalid attribute name specified.")),
         }
     }
     Ok(output)
+}
+
+/// The parts behind a marker. Those that were uploaded without a checksum are only counted.
+/// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributesParts.html)
+fn parts(object: &Object, count: i32, (marker, max): (Option<i32>, Option<i32>)) -> GetObjectAttributesParts {
+    let mut listed =
+        GetObjectAttributesParts { total_parts_count: Some(count), ..GetObjectAttributesParts::default() };
+    let Some(stored) = object.checksum.as_ref().filter(|_| !object.part_sums.is_empty()) else {
+        return listed;
+    };
+    let (after, max) = (marker.unwrap_or(0).max(0), max.unwrap_or(PARTS_MAX).clamp(0, PARTS_MAX));
+    let all = object.part_sizes.iter().zip(&object.part_sums).enumerate();
+    let page: Vec<ObjectPart> = all
+        .skip(after as usize)
+        .take(max as usize)
+        .map(|(index, (size, sum))| {
+            let mut part = ObjectPart {
+                part_number: Some(index as i32 + 1),
+                size: Some(*size as i64),
+                ..ObjectPart::default()
+            };
+            set_checksum!(part, stored.algorithm, sum.clone());
+            part
+        })
+        .collect();
+    let last = page.last().and_then(|part| part.part_number).unwrap_or(after);
+    listed.is_truncated = Some((last as usize) < object.part_sizes.len());
+    listed.next_part_number_marker = Some(last);
+    listed.part_number_marker = Some(after);
+    listed.max_parts = Some(max);
+    listed.parts = Some(page);
+    listed
 }

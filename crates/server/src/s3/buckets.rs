@@ -1,22 +1,36 @@
 //! Buckets.
 
-use s3s::S3Result;
 use s3s::dto::*;
+use s3s::{S3Result, s3_error};
 
 use super::{Dialect, refusal, timestamp};
 use crate::objects::Refused;
 use crate::objects::bucket_name::objection;
 
+/// The largest page. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html>
+const BUCKETS_MAX: i32 = 10_000;
+
 pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListBucketsOutput> {
+    if input.max_buckets.is_none() && !dialect.habits.unpaged_buckets {
+        return Err(s3_error!(InvalidRequest, "Unpaginated requests are not supported for this account"));
+    }
     let prefix = input.prefix.unwrap_or_default();
-    let buckets = dialect.objects.buckets();
-    let buckets = buckets.iter().filter(|bucket| bucket.name.starts_with(&prefix)).map(|bucket| Bucket {
+    let after = input.continuation_token.unwrap_or_default();
+    let max = input.max_buckets.map_or(usize::MAX, |max| max.clamp(1, BUCKETS_MAX) as usize);
+    let mut buckets = dialect.objects.buckets();
+    buckets.retain(|bucket| bucket.name.starts_with(&prefix) && bucket.name > after);
+    buckets.sort_by(|a, b| a.name.cmp(&b.name));
+    // Tokens are opaque to clients; these are the last names of their pages.
+    let token = buckets.get(max).and_then(|_| buckets.get(max - 1)).map(|last| last.name.clone());
+    buckets.truncate(max);
+    let buckets = buckets.iter().map(|bucket| Bucket {
         bucket_region: Some(region(dialect, &bucket.name)),
         creation_date: Some(timestamp(bucket.created_us)),
         name: Some(bucket.name.clone()),
     });
     let owner = Owner { display_name: None, id: Some(dialect.config.access_key.clone()) };
-    Ok(ListBucketsOutput { buckets: Some(buckets.collect()), owner: Some(owner), ..Default::default() })
+    let buckets = Some(buckets.collect());
+    Ok(ListBucketsOutput { buckets, owner: Some(owner), continuation_token: token, ..Default::default() })
 }
 
 pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {

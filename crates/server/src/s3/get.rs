@@ -14,6 +14,7 @@ use super::{
     Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp, unmarked, versions,
 };
 use crate::body::ObjectStream;
+use crate::objects::asked::Encryption;
 use crate::objects::{Object, Refused};
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
@@ -24,7 +25,8 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
     archive::admit(&object)?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
-    let range = match input.part_number {
+    admit_decryption(dialect, &object)?;
+    let range = match input.part_number.filter(|_| dialect.habits.part_numbers) {
         Some(number) => part(&object, number)?,
         None => within(input.range, object.size)?,
     };
@@ -40,7 +42,10 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         e_tag: Some(ETag::Strong(object.etag.clone())),
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
-        parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
+        parts_count: input
+            .part_number
+            .filter(|_| dialect.habits.part_numbers)
+            .and(object.parts.map(|parts| parts as i32)),
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
@@ -73,7 +78,11 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         .map_err(|error| with_state(error, &object))?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
-    let range = match input.part_number {
+    // The checksum of an object that KMS encrypts is encrypted with it.
+    if enabled(input.checksum_mode.as_ref()) {
+        admit_decryption(dialect, &object)?;
+    }
+    let range = match input.part_number.filter(|_| dialect.habits.part_numbers) {
         Some(number) => part(&object, number)?,
         None => within(input.range, object.size)?,
     };
@@ -90,7 +99,10 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         e_tag: Some(ETag::Strong(object.etag.clone())),
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
-        parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
+        parts_count: input
+            .part_number
+            .filter(|_| dialect.habits.part_numbers)
+            .and(object.parts.map(|parts| parts as i32)),
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         version_id: versions::reported(dialect, &input.bucket, &object),
@@ -115,6 +127,15 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
     }
     Ok(unmarked::about(answer, &object))
+}
+
+/// Refuses what needs the key of an object that KMS encrypts, where the caller may not use it.
+fn admit_decryption(dialect: &Dialect, object: &Object) -> S3Result<()> {
+    let is_kms = matches!(&object.attributes.asked.encryption, Some(Encryption::Managed { algorithm, .. }) if algorithm.starts_with("aws:kms"));
+    match is_kms && !dialect.habits.may_decrypt {
+        true => Err(s3_error!(AccessDenied, "Access Denied")),
+        false => Ok(()),
+    }
 }
 
 fn find(

@@ -66,6 +66,40 @@ fn crc32c_is_composite_or_of_the_full_object_as_chosen() {
 }
 
 #[test]
+fn attributes_list_the_parts_that_have_checksums_page_by_page() {
+    let upload = |rig: &Rig, headers: &[(&str, &str)]| {
+        let id = begin(rig, headers);
+        let parts = [(1, "hel"), (2, "l"), (3, "o")];
+        let tags = parts.map(|(number, body)| (number, part(rig, &id, number, &[], body)));
+        let named: Vec<_> = tags.iter().map(|(number, answer)| (*number, answer.header("etag"))).collect();
+        assert_eq!(complete(rig, &id, &[], &named).status, 200);
+    };
+    let ask = |rig: &Rig, marker: &str| {
+        let asked = ("x-amz-object-attributes", "ObjectParts");
+        let page = [asked, ("x-amz-max-parts", "2"), ("x-amz-part-number-marker", marker)];
+        rig.send("GET", "/demo/k?attributes", &page, "").unwrap()
+    };
+    let sizes = |answer: &Answer| answer.text().matches("<Size>").count();
+    let rig = rig();
+    upload(&rig, &[("x-amz-checksum-algorithm", "CRC32")]);
+    let (first, second) = (ask(&rig, "0"), ask(&rig, "2"));
+    assert_eq!(
+        (sizes(&first), first.element("IsTruncated"), first.element("NextPartNumberMarker")),
+        (2, "true", "2")
+    );
+    assert_eq!((first.element("Size"), first.element("PartsCount")), ("3", "3"));
+    assert_eq!(
+        (sizes(&second), second.element("IsTruncated"), second.element("PartNumber")),
+        (1, "false", "3")
+    );
+    assert_ne!(second.element("ChecksumCRC32"), "");
+    // Amazon only counts parts that were uploaded without a checksum.
+    upload(&rig, &[]);
+    let counted = ask(&rig, "0");
+    assert_eq!((sizes(&counted), counted.element("PartsCount")), (0, "3"));
+}
+
+#[test]
 fn wrong_checksums_of_part_and_whole_are_refused() {
     let rig = rig();
     let id = begin(&rig, &[("x-amz-checksum-algorithm", "CRC32C"), ("x-amz-checksum-type", "FULL_OBJECT")]);

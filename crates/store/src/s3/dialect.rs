@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use laneway_lanes::{Path, Protocol, Spare};
 
@@ -110,6 +111,23 @@ http_verbs!(S3, CAPABILITIES, {
         read: ReadAs,
     ) -> Result<Option<u64>, Error> {
         self.len_of_part(id, version, number, read.into()).await
+    }
+
+    async fn part_lens(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        read: ReadAs,
+    ) -> Result<Option<Vec<u64>>, Error> {
+        self.lens_of_parts(id, version, read.into()).await
+    }
+
+    fn trusts_md5s_of_parts(&self) -> bool {
+        self.md5s_of_parts.load(Ordering::Relaxed)
+    }
+
+    fn trust_md5s_of_parts(&self) {
+        self.md5s_of_parts.store(true, Ordering::Relaxed);
     }
 
     async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {

@@ -60,6 +60,7 @@ pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
         "SlowDown" | "ServiceUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
         "NoSuchUpload" | "NoSuchKey" | "NoSuchBucket" => StatusCode::NOT_FOUND,
         "PreconditionFailed" => StatusCode::PRECONDITION_FAILED,
+        CONFLICT => StatusCode::CONFLICT,
         "AccessDenied" => StatusCode::FORBIDDEN,
         "InvalidPart" | "InvalidPartOrder" | "EntityTooSmall" | "InvalidRequest" | "BadDigest" => {
             StatusCode::BAD_REQUEST

@@ -15,22 +15,29 @@ impl S3 {
     pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
         let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
         if must_ask() {
+            let failures = self.regions.failures(bucket);
             let _alone = self.regions.asking.lock().await;
-            if must_ask() {
-                let region = Box::pin(self.ask_for_region(bucket)).await;
-                tracing::debug!(bucket, region, "a bucket's region was asked for");
-                self.regions.asked(bucket, region.as_deref());
+            // Where nobody answered one of a burst, the others don't ask one after the other.
+            if must_ask() && self.regions.failures(bucket) == failures {
+                match Box::pin(self.ask_for_region(bucket)).await {
+                    Some(region) => {
+                        tracing::debug!(bucket, region, "a bucket's region was asked for");
+                        self.regions.asked(bucket, region.as_deref());
+                    }
+                    None => self.regions.unanswered(bucket),
+                }
             }
         }
         self.regions.of(bucket)
     }
 
-    /// Asks once. If that fails, the request that follows reports the reason.
-    async fn ask_for_region(&self, bucket: &str) -> Option<String> {
+    /// One attempt: where it fails, the request that it goes ahead of says why. `None` where no store answered.
+    async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
         let outgoing = Outgoing::new(Method::HEAD, "");
         let (mut request, _) = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;
         request.sent = Some(self.tally().class(Operation::Head, &outgoing.method));
         let answer = self.lanes().exchange(request).await.ok()?;
-        answer.head.header("x-amz-bucket-region").map(str::to_owned)
+        let region = answer.head.header("x-amz-bucket-region").map(str::to_owned);
+        (region.is_some() || !answer.head.status.is_server_error()).then_some(region)
     }
 }

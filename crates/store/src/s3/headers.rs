@@ -5,10 +5,10 @@ use laneway_lanes::Head;
 
 use super::conditions::unquoted;
 use super::tags;
-use crate::checksum::{decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
+use crate::checksum::{PartsAlgorithm, decode_crc32c, decode_crc64, encode_crc32c, of_etag};
 use crate::exchange::{Outgoing, Unsendable};
 use crate::timestamp::{rfc3339, to_rfc3339};
-use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
+use crate::{Checksums, Composite, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
 /// Returns the metadata in an answer's headers. Its size is the `Content-Length`, which the caller must replace if the
 /// answer is a range.
@@ -22,7 +22,9 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     if head.status.as_u16() != 206 {
         meta.checksums = checksums(head);
     }
-    meta.checksums.md5 = md5(head);
+    let etag = md5_etag(head);
+    meta.checksums.md5 = etag.and_then(hex_md5);
+    meta.checksums.parts = meta.checksums.parts.or_else(|| etag.and_then(of_etag));
     meta.content_type = text("content-type");
     meta.content_encoding = text("content-encoding").filter(|encoding| encoding != "aws-chunked");
     meta.cache_control = text("cache-control");
@@ -73,25 +75,44 @@ pub(super) fn is_archive(class: &str) -> bool {
     matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
-/// Returns the CRCs in the headers. Composite values are separate from those of the whole object.
+/// The checksums that the headers carry, composite values apart from those of the whole.
 pub(super) fn checksums(head: &Head) -> Checksums {
-    let composite =
+    let is_composite =
         head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
-    let crc32c = head.header("x-amz-checksum-crc32c");
-    let mut sums = Checksums::default();
-    match crc32c {
-        Some(value) if composite || value.contains('-') => sums.parts = decode_composite(value),
-        Some(value) => sums.crc32c = decode_crc32c(value),
-        None => {}
-    }
-    sums.crc32 = head.header("x-amz-checksum-crc32").filter(|_| !composite).and_then(decode_crc32c);
+    let value = |algorithm: PartsAlgorithm| match algorithm {
+        PartsAlgorithm::Crc32c => head.header("x-amz-checksum-crc32c"),
+        PartsAlgorithm::Crc32 => head.header("x-amz-checksum-crc32"),
+        PartsAlgorithm::Sha256 => head.header("x-amz-checksum-sha256"),
+        PartsAlgorithm::Sha1 => head.header("x-amz-checksum-sha1"),
+        PartsAlgorithm::Md5 => None,
+    };
+    let mut sums = told(is_composite, value);
     sums.crc64nvme = head.header("x-amz-checksum-crc64nvme").and_then(decode_crc64);
+    sums
+}
+
+/// Sorts what an answer tells of CRCs and SHAs into those of the whole and those of parts.
+pub(super) fn told<'a>(is_composite: bool, value: impl Fn(PartsAlgorithm) -> Option<&'a str>) -> Checksums {
+    let of_parts = |value: &&str| is_composite || value.contains('-');
+    let whole = |algorithm| value(algorithm).filter(|value| !of_parts(value)).and_then(decode_crc32c);
+    let composite = |algorithm: PartsAlgorithm| -> Option<Composite> {
+        algorithm.decode(value(algorithm).filter(of_parts)?)
+    };
+    let mut sums = Checksums::default();
+    sums.crc32c = whole(PartsAlgorithm::Crc32c);
+    sums.crc32 = whole(PartsAlgorithm::Crc32);
+    sums.parts = PartsAlgorithm::ALL.into_iter().find_map(composite);
     sums
 }
 
 /// Returns the MD5 in an ETag. Only S3's ETags count, not those of any web server. The object must have one part and no
 /// KMS or customer's key.
 pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
+    md5_etag(head).and_then(hex_md5)
+}
+
+/// The ETag without quotes where it comes of MD5s: on S3, unless the object is encrypted with a key of its own.
+fn md5_etag(head: &Head) -> Option<&str> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
@@ -100,7 +121,7 @@ pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     if encrypted || random || !head.headers.contains_key("x-amz-request-id") {
         return None;
     }
-    hex_md5(head.header("etag")?.trim_matches('"'))
+    Some(head.header("etag")?.trim_matches('"'))
 }
 
 /// Parses 32 hexadecimal digits.
@@ -161,7 +182,7 @@ mod tests {
     use http::{HeaderMap, Method, StatusCode};
 
     use super::*;
-    use crate::CompositeCrc32c;
+    use crate::PartsDigest;
 
     const MD5: &str = "\"25f9e794323b453885f5181f1b624d0b\"";
 
@@ -196,12 +217,23 @@ mod tests {
 
     #[test]
     fn a_composite_checksum_says_nothing_of_the_whole() {
+        let crc = |digest| Some(Composite { digest, parts: 2 });
         let meta =
             read(200, &[("x-amz-checksum-crc32c", "4waSgw==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
         assert_eq!(meta.checksums.crc32c, None);
-        assert_eq!(meta.checksums.parts, Some(CompositeCrc32c { value: 0xe306_9283, parts: 2 }));
-        let meta = read(200, &[("x-amz-checksum-crc32", "y/Q5Jg==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
-        assert!(meta.checksums.is_empty());
+        assert_eq!(meta.checksums.parts, crc(PartsDigest::Crc32c(0xe306_9283)));
+        // The AWS CLI and boto3 upload this one; its ETag says less.
+        let crc32 = [("x-amz-checksum-crc32", "y/Q5Jg==-2"), ("x-amz-checksum-type", "COMPOSITE")];
+        let etag = [("etag", "\"25f9e794323b453885f5181f1b624d0b-2\""), ("x-amz-request-id", "1")];
+        let meta = read(200, &[crc32, etag].concat());
+        assert_eq!(meta.checksums.crc32, None);
+        assert_eq!(meta.checksums.parts, crc(PartsDigest::Crc32(0xcbf4_3926)));
+        let Some(Composite { digest: PartsDigest::Md5(_), parts: 2 }) = read(200, &etag).checksums.parts
+        else {
+            panic!("an ETag of parts")
+        };
+        let kms = ("x-amz-server-side-encryption", "aws:kms");
+        assert_eq!(read(200, &[etag[0], etag[1], kms]).checksums.parts, None);
     }
 
     #[test]

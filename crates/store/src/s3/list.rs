@@ -16,6 +16,10 @@ use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 
+/// Buckets of a page. Accounts that may have more than 10,000 are refused a list without pages.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html>
+const BUCKETS_PAGE: &str = "1000";
+
 /// Element in an answer whose keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
@@ -262,9 +266,22 @@ impl S3 {
         let exchange = Exchange::bucket(self, Operation::List, "");
         let (mut names, mut tokens) = (Vec::new(), Tokens::default());
         let mut token: Option<String> = None;
+        let mut page = Some(BUCKETS_PAGE);
         loop {
             let query = Query::new().and_some("continuation-token", token.as_deref());
-            let sent = exchange.send(&Outgoing::new(Method::GET, query.to_string())).await?;
+            let query = query.and_some("max-buckets", page);
+            let sent = match exchange.send(&Outgoing::new(Method::GET, query.to_string())).await {
+                // Other stores may not know pages of buckets.
+                Err(error)
+                    if page.is_some()
+                        && token.is_none()
+                        && (error.is_invalid() || error.is_unsupported()) =>
+                {
+                    page = None;
+                    continue;
+                }
+                sent => sent?,
+            };
             let roots = ["ListAllMyBucketsResult", "ListAllMyDirectoryBucketsResult"];
             let answer: Owned = xml::answer(&sent.response.body, &roots)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;

@@ -13,11 +13,9 @@ use super::address::is_directory;
 use super::checksum_support::demands_checksum;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
-use super::headers::{checked, checksums, describe, md5};
+use super::headers::{checked, checksums, describe, md5, told};
 use super::write_conditions::Write;
-use crate::checksum::{
-    composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c, encode_md5, md5_of_part,
-};
+use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
@@ -103,13 +101,9 @@ struct Completed {
 
 impl Completed {
     fn checksums(&self) -> Checksums {
-        let mut sums = Checksums::default();
-        let composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
-        match self.crc32c.as_deref() {
-            Some(value) if composite || value.contains('-') => sums.parts = decode_composite(value),
-            Some(value) => sums.crc32c = decode_crc32c(value),
-            None => {}
-        }
+        let is_composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
+        let value = |algorithm| self.crc32c.as_deref().filter(|_| algorithm == PartsAlgorithm::Crc32c);
+        let mut sums = told(is_composite, value);
         sums.crc64nvme = self.crc64nvme.as_deref().and_then(decode_crc64);
         sums
     }
@@ -267,7 +261,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue, StatusCode};
 
     use super::*;
-    use crate::CompositeCrc32c;
+    use crate::{Composite, PartsDigest};
 
     fn upload(checksums: PartChecksums) -> Multipart {
         Multipart { id: ObjectId::new("b", "k"), upload_id: "u".into(), checksums }
@@ -330,6 +324,6 @@ mod tests {
         let body = b"<CompleteMultipartUploadResult><Location>l</Location><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C><ChecksumType>FULL_OBJECT</ChecksumType></CompleteMultipartUploadResult>";
         assert_eq!(read(body).crc32c, Some(0xe306_9283));
         let body = b"<CompleteMultipartUploadResult><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==-2</ChecksumCRC32C></CompleteMultipartUploadResult>";
-        assert_eq!(read(body).parts, Some(CompositeCrc32c { value: 0xe306_9283, parts: 2 }));
+        assert_eq!(read(body).parts, Some(Composite { digest: PartsDigest::Crc32c(0xe306_9283), parts: 2 }));
     }
 }

@@ -24,7 +24,12 @@ struct Place {
     /// `true` if the store reported that the bucket is elsewhere, but not where.
     is_lost: bool,
     was_asked: bool,
+    /// The number of questions that nobody answered.
+    failures: u8,
 }
+
+/// Questions without an answer after which requests go where they would without one.
+const FAILURES_MAX: u8 = 3;
 
 impl Regions {
     pub(super) fn new(configured: Option<&str>) -> Self {
@@ -68,12 +73,25 @@ impl Regions {
         !place.was_asked || place.region.is_some()
     }
 
-    /// Records that the store was asked. It is asked only once, whatever it answers.
+    /// Takes in what the store answered: once is enough, whatever it said.
     pub(super) fn asked(&self, bucket: &str, region: Option<&str>) {
         self.change(bucket, |place| {
             place.was_asked = true;
             place.region = region.map(Arc::from).or(place.region.take());
         });
+    }
+
+    /// Takes in that nobody answered. The next request asks again, unless that has failed too often.
+    pub(super) fn unanswered(&self, bucket: &str) {
+        self.change(bucket, |place| {
+            place.failures += 1;
+            place.was_asked = place.failures >= FAILURES_MAX;
+        });
+    }
+
+    /// Returns how often nobody answered.
+    pub(super) fn failures(&self, bucket: &str) -> u8 {
+        self.place(bucket).failures
     }
 
     fn place(&self, bucket: &str) -> Place {
@@ -109,6 +127,20 @@ mod tests {
         assert!(regions.found("b", "eu-west-3"));
         assert!(!regions.found("b", "eu-west-3"), "nothing new");
         assert!(!regions.must_ask("b", true, true));
+    }
+
+    #[test]
+    fn a_question_that_nobody_answered_is_asked_again() {
+        let regions = Regions::new(None);
+        for failures in 1..=FAILURES_MAX {
+            assert!(regions.must_ask("b", true, true), "after {} failures", failures - 1);
+            regions.unanswered("b");
+        }
+        assert!(!regions.must_ask("b", true, true), "the request itself may fare better");
+        assert_eq!(regions.failures("b"), FAILURES_MAX);
+        regions.unanswered("c");
+        regions.asked("c", Some("eu-west-3"));
+        assert_eq!((&*regions.of("c"), regions.must_ask("c", true, true)), ("eu-west-3", false));
     }
 
     #[test]

@@ -75,6 +75,29 @@ impl Store {
         self.dialect.part_len(id, version, number, self.read).await
     }
 
+    /// Returns how many bytes each part has of an object that was uploaded in parts. `None` where the store doesn't list them; S3 lists
+    /// parts that have checksums.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; `Permission`, since it takes one of its own.
+    pub async fn part_lens(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+    ) -> Result<Option<Vec<u64>>, Error> {
+        self.dialect.part_lens(id, version, self.read).await
+    }
+
+    /// Returns whether an ETag of parts that isn't the MD5 of the parts' MD5s means other bytes.
+    pub fn trusts_md5s_of_parts(&self) -> bool {
+        self.dialect.trusts_md5s_of_parts()
+    }
+
+    /// Remembers that such an ETag was that of the bytes, so that another one tells other bytes from now on.
+    pub fn trust_md5s_of_parts(&self) {
+        self.dialect.trust_md5s_of_parts();
+    }
+
     /// Downloads an object or a range of it, as it is stored. A range beyond the end, or with [`GetRange::Last`] before
     /// the start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived, and the object's size.
     ///

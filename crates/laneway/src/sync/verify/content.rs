@@ -9,7 +9,7 @@ use super::finding::{Finding, contents};
 use crate::checksum::Wanted;
 use crate::event::Verified;
 use crate::running::Running;
-use crate::sync::content::{asked, is_comparable, listed_sums};
+use crate::sync::content::{asked, by_parts, is_comparable, listed_sums};
 use crate::sync::side::{At, Entry};
 use crate::upload::hashed_file_while;
 use crate::{Error, Location};
@@ -44,11 +44,19 @@ pub(super) async fn finding(
     }
     let place = if source.0.is_object() { source.0 } else { destination.0 };
     let Some((provider, _)) = place.as_object() else { return Ok(found) };
-    let sums = asked(job, job.store(provider)?, meta).await?.checksums;
-    match is_comparable(&sums) {
-        true => Ok(contents(&hashed(job, path, Wanted::to_compare_with(&sums, true)).await?, &sums)),
-        false => Ok(found),
+    let store = job.store(provider)?;
+    let meta = asked(job, store, meta).await?;
+    let sums = &meta.checksums;
+    if is_comparable(sums) {
+        return Ok(contents(&hashed(job, path, Wanted::to_compare_with(sums, true)).await?, sums));
     }
+    let (reading, size) = (Arc::clone(job), meta.size);
+    job.progress.sized(size);
+    Ok(match by_parts(job, store, &meta, path, move |bytes| reading.progress.moved(bytes)).await? {
+        Some(Some(verified)) => Finding::Same(verified),
+        Some(None) => Finding::Checksum("digest of the parts"),
+        None => found,
+    })
 }
 
 /// Returns the checksums of a file. Its bytes count as moved while they are read.

@@ -64,7 +64,7 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
     match (listed_sums(source).md5, listed_sums(destination).md5) {
         (Some(a), Some(b)) if a == b => Finding::Same(Verified::Md5),
         (Some(_), Some(_)) => Finding::Etag,
-        _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::Composite),
+        _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::CompositeMd5),
         _ => Finding::Same(Verified::Unverified),
     }
 }
@@ -86,13 +86,14 @@ pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)
     }
+    let of_parts = a.parts.map_or(Verified::Composite, |sum| Verified::of_parts(sum.digest.algorithm()));
     let pairs = [
         (Verified::Crc32c, "crc32c", pair(a.crc32c, b.crc32c)),
         (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
         (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
         (Verified::Md5, "md5", pair(a.md5, b.md5)),
-        // Composite checksums of other parts prove nothing.
-        (Verified::Composite, "crc32c of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
+        // Those of other parts say nothing.
+        (of_parts, "digest of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
     ];
     let mut same = None;
     for (verified, name, equal) in pairs {

@@ -83,6 +83,7 @@ pub(in crate::s3) fn complete(
         components: None,
         parts: Some(parts.len() as u32),
         part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
+        part_sums: part_sums(&upload, &parts),
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, upload.initiated_us).inspect_err(|_| {
         dialect.objects.uploads.remove(&upload.id);
@@ -142,6 +143,15 @@ fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
         }
     }
     Ok(())
+}
+
+/// The checksums of the parts; none where the upload was begun without one, or one of them lacks it.
+fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
+    let sum = |part: &Arc<StoredPart>| {
+        let sum = part.written.sums.of(upload.checksum?.algorithm)?;
+        Some(base64(&sum))
+    };
+    parts.iter().map(sum).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Returns the checksum of the whole object, of the kind that the client chose when the upload began. The default is

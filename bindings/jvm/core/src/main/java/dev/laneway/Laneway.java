@@ -237,7 +237,7 @@ public final class Laneway implements AutoCloseable {
       return with("customer_key", key);
     }
 
-    /** Adds a header to each request for an object. */
+    /** Adds a header to each request to the store. */
     public Builder header(String name, String value) {
       return with("headers:" + name, value);
     }

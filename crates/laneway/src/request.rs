@@ -75,7 +75,7 @@ pub struct CopyRequest {
     /// broken line, is refused.
     pub manifest: Option<Manifest>,
     /// What of the one source is copied, instead of all that lies below it: a file, or standard input, that has a name below the source in each
-    /// line. Empty lines are passed over, and those that begin with `#` or `;`.
+    /// line. Empty lines are passed over, and those that begin with `#` or `;`. A request with such a list takes no filter.
     pub files_from: Option<Location>,
     /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
     /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.
@@ -173,7 +173,7 @@ pub struct RemoveRequest {
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// As [`CopyRequest::files_from`], below the one target; without a target the lines are whole URLs.
+    /// As [`CopyRequest::files_from`], below the one target and without a filter; without a target the lines are whole URLs.
     pub files_from: Option<Location>,
     /// What stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
     /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.

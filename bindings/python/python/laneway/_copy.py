@@ -49,7 +49,8 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     A job takes files, trees and patterns to a store, from a store, or between two. Trees need `recursive`; `contents` leaves out their
     own names. The job compares all bytes with the stores' checksums, and gives its summary. It raises the first failure, which has all
     of them as `failures`, beside `summary`.
-    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant; `files_from` names it below one source.
+    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant; `files_from` names it below one source,
+    without filters.
     `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):

@@ -28,7 +28,7 @@ def remove(
     """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary.
 
     `filters` and what stands beside them are `sync`'s, and say what of prefixes and patterns is meant; by `files_from` without targets
-    whole URLs are named. Failures are raised as `copy` raises them.
+    whole URLs are named. `files_from` takes no filters beside it. Failures are raised as `copy` raises them.
     """
     job = remove_job(
         targets,

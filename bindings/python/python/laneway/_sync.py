@@ -47,7 +47,7 @@ def sync(
     `delete` removes what the source doesn't have, after everything else and only if nothing failed. It removes nothing where the source
     is empty (unless `allow_empty`), nor where it would remove more than `max_delete`. `filters` are rules in order. The first that
     matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names,
-    one a line. Each name is then looked up on both sides, without a listing. Failures are raised as `copy` raises them.
+    one a line. Each name is then looked up on both sides, without a listing, and filters apply to it. Failures are raised as `copy` raises them.
     """
     job = sync_job(
         source,

@@ -121,7 +121,10 @@ public final class JobOptions {
     return options;
   }
 
-  /** Only what the lines of a file name, below the one source; nothing is listed then. A path or URL. */
+  /**
+   * Only what the lines of a file name, below the one source; nothing is listed then. Copies and removals take no filter, time or size beside it; a sync applies
+   * them to the names.
+   */
   public JobOptions filesFrom(String file) {
     return with("files_from", file);
   }

@@ -28,7 +28,7 @@ const UNIT: u64 = 1024;
 /// What the objects of one call share: how much of them is under way.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    requests: Arc<Semaphore>,
+    pub(super) requests: Arc<Semaphore>,
     waiting: Option<Arc<Semaphore>>,
 }
 
@@ -108,7 +108,7 @@ impl Fetch<'_> {
     }
 
     /// The plan, and the state of the object where it had to be asked for or was given.
-    async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
+    pub(super) async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
         // The engine needn't be asked about the path where that changes nothing.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
@@ -143,7 +143,7 @@ impl Fetch<'_> {
         groups.try_collect().await
     }
 
-    fn unreadable(&self, unreadable: Unreadable, size: Option<u64>) -> Error {
+    pub(super) fn unreadable(&self, unreadable: Unreadable, size: Option<u64>) -> Error {
         let target = url(self.store.provider(), self.id);
         match (unreadable, size) {
             (Unreadable::Reversed(range), _) => {

@@ -106,6 +106,9 @@ public final class ObjectReader implements SeekableByteChannel {
    * <p>Of a Parquet file whose footer has come with the opening request ({@link OpenOptions#footer}), whoever reads the same columns of one row group after the
    * other is read ahead, the more the more were read, up to 16 MiB.
    *
+   * <p>Where all buffers are direct ones, each with memory of its own, the engine writes to them itself. It copies only columns that were read ahead and what came
+   * with the opening request. Into other buffers ranges are copied once.
+   *
    * <p>A range whose future is cancelled is not written to its buffer afterwards; where all are, the reading ends.
    *
    * @return futures in the order of the ranges
@@ -122,7 +125,11 @@ public final class ObjectReader implements SeekableByteChannel {
     if (!ranges.isEmpty()) {
       Packed packed = new Packed().number(ranges.size());
       ranges.forEach(range -> packed.number(range.position()).number(range.end()));
-      Engine.begin(call, Native.READ_RANGES, handle, packed);
+      if (call.isLent()) {
+        Engine.lend(call, Native.READ_RANGES_INTO, handle, packed);
+      } else {
+        Engine.begin(call, Native.READ_RANGES, handle, packed);
+      }
       noted(call);
       // Ranges are copied to their buffers after the call itself has ended.
       CompletableFuture.allOf(call.futures().toArray(CompletableFuture[]::new))

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use laneway::Client;
 
-use crate::events::Events;
+use crate::events::{Events, Filling};
 use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
@@ -33,6 +33,16 @@ impl Ending {
     /// Announces a range that arrived before the call's end.
     pub(crate) fn range(&self, place: usize, body: &Packed) {
         self.events.range(self.call, place, body);
+    }
+
+    /// Announces a range that is in the memory that was lent for it, which has been dropped.
+    pub(crate) fn filled(&self, place: usize, len: usize) {
+        self.events.filled(self.call, place, len);
+    }
+
+    /// Notes how single ranges of the call are given up, until what this returns is dropped.
+    pub(crate) fn filling(&self, give_up: impl Fn(usize) + Send + Sync + 'static) -> Filling {
+        self.events.filling(self.call, give_up)
     }
 }
 
@@ -82,4 +92,10 @@ pub fn cancel(events: &Events, call: u64) {
     let under_way = events.running().remove(&call);
     // Dropped after the lock is released.
     drop(under_way);
+}
+
+/// Gives up one range of a call that fills memory of the host's. Nothing is written to the range's memory once this returns, and no event
+/// announces it, unless it was filled before. The other ranges come.
+pub fn give_up(events: &Events, call: u64, place: usize) {
+    events.give_up(call, place);
 }

@@ -2,6 +2,7 @@
 //! credentials.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use laneway::Spawned;
 
@@ -16,14 +17,20 @@ const RANGE_CAME: u64 = 2;
 const CREDENTIALS_WANTED: u64 = 3;
 const SAID: u64 = 4;
 const PROVIDER_LEFT: u64 = 5;
+const RANGE_FILLED: u64 = 6;
 
 /// A level above that of every record.
 pub const NO_LEVEL: i32 = i32::MAX;
+
+/// Gives up a range of a call, by its place.
+type GiveUp = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// The events of one listener, and its calls under way.
 pub struct Events {
     queue: Queue<Packed, Bell>,
     running: Mutex<HashMap<u64, Spawned>>,
+    /// Calls whose ranges go into memory of the host's.
+    filling: Mutex<HashMap<u64, GiveUp>>,
     /// The lowest level of records that the listener wants, see [`log`](crate::log).
     pub(crate) level: AtomicI32,
 }
@@ -31,7 +38,8 @@ pub struct Events {
 impl Default for Events {
     fn default() -> Self {
         let queue = Queue::new(Bell::default());
-        Self { queue, running: Mutex::default(), level: AtomicI32::new(NO_LEVEL) }
+        let level = AtomicI32::new(NO_LEVEL);
+        Self { queue, running: Mutex::default(), filling: Mutex::default(), level }
     }
 }
 
@@ -65,6 +73,30 @@ impl Events {
         self.push(Packed::default().number(RANGE_CAME).number(call).number(place as u64).all(body));
     }
 
+    /// A range of a call is in the memory that was lent for it, so many bytes. Nothing is written there any more.
+    pub(crate) fn filled(&self, call: u64, place: usize, len: usize) {
+        let (place, len) = (place as u64, len as u64);
+        self.push(Packed::default().number(RANGE_FILLED).number(call).number(place).number(len));
+    }
+
+    /// Notes how single ranges of a call are given up, until what this returns is dropped.
+    pub(crate) fn filling(
+        self: &Arc<Self>,
+        call: u64,
+        give_up: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Filling {
+        drop(lock(&self.filling).insert(call, Arc::new(give_up)));
+        Filling { events: Arc::clone(self), call }
+    }
+
+    /// Gives up a range of a call. Nothing is written to its memory once this returns.
+    pub(crate) fn give_up(&self, call: u64, place: usize) {
+        let give_up = lock(&self.filling).get(&call).cloned();
+        if let Some(give_up) = give_up {
+            give_up(place);
+        }
+    }
+
     /// Requests credentials from the host's provider.
     pub(crate) fn ask(&self, ask: u64, provider: u64, is_token: bool) {
         self.push(Packed::default().number(CREDENTIALS_WANTED).number(ask).number(provider).flag(is_token));
@@ -83,5 +115,19 @@ impl Events {
     /// Returns the calls under way. Other threads can't end them while the guard is held.
     pub fn running(&self) -> MutexGuard<'_, HashMap<u64, Spawned>> {
         lock(&self.running)
+    }
+}
+
+/// A call whose ranges can be given up one by one.
+pub(crate) struct Filling {
+    events: Arc<Events>,
+    call: u64,
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        let give_up = lock(&self.events.filling).remove(&self.call);
+        // Dropped after the lock on the others.
+        drop(give_up);
     }
 }

@@ -15,6 +15,8 @@ pub enum Memory {
     None,
     /// The host's own memory, which the verb reads or writes.
     Lent(LentMemory),
+    /// The same for each of several ranges.
+    Several(Vec<LentMemory>),
     /// A copy, which the verb reads.
     Copied(Vec<u8>),
 }
@@ -23,7 +25,7 @@ impl Memory {
     /// Returns it as a body.
     pub(crate) fn into_bytes(self) -> Bytes {
         match self {
-            Self::None => Bytes::new(),
+            Self::None | Self::Several(_) => Bytes::new(),
             Self::Lent(lent) => Bytes::from_owner(lent),
             Self::Copied(bytes) => bytes.into(),
         }
@@ -50,6 +52,14 @@ impl LentMemory {
     /// There must be `len` bytes at `start` that stay valid until the listener takes the call's end from its events.
     pub unsafe fn new(start: *mut u8, len: usize, ending: &Arc<Ending>) -> Self {
         Self { start, len, _ending: Arc::clone(ending) }
+    }
+
+    /// Returns whether no two of them share a byte.
+    pub(crate) fn are_apart(several: &[Self]) -> bool {
+        let place = |lent: &Self| (lent.start.addr(), lent.start.addr() + lent.len);
+        let mut places: Vec<_> = several.iter().filter(|lent| lent.len > 0).map(place).collect();
+        places.sort_unstable();
+        places.is_sorted_by(|one, next| one.1 <= next.0)
     }
 }
 

@@ -78,6 +78,7 @@ pub static VERBS: &[Verb] = verbs! {
     22 finish: |a| Ok(write::finish(handles::writer(a.of)?));
     23 abort: |a| Ok(write::abort(handles::writer(a.of)?));
     24 job_events: |a| Ok(job::events(handles::job(a.of)?));
+    25 read_ranges_into: |a| read::ranges_into(&*handles::reader(a.of)?, a.from, a.memory, a.ending);
 };
 
 /// Makes the call of a verb, by its number, on the object behind a number.

@@ -199,6 +199,8 @@ const CASES: &[(&str, i32, &str)] = &[
     ("run none", 2, "none: can't be read"),
     ("cp -r tree gs://bucket/x --files-from none", 1, "none"),
     ("rm --files-from none", 1, "none"),
+    ("cp -r tree gs://bucket/x --files-from none --newer 7d", 2, "can't be combined"),
+    ("rm --files-from none gs://bucket/x --exclude *.tmp", 2, "can't be combined"),
     ("sync tree gs://bucket/x --exclude-from none", 2, "none"),
     ("rb gs://nowhere", 1, "gs://nowhere"),
     ("--ca-cert none ls gs://bucket", 2, "CA file none"),

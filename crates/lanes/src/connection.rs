@@ -64,14 +64,14 @@ pub(crate) trait Connection: Send + Sized + 'static {
         shared: &Shared,
     ) -> impl Future<Output = Result<Pending<Self::Rest>, Error>> + Send;
 
-    /// Reads the body. Returns whether the sink stopped it and whether the connection can be used again.
+    /// Reads the body.
     fn receive(
         &mut self,
         pending: Pending<Self::Rest>,
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
-    ) -> impl Future<Output = Result<(bool, bool), Error>> + Send;
+    ) -> impl Future<Output = Result<BodyEnd, Error>> + Send;
 
     /// Returns what the error of the handle's request says of the connection, and the error, marked as
     /// [stale](Error::is_stale) where the connection was gone before the request came.
@@ -86,6 +86,15 @@ pub(crate) struct Pending<R> {
     pub(crate) is_last: bool,
     /// The time that the server keeps an idle connection, where it says so anew.
     pub(crate) keeps_idle: Option<Duration>,
+}
+
+/// The end of an answer's body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BodyEnd {
+    /// True when the sink wanted no more of it.
+    pub(crate) is_stopped: bool,
+    /// True when the connection takes another request.
+    pub(crate) is_reusable: bool,
 }
 
 /// The fate of a connection, and of its address, after a request on it has ended.

@@ -25,7 +25,7 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
-use crate::connection::{Connection, Fate, Pending, RESTED};
+use crate::connection::{BodyEnd, Connection, Fate, Pending, RESTED};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::proxy::Proxy;
@@ -122,10 +122,11 @@ impl Connection for H1 {
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<BodyEnd, Error> {
         let keep_alive = !pending.is_last;
         if pending.route == Route::Stop {
-            return Ok((true, pending.rest == Framing::Sized(0) && keep_alive));
+            let is_reusable = pending.rest == Framing::Sized(0) && keep_alive;
+            return Ok(BodyEnd { is_stopped: true, is_reusable });
         }
         match pending.rest {
             Framing::Sized(mut left) => {
@@ -141,7 +142,7 @@ impl Connection for H1 {
                     }
                     left -= taken as u64;
                     if route == Route::Stop {
-                        return Ok((true, left == 0 && keep_alive));
+                        return Ok(BodyEnd { is_stopped: true, is_reusable: left == 0 && keep_alive });
                     }
                 }
             }
@@ -155,18 +156,18 @@ impl Connection for H1 {
                     let (taken, route) = self.take_some(left, incoming, timeout, shared, true).await?;
                     chunked.took(taken as u64);
                     if route == Route::Stop {
-                        return Ok((true, false));
+                        return Ok(BodyEnd { is_stopped: true, is_reusable: false });
                     }
                 }
             }
             Framing::UntilClose => loop {
                 let (taken, route) = self.take_some(u64::MAX, incoming, timeout, shared, false).await?;
                 if taken == 0 || route == Route::Stop {
-                    return Ok((route == Route::Stop, false));
+                    return Ok(BodyEnd { is_stopped: route == Route::Stop, is_reusable: false });
                 }
             },
         }
-        Ok((false, keep_alive))
+        Ok(BodyEnd { is_stopped: false, is_reusable: keep_alive })
     }
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {

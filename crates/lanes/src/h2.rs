@@ -24,7 +24,7 @@ use coalesce::Coalesce;
 use first_flights::FirstFlights;
 
 use crate::body::{Segment, gathered, read_exact_at};
-use crate::connection::{Connection, Fate, Pending, RESTED};
+use crate::connection::{BodyEnd, Connection, Fate, Pending, RESTED};
 use crate::dispatch::{LaneId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::INFORMATIONAL_MAX;
@@ -202,10 +202,10 @@ impl Connection for H2 {
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<BodyEnd, Error> {
         let Pending { rest: mut body, route, .. } = pending;
         if route == Route::Stop {
-            return Ok((true, true));
+            return Ok(BodyEnd { is_stopped: true, is_reusable: true });
         }
         while !body.is_end_stream() {
             incoming.has_room(&self.progress).await;
@@ -220,10 +220,10 @@ impl Connection for H2 {
             body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
             shared.received(len, incoming.is_bulk(), incoming.tally()).await;
             if route == Route::Stop {
-                return Ok((true, true));
+                return Ok(BodyEnd { is_stopped: true, is_reusable: true });
             }
         }
-        Ok((false, true))
+        Ok(BodyEnd { is_stopped: false, is_reusable: true })
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate) {

@@ -251,7 +251,7 @@ impl Run {
             }
             return Ok(Verified::Crc32);
         }
-        // Of an object that is one part the part's end is known.
+        // If an object has only one part, we know where that part ends.
         if let Some(theirs) = stored.parts.filter(|theirs| theirs.parts == 1)
             && let algorithm = theirs.digest.algorithm()
             && let Some(part) = Crc::of_parts(algorithm).and_then(|crc| self.value(crc))

@@ -189,9 +189,9 @@ pub use location::Location;
 pub use manifest::{Manifest, RunCommand, RunManifest};
 pub use objects::{
     AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, CopyObject, CreateBucket, Delete, DeleteMany,
-    Download, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart, ObjectRanges, Open,
-    Payload, Pending, PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer,
-    Written,
+    Download, FilledRange, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart,
+    ObjectRanges, Open, Payload, Pending, PriceList, Put, RangeBuffers, Ranges, RangesInto, Reader,
+    RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use progress::Progress;
 pub use request::{

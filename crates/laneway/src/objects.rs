@@ -43,7 +43,7 @@ pub use multipart::{
 };
 pub use open::Open;
 pub use put::{Payload, Put};
-pub use ranges::{GetRanges, ObjectRanges, PriceList, Ranges};
+pub use ranges::{FilledRange, GetRanges, ObjectRanges, PriceList, RangeBuffers, Ranges, RangesInto};
 pub use reader::Reader;
 pub use remove_bucket::RemoveBucket;
 pub use sign::Sign;

@@ -86,7 +86,7 @@ pub struct CopyRequest {
     pub manifest: Option<Manifest>,
     /// A list of names to copy, instead of everything below the one source. It is a file, or standard input,
     /// with a name below the source in each line. Empty lines and lines that begin with `#` or `;` are
-    /// ignored.
+    /// ignored. A request with such a list takes no filter.
     pub files_from: Option<Location>,
     /// An inventory that replaces the listing of the one source. It is a file or an object: the
     /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The
@@ -194,7 +194,7 @@ pub struct RemoveRequest {
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
-    /// As [`CopyRequest::files_from`], below the one target. Without a target, the lines are whole URLs.
+    /// As [`CopyRequest::files_from`], below the one target and without a filter. Without a target, the lines are whole URLs.
     pub files_from: Option<Location>,
     /// An inventory that replaces the listing of the one target, as [`CopyRequest::inventory`].
     pub inventory: Option<Location>,

@@ -5,11 +5,12 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
+use laneway::FilledRange;
 
 use super::body;
 use crate::call::{Ending, Work};
 use crate::failure::Failure;
-use crate::lent::Memory;
+use crate::lent::{LentMemory, Memory};
 use crate::opened::OpenObject;
 use crate::packed::{Packed, Unpacked};
 
@@ -48,9 +49,7 @@ pub(super) fn ranges(
     from: &mut Unpacked<'_>,
     ending: &Arc<Ending>,
 ) -> Result<Work, Failure> {
-    let ranges: Result<Vec<Range<u64>>, Failure> =
-        (0..from.number()?).map(|_| Ok(from.number()?..from.number()?)).collect();
-    let (ranges, ending) = (ranges?, Arc::clone(ending));
+    let (ranges, ending) = (asked(from)?, Arc::clone(ending));
     let mut coming = reader.call(|reader| reader.stream_ranges(ranges));
     Ok(Work::new(&reader.client, async move {
         while let Some(range) = coming.next().await {
@@ -59,6 +58,39 @@ pub(super) fn ranges(
         }
         Ok(Packed::default())
     }))
+}
+
+/// Ranges into memory that is lent for each, told as soon as it is filled.
+pub(super) fn ranges_into(
+    reader: &OpenObject,
+    from: &mut Unpacked<'_>,
+    memory: Memory,
+    ending: &Arc<Ending>,
+) -> Result<Work, Failure> {
+    let (ranges, ending) = (asked(from)?, Arc::clone(ending));
+    let Memory::Several(lent) = memory else { return Err(Failure::of_another_version()) };
+    if lent.len() != ranges.len() {
+        return Err(Failure::of_another_version());
+    }
+    if !LentMemory::are_apart(&lent) {
+        return Err(Failure::usage("two ranges were given the same memory; each needs its own"));
+    }
+    let mut coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
+    let buffers = coming.buffers();
+    let filling = ending.filling(move |place| drop(buffers.give_up(place)));
+    Ok(Work::new(&reader.client, async move {
+        let _filling = filling;
+        while let Some(range) = coming.next().await {
+            let FilledRange { place, bytes, buffer, .. } = range?;
+            drop(buffer);
+            ending.filled(place, bytes);
+        }
+        Ok(Packed::default())
+    }))
+}
+
+fn asked(from: &mut Unpacked<'_>) -> Result<Vec<Range<u64>>, Failure> {
+    (0..from.number()?).map(|_| Ok(from.number()?..from.number()?)).collect()
 }
 
 /// Reads the next bytes in order from a position on.

@@ -7,7 +7,7 @@ use std::slice;
 use std::sync::Arc;
 
 use jni::errors::ThrowRuntimeExAndDefault;
-use jni::objects::{JByteArray, JByteBuffer, JClass};
+use jni::objects::{JByteArray, JByteBuffer, JClass, JIntArray, JObjectArray};
 use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
 
@@ -156,6 +156,25 @@ method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint,
     Ok(())
 });
 
+method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, memory: JObjectArray<'l, JByteBuffer<'static>>, parts: JIntArray<'l>) -> () {
+    let ending = Ending::new(&of(queue)?, number(call));
+    let arguments = env.convert_byte_array(&arguments)?;
+    let mut places = vec![0; parts.len(env)?];
+    parts.get_region(env, 0, &mut places)?;
+    let mut several = Vec::with_capacity(places.len() / 2);
+    for (index, place) in places.chunks_exact(2).enumerate() {
+        let buffer = memory.get_element(env, index)?;
+        let (start, len) = part(env, &buffer, place[0], place[1])?;
+        // References that stay would fill the frame: there may be thousands of ranges.
+        env.delete_local_ref(buffer);
+        // SAFETY: `part` has seen that the bytes are the buffer's, and Java's `RangesCall` has a reference to it until its end is told.
+        several.push(unsafe { LentMemory::new(start, len, &ending) });
+    }
+    let work = verbs::work(verb, number(object), &arguments, Memory::Several(several), &ending);
+    call::begin(ending, work);
+    Ok(())
+});
+
 method!(Java_dev_laneway_Native_copied(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, bytes: JByteArray<'l>, at: jint, length: jint) -> () {
     let ending = Ending::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
@@ -167,6 +186,11 @@ method!(Java_dev_laneway_Native_copied(env, queue: jlong, call: jlong, verb: jin
 
 method!(Java_dev_laneway_Native_cancel(_env, queue: jlong, call: jlong) -> () {
     call::cancel(&*of(queue)?, number(call));
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_giveUp(_env, queue: jlong, call: jlong, range: jint) -> () {
+    call::give_up(&*of(queue)?, number(call), usize::try_from(range).unwrap_or(usize::MAX));
     Ok(())
 });
 

@@ -52,7 +52,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     `summary`.
 
     `filters` and the options beside them are those of `sync`, and choose names of trees and patterns. `files_from`
-    names files below one source. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
+    names files below one source, and takes no filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
     receives a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):

@@ -28,7 +28,7 @@ def remove(
     """Removes objects, patterns and whole prefixes (`recursive`), and returns the summary.
 
     `filters` and the options beside them are those of `sync`, and choose names of prefixes and patterns. `files_from`
-    without targets names whole URLs. Failures are raised as in `copy`.
+    takes no filters. Without targets it names whole URLs. Failures are raised as in `copy`.
     """
     job = remove_job(
         targets,

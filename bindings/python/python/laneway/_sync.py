@@ -50,7 +50,7 @@ def sync(
 
     `filters` are rules in order. The first that matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"-
     GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names, one per line. Each name is then looked up on both
-    sides, without a listing. Failures are raised as in `copy`.
+    sides, without a listing, and filters apply to it. Failures are raised as in `copy`.
     """
     job = sync_job(
         source,

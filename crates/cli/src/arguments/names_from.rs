@@ -10,7 +10,7 @@ use laneway::{Error, Location};
 pub(crate) struct NamesFrom {
     /// Read names below the source from FILE, one per line, instead of listing; - is stdin
     ///
-    /// Empty lines and lines that begin with # or ; are comments.
+    /// Empty lines and lines that begin with # or ; are comments. cp and rm take no filters beside it; sync applies them to the names.
     ///
     /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
     #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]

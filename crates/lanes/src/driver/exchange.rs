@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::carrier::{Carrier, Hold};
 use super::{Command, Control};
-use crate::connection::{Connection, Fate};
+use crate::connection::{BodyEnd, Connection, Fate};
 use crate::dispatch::{AttemptId, LaneId, Role, Rules};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
@@ -182,12 +182,12 @@ impl Exchange {
             let connection = hold.connection();
             let received = connection.receive(pending, &mut incoming, timeout, &shared);
             match waiter.unless_gone(received).await {
-                Ok((stopped, true)) => {
-                    let outcome = incoming.finish(C::PROTOCOL, stopped);
+                Ok(BodyEnd { is_stopped, is_reusable: true }) => {
+                    let outcome = incoming.finish(C::PROTOCOL, is_stopped);
                     waiter.end(outcome, Fate::Usable, hold.into_whole());
                 }
-                Ok((stopped, false)) => {
-                    waiter.end(incoming.finish(C::PROTOCOL, stopped), Fate::Spent, None);
+                Ok(BodyEnd { is_stopped, is_reusable: false }) => {
+                    waiter.end(incoming.finish(C::PROTOCOL, is_stopped), Fate::Spent, None);
                 }
                 Err(e) => waiter.end_failed(e, connection, &incoming, timeout),
             }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Dial, Opened, Transport, Tried};
-use crate::connection::{Connection, Fate, Pending};
+use crate::connection::{BodyEnd, Connection, Fate, Pending};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::shared::{Shared, with_timeout};
@@ -70,13 +70,13 @@ impl Connection for Lines {
         incoming: &mut Incoming,
         timeout: Duration,
         shared: &Shared,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<BodyEnd, Error> {
         let mut body = vec![0; pending.rest];
         with_timeout(self.tcp.read_exact(&mut body), &self.progress, timeout, "receiving").await?;
         self.progress.note_at(Instant::now());
         let route = incoming.take(&body)?;
         shared.received(body.len(), incoming.is_bulk(), incoming.tally()).await;
-        Ok((route == Route::Stop, true))
+        Ok(BodyEnd { is_stopped: route == Route::Stop, is_reusable: true })
     }
 
     fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {

@@ -4,6 +4,7 @@ mod fetch;
 mod path;
 mod plan;
 mod prices;
+mod scatter;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,6 +19,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 pub use prices::PriceList;
+pub use scatter::{FilledRange, RangeBuffers, RangesInto};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use super::call::{callable, within};

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use super::call::{Pending, pending, within};
 use super::columns::Begun;
 use super::fill::fill;
-use super::ranges::{GetRanges, Ranges};
+use super::ranges::{GetRanges, Ranges, RangesInto};
 use super::read_ahead::ReadAhead;
 use crate::fork::OfProcess;
 use crate::{Bucket, Error};
@@ -170,13 +170,47 @@ impl Reader {
     /// MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
         let ranges: Vec<_> = ranges.into_iter().collect();
+        self.ahead(&ranges).unwrap_or_else(|| self.object.stream(ranges, self.deadline))
+    }
+
+    /// Reads ranges into memory of the caller's, as [`stream_ranges`](Self::stream_ranges) does: bytes go there as they come off the connections, and
+    /// are held nowhere else. Each range is told with its memory as soon as it is whole, and can be [given up](crate::RangeBuffers::give_up) before. Ranges may
+    /// overlap, and each has memory of its own; memory with more room than its range is filled at its beginning. After an error memory is
+    /// dropped, and holds anything.
+    ///
+    /// Copied once are ranges within what the opening request has brought, columns that were read ahead, and objects of a store that tells
+    /// no version.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # server.store().put("lake", "table", &[7; 2 << 20]).expect("an object");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// // In async code `.await` instead of `.call()`, and `next().await` of `StreamExt`.
+    /// let reader = client.bucket("s3://lake/")?.open("table").call()?;
+    /// let mut coming = reader.stream_ranges_into([(0..4, [0; 4]), (1_000_000..1_000_003, [0; 4])]);
+    /// while let Some(range) = coming.next_blocking() {
+    ///     let range = range?;
+    ///     assert!(range.buffer[..range.bytes].iter().all(|byte| *byte == 7));
+    /// }
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    pub fn stream_ranges_into<B: AsMut<[u8]> + Send + 'static>(
+        &self,
+        ranges: impl IntoIterator<Item = (Range<u64>, B)>,
+    ) -> RangesInto<B> {
+        let (ranges, buffers): (Vec<_>, Vec<_>) = ranges.into_iter().unzip();
+        let ahead = self.ahead(&ranges);
+        self.object.stream_into(ranges, buffers, ahead, self.deadline)
+    }
+
+    /// Columns that are read ahead, if these are asked for.
+    fn ahead(&self, ranges: &[Range<u64>]) -> Option<Ranges> {
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
         // A failed read ahead is repeated now that the caller asks for it.
-        let coming = begun.take(&ranges, begin).and_then(Ranges::unless_failed);
-        drop(columns);
-        coming.unwrap_or_else(|| begin(ranges))
+        begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
 
     /// Returns the offset of the next read in order.
@@ -300,6 +334,23 @@ impl Object {
         let (places, asked) = asked.into_iter().unzip();
         let here = here.into_iter().map(|(at, range)| (at, self.of_opened(&range))).collect();
         self.call(asked, deadline).stream().among(here, places)
+    }
+
+    fn stream_into<B: AsMut<[u8]> + Send + 'static>(
+        &self,
+        ranges: Vec<Range<u64>>,
+        buffers: Vec<B>,
+        ahead: Option<Ranges>,
+        deadline: Option<Duration>,
+    ) -> RangesInto<B> {
+        let ranges_by_copy = match (ahead, &self.meta.version) {
+            // Only a version makes sure that a body which broke off goes on with bytes of the same object.
+            (None, None) => Some(self.stream(ranges.clone(), deadline)),
+            (ahead, _) => ahead,
+        };
+        let here = ranges.iter().enumerate().filter(|(_, range)| self.is_here(range));
+        let here = here.filter_map(|(at, range)| Some((at, self.of_opened(range).ok()?))).collect();
+        self.call(ranges, deadline).stream_into(buffers, here, ranges_by_copy)
     }
 
     fn call(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> GetRanges {

@@ -26,6 +26,10 @@ fn check_inventory(
 /// An inventory shows no versions.
 const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
 
+/// The sizes and times of named objects aren't known, and a filter that is ignored would remove or copy too much.
+const NAMES_OR_FILTERS: &str =
+    "a list of names and filters can't be combined: leave out of the list what isn't meant";
+
 impl ListRequest {
     /// Checks the request before any request to a store.
     ///
@@ -74,6 +78,7 @@ impl CopyRequest {
             _ if names.is_object() => {
                 Err(Error::usage(names.to_string(), "names come from a file or from -"))
             }
+            _ if !self.filter.is_empty() => Err(Error::usage(names.to_string(), NAMES_OR_FILTERS)),
             _ if !self.recursive => Err(Error::usage(names.to_string(), "a list of names needs -r")),
             [Location::Local(path)] if !path.is_dir() => {
                 Err(Error::usage(path.display().to_string(), "is not a folder"))
@@ -194,6 +199,9 @@ impl RemoveRequest {
             }
             (Some(names), _) if names.is_object() => {
                 return Err(Error::usage(names.to_string(), "names come from a file or from -"));
+            }
+            (Some(names), _) if !self.filter.is_empty() => {
+                return Err(Error::usage(names.to_string(), NAMES_OR_FILTERS));
             }
             (Some(names), 2..) => {
                 let why = "a list of names needs exactly one prefix";

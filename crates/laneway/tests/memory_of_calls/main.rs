@@ -1,4 +1,4 @@
-//! The memory that waiting calls hold, as bytes that were allocated and not freed. It counts those of the whole process, so that it is a program
+//! The memory that calls hold, as bytes that were allocated and not freed. It counts those of the whole process, so that it is a program
 //! of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -6,11 +6,13 @@
 mod counting;
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use laneway::{Bucket, Client, Spawned};
+use laneway_server::{Config, Server};
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -28,6 +30,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn main() {
     waiting_puts_hold_little_memory_and_none_after();
+    ranges_in_the_callers_memory_are_held_nowhere_else();
 }
 
 fn waiting_puts_hold_little_memory_and_none_after() {
@@ -47,6 +50,44 @@ fn waiting_puts_hold_little_memory_and_none_after() {
     let left = after.saturating_sub(before);
     assert!(left < PUTS * EACH_MAX / 5, "{left} B stay of {} puts that are gone", 3 * PUTS);
     drop(first);
+}
+
+/// Memory of a caller's that notes the most that the process holds while it is written to.
+struct Watching(Vec<u8>);
+
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+impl AsMut<[u8]> for Watching {
+    fn as_mut(&mut self) -> &mut [u8] {
+        MOST.fetch_max(counting::held(), Relaxed);
+        &mut self.0
+    }
+}
+
+fn ranges_in_the_callers_memory_are_held_nowhere_else() {
+    const RANGES: u64 = 16;
+    const EACH: u64 = 8 << 20;
+    let server = Server::start(Config::default()).unwrap();
+    server.create_bucket("lake").unwrap();
+    server.store().put("lake", "k", &vec![7; (RANGES * (EACH + 1)) as usize]).unwrap();
+    let client = Client::builder().anonymous(true).s3_endpoint(server.url()).build().unwrap();
+    let reader = client.bucket("s3://lake/").unwrap().open("k").call().unwrap();
+    let range = |n: u64| n * (EACH + 1)..n * (EACH + 1) + EACH;
+    let ranges: Vec<_> = (0..RANGES).map(|n| (range(n), Watching(vec![0; EACH as usize]))).collect();
+    let before = settled();
+    let mut coming = reader.stream_ranges_into(ranges);
+    let mut whole = 0;
+    while let Some(filled) = coming.next_blocking() {
+        let filled = filled.unwrap();
+        assert!(filled.buffer.0.iter().all(|byte| *byte == 7));
+        // Kept until the end, so that nothing else is held in its place.
+        std::mem::forget(filled);
+        whole += 1;
+    }
+    assert_eq!(whole, RANGES);
+    // Connections of both ends have buffers, and there are fewer of them than ranges.
+    let more = MOST.load(Relaxed).saturating_sub(before) as u64;
+    assert!(more < RANGES * EACH / 4, "{more} B are held besides");
 }
 
 fn puts(client: &Client, bucket: &Bucket) -> Vec<Spawned> {

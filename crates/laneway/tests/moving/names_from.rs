@@ -1,6 +1,8 @@
 //! Jobs whose names come from a file.
 
-use laneway::{CopyRequest, Location, Op, RemoveRequest, SyncRequest};
+use std::time::{Duration, SystemTime};
+
+use laneway::{CopyRequest, Filter, Location, Op, RemoveRequest, SyncRequest};
 
 use crate::stage::{DIALECTS, Report, Stage, names};
 
@@ -113,6 +115,36 @@ fn names_that_can_mean_nothing_are_refused_before_anything_is_asked() {
     let request = CopyRequest::new(vec![stage.url("p")], Location::Local(stage.path("d"))).recursive(true);
     let (_, why) = stage.copy(request.files_from(Location::Local(stage.path("none")))).failure();
     assert!(why.contains("none") && why.contains("can't be read"), "{why}");
+}
+
+#[test]
+fn filters_apply_to_names_from_a_file_in_a_sync_alone() {
+    let stage = Stage::new(DIALECTS[0]);
+    for name in ["a", "b.tmp"] {
+        stage.file(&format!("tree/{name}"), name);
+        stage.object(&format!("p/{name}"), b"x");
+    }
+    let names = || list(&stage, "a\nb.tmp\n");
+    let filters = [
+        Filter::default().exclude("*.tmp").unwrap(),
+        Filter::default().newer(SystemTime::now() + Duration::from_secs(3600)),
+    ];
+    let before = stage.server.counters().requests;
+    for filter in filters {
+        let tree = stage.path("tree").as_path().into();
+        let copy = CopyRequest::new(vec![tree], stage.url("q")).recursive(true).filter(filter.clone());
+        let (class, why) = stage.copy(copy.files_from(names())).failure();
+        assert!(class == "usage" && why.contains("can't be combined"), "{why}");
+        for targets in [vec![stage.url("p")], vec![]] {
+            let remove = RemoveRequest::new(targets).filter(filter.clone()).files_from(names());
+            assert_eq!(Report::of(stage.client.remove(remove)).failure().0, "usage");
+        }
+    }
+    assert_eq!(stage.server.counters().requests, before);
+    let sync = SyncRequest::new(Location::Local(stage.path("tree")), stage.url("q"));
+    let sync = sync.filter(Filter::default().exclude("*.tmp").unwrap()).files_from(names());
+    assert_eq!(counts(&Report::of(stage.client.sync(sync))), (1, 0, 0, 0));
+    assert_eq!(stage.keys(), ["p/a", "p/b.tmp", "q/a"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod multipart;
 mod partly;
 mod readers;
 mod reading;
+mod scattering;
 mod unless;
 mod writing;
 

@@ -31,8 +31,8 @@ fn request(
 }
 
 impl S3 {
-    /// What a HEAD says of the object that was just written; what is known anyway where HEAD is refused, because who may write may
-    /// not always read.
+    /// Returns a HEAD's description of the object that was just written. If HEAD isn't permitted, it returns `written`:
+    /// a client may be allowed to write but not to read.
     pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
         match self.head(&written.id, None).await {
             Err(error) if error.is_permission() => Ok(written),

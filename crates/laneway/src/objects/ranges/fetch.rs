@@ -29,7 +29,7 @@ const UNIT: u64 = 1024;
 /// The shared limits of one call's objects.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    requests: Arc<Semaphore>,
+    pub(super) requests: Arc<Semaphore>,
     waiting: Option<Arc<Semaphore>>,
 }
 
@@ -109,7 +109,7 @@ impl Fetch<'_> {
     }
 
     /// Returns the plan, and the object's version if it was given or had to be requested.
-    async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
+    pub(super) async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
         // If there is only one request, don't ask the engine about the path.
         let path = match plan::is_one_request(self.asked) {
             true => laneway_lanes::Path::default(),
@@ -144,7 +144,7 @@ impl Fetch<'_> {
         groups.try_collect().await
     }
 
-    fn unreadable(&self, unreadable: Unreadable, size: Option<u64>) -> Error {
+    pub(super) fn unreadable(&self, unreadable: Unreadable, size: Option<u64>) -> Error {
         let target = url(self.store.provider(), self.id);
         match (unreadable, size) {
             (Unreadable::Reversed(range), _) => {

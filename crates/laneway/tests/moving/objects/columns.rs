@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use laneway::Reader;
+use laneway::{FilledRange, Reader};
 use parquet::data_type::DoubleType;
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::writer::SerializedFileWriter;
@@ -89,6 +89,28 @@ fn columns_of_the_next_row_groups_are_fetched_ahead() {
             (all..=all + HEDGES).contains(&asked),
             "each once, and nothing else: {asked} requests, not {all}"
         );
+    });
+}
+
+#[test]
+fn columns_that_were_read_ahead_land_in_the_callers_memory_too() {
+    let (file, groups) = file();
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        stage.object("t.parquet", &file);
+        let (reader, before, each) = two_read(&stage, &file, &groups);
+        for columns in &groups[2..] {
+            let asked = [columns[0].clone(), columns[2].clone()];
+            let memory = asked.clone().map(|range| vec![0; (range.end - range.start) as usize]);
+            let coming = reader.stream_ranges_into(asked.clone().into_iter().zip(memory));
+            let come: Vec<_> = wait(coming.map(Result::unwrap).collect());
+            assert_eq!(come.len(), 2);
+            for FilledRange { place, buffer, .. } in come {
+                assert!(buffer == file[asked[place].start as usize..asked[place].end as usize], "{place}");
+            }
+        }
+        let (asked, all) = (stage.requests("get") - before, GROUPS as u64 * each);
+        assert!((all..=all + HEDGES).contains(&asked), "each once: {asked} requests, not {all}");
     });
 }
 

@@ -18,6 +18,7 @@ final class Engine {
   private static final int CREDENTIALS_WANTED = 3;
   private static final int SAID = 4;
   private static final int PROVIDER_LEFT = 5;
+  private static final int RANGE_FILLED = 6;
 
   private static final long QUEUE = Native.queue();
   private static final AtomicLong LAST = new AtomicLong();
@@ -119,6 +120,12 @@ final class Engine {
     return call;
   }
 
+  /** A call of ranges with a direct buffer for each, from its position on. */
+  static void lend(RangesCall call, int verb, Handle of, Packed arguments) {
+    long number = registered(call);
+    Native.lendSeveral(QUEUE, number, verb, of.number(), arguments.bytes(), call.buffers(), call.parts());
+  }
+
   private static long registered(Call<?> call) {
     long number = LAST.incrementAndGet();
     call.begun(number);
@@ -128,6 +135,11 @@ final class Engine {
 
   static void cancel(Call<?> call) {
     Native.cancel(QUEUE, call.number());
+  }
+
+  /** Has one range's buffer of a call be written to no more. */
+  static void giveUp(RangesCall call, int range) {
+    Native.giveUp(QUEUE, call.number(), range);
   }
 
   private static void listen() {
@@ -174,6 +186,11 @@ final class Engine {
           ranges.came(range, body);
         } else {
           body.close();
+        }
+      }
+      case RANGE_FILLED -> {
+        if (CALLS.get(event.number()) instanceof RangesCall ranges) {
+          ranges.filled(event.count(), event.count());
         }
       }
       case CREDENTIALS_WANTED -> {

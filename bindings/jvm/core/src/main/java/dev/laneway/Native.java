@@ -34,6 +34,7 @@ final class Native {
   static final int FINISH = 22;
   static final int ABORT = 23;
   static final int JOB_EVENTS = 24;
+  static final int READ_RANGES_INTO = 25;
 
   static {
     NativeLibrary.load();
@@ -92,12 +93,19 @@ final class Native {
   static native void lend(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer memory, int at, int length);
 
+  /** Begins a call with a part of a direct buffer for each of several ranges. {@code parts} has the place and length of each part. */
+  static native void lendSeveral(
+      long queue, long call, int verb, long of, byte[] arguments, ByteBuffer[] memory, int[] parts);
+
   /** Begins a call with bytes of an array, which are copied before this returns. */
   static native void copied(
       long queue, long call, int verb, long of, byte[] arguments, byte[] bytes, int at, int length);
 
   /** Abandons a call. Its end comes all the same, once nothing that was lent to it is used any more. */
   static native void cancel(long queue, long call);
+
+  /** Gives up one range of a call that was lent memory for each: nothing is written to that of this range once this returns. */
+  static native void giveUp(long queue, long call, int range);
 
   static native void bodyToMemory(long body, int from, ByteBuffer memory, int at, int length);
 

@@ -113,6 +113,9 @@ public final class ObjectReader implements SeekableByteChannel {
    * It does so for a program that reads the same columns of one row group after the other. The more was read, the more
    * it fetches, up to 16 MiB.
    *
+   * <p>If all buffers are direct and none overlap, the engine writes to them itself. It copies only columns that were
+   * read ahead and bytes that came with the opening request. Ranges for other buffers are copied once.
+   *
    * <p>A range whose future is cancelled is not written to its buffer afterwards. If all are cancelled, the reading
    * ends.
    *
@@ -130,7 +133,11 @@ public final class ObjectReader implements SeekableByteChannel {
     if (!ranges.isEmpty()) {
       Packed packed = new Packed().number(ranges.size());
       ranges.forEach(range -> packed.number(range.position()).number(range.end()));
-      Engine.begin(call, Native.READ_RANGES, handle, packed);
+      if (call.isLent()) {
+        Engine.lend(call, Native.READ_RANGES_INTO, handle, packed);
+      } else {
+        Engine.begin(call, Native.READ_RANGES, handle, packed);
+      }
       noted(call);
       // Ranges are copied to their buffers after the call itself has ended.
       CompletableFuture.allOf(call.futures().toArray(CompletableFuture[]::new))

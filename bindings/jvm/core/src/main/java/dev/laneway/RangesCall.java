@@ -8,11 +8,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
+import java.util.function.IntSupplier;
+import java.util.stream.IntStream;
 
 /** Ranges of a reader that are read together. */
 final class RangesCall extends Call<Void> {
   private final List<OneRange> futures = new ArrayList<>();
   private final AtomicInteger wanted;
+
+  /** Set where the engine itself writes to the buffers. */
+  private final boolean isLent;
 
   RangesCall(Handle reader, List<Range> ranges, IntFunction<ByteBuffer> allocate) {
     super(answer -> null, reader);
@@ -22,8 +27,9 @@ final class RangesCall extends Call<Void> {
         throw new IllegalArgumentException(
             "a buffer of " + buffer.remaining() + " bytes was made for " + range.length());
       }
-      futures.add(new OneRange(buffer, range.length()));
+      futures.add(new OneRange(futures.size(), buffer, range.length()));
     }
+    isLent = futures.stream().allMatch(range -> range.buffer.isDirect() && !range.buffer.isReadOnly());
     wanted = new AtomicInteger(futures.size());
     asFuture();
     // Ranges that have not come by the end have failed with it.
@@ -37,6 +43,20 @@ final class RangesCall extends Call<Void> {
 
   List<? extends CompletableFuture<ByteBuffer>> futures() {
     return futures;
+  }
+
+  boolean isLent() {
+    return isLent;
+  }
+
+  /** Returns the buffers that are lent. */
+  ByteBuffer[] buffers() {
+    return futures.stream().map(range -> range.buffer).toArray(ByteBuffer[]::new);
+  }
+
+  /** Returns each range's place in its buffer, and its length. */
+  int[] parts() {
+    return futures.stream().flatMapToInt(range -> IntStream.of(range.buffer.position(), range.length)).toArray();
   }
 
   /** Ends the call. Once this returns, bytes that are here already are not copied any more. */
@@ -56,7 +76,13 @@ final class RangesCall extends Call<Void> {
     futures.get(at).has(body);
   }
 
+  /** A range is in its buffer, so many bytes. Runs on the queue's thread, as above. */
+  void filled(int at, int bytes) {
+    futures.get(at).isFilled(bytes);
+  }
+
   private final class OneRange extends CompletableFuture<ByteBuffer> {
+    private final int place;
     private final ByteBuffer buffer;
     private final int length;
 
@@ -66,12 +92,31 @@ final class RangesCall extends Call<Void> {
     /** Set once they must not be copied any more. */
     private boolean isGivenUp;
 
-    OneRange(ByteBuffer buffer, int length) {
+    /** Set once a caller ends it, who says how: the end of the whole call may come before. */
+    private boolean isEnding;
+
+    OneRange(int place, ByteBuffer buffer, int length) {
+      this.place = place;
       this.buffer = buffer;
       this.length = length;
     }
 
     void has(Body body) {
+      landed(
+          body,
+          () -> {
+            ByteBuffer into = buffer.duplicate();
+            into.limit(into.position() + length);
+            return body.copyTo(into);
+          });
+    }
+
+    void isFilled(int bytes) {
+      landed(Body.NONE, () -> bytes);
+    }
+
+    /** Ends it once its bytes are in the buffer, whose count {@code landing} tells. */
+    private void landed(Body body, IntSupplier landing) {
       synchronized (this) {
         isHere = true;
       }
@@ -83,14 +128,10 @@ final class RangesCall extends Call<Void> {
               try (body) {
                 if (isGivenUp || isDone()) {
                   failure = new LanewayException(ErrorKind.CANCELLED, "cancelled");
+                } else if (landing.getAsInt() == length) {
+                  buffer.limit(buffer.position() + length);
                 } else {
-                  ByteBuffer into = buffer.duplicate();
-                  into.limit(into.position() + length);
-                  if (body.copyTo(into) == length) {
-                    buffer.limit(buffer.position() + length);
-                  } else {
-                    failure = new LanewayException(ErrorKind.INTERNAL, "a range came with another length");
-                  }
+                  failure = new LanewayException(ErrorKind.INTERNAL, "a range came with another length");
                 }
               } catch (RuntimeException unfit) {
                 // The buffer no longer takes the bytes: its limit was changed, or it is read-only.
@@ -112,15 +153,26 @@ final class RangesCall extends Call<Void> {
 
     void failed(Throwable why) {
       synchronized (this) {
-        if (isHere) {
+        if (isHere || isEnding) {
           return;
         }
       }
       super.completeExceptionally(why);
     }
 
+    /** Has the engine write no more to a buffer that it was lent. */
+    private void takeBack() {
+      synchronized (this) {
+        isEnding = true;
+      }
+      if (isLent && !isDone()) {
+        Engine.giveUp(RangesCall.this, place);
+      }
+    }
+
     @Override
     public boolean cancel(boolean mayInterruptIfRunning) {
+      takeBack();
       boolean isEnded;
       synchronized (this) {
         isEnded = super.cancel(mayInterruptIfRunning);
@@ -130,6 +182,7 @@ final class RangesCall extends Call<Void> {
 
     @Override
     public boolean completeExceptionally(Throwable failure) {
+      takeBack();
       boolean isEnded;
       synchronized (this) {
         isEnded = super.completeExceptionally(failure);
@@ -139,6 +192,7 @@ final class RangesCall extends Call<Void> {
 
     @Override
     public boolean complete(ByteBuffer value) {
+      takeBack();
       boolean isEnded;
       synchronized (this) {
         isEnded = super.complete(value);

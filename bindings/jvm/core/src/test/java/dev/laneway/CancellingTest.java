@@ -170,6 +170,75 @@ class CancellingTest {
     }
   }
 
+  /** A direct buffer has the first bytes of its range while the others haven't come. */
+  @ParameterizedTest
+  @EnumSource
+  void the_engine_writes_to_the_direct_buffers_of_ranges_itself(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      ByteBuffer beginning = ByteBuffer.wrap(noise(SIZE), 0, 1000);
+      List<ByteBuffer> made = new ArrayList<>();
+      CompletableFuture<ByteBuffer> range =
+          reader
+              .readRanges(
+                  List.of(new Range(0, SIZE)),
+                  length -> {
+                    made.add(ByteBuffer.allocateDirect(length));
+                    return made.get(0);
+                  })
+              .get(0);
+      until(() -> made.get(0).slice(0, 1000).equals(beginning));
+      assertFalse(range.isDone());
+      assertTrue(range.cancel(true));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void nothing_is_written_to_the_buffer_of_a_range_after_it_was_cancelled(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    byte[] noise = noise(8_000_000);
+    int half = noise.length / 2;
+    bucket.put("k", ByteBuffer.wrap(noise), PutOptions.NONE);
+    List<ByteBuffer> buffers = List.of(ByteBuffer.allocateDirect(half), ByteBuffer.allocateDirect(half));
+    byte[] blank = new byte[half];
+    int cutShort = 0;
+    try (ObjectReader reader = bucket.open("k")) {
+      for (int round = 0; round < 30; round++) {
+        buffers.forEach(ByteBuffer::clear);
+        long wanted = received() + 1 + round * 100_000L;
+        int[] made = {0};
+        List<CompletableFuture<ByteBuffer>> ranges =
+            reader.readRanges(List.of(new Range(0, half), new Range(half, half)), length -> buffers.get(made[0]++));
+        CompletableFuture<ByteBuffer> cancelled = ranges.get(round % 2);
+        until(() -> received() >= wanted || cancelled.isDone());
+        if (cancelled.cancel(true)) {
+          cutShort++;
+        }
+        // The buffer is ours again, and the other range comes.
+        ByteBuffer ours = buffers.get(round % 2).clear().put(blank).clear();
+        int other = 1 - round % 2;
+        assertEquals(ByteBuffer.wrap(noise, other * half, half), ranges.get(other).join());
+        assertEquals(ByteBuffer.wrap(blank), ours, "round " + round);
+      }
+    }
+    assertTrue(cutShort > 0, "ranges were cut short");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void ranges_that_share_memory_are_refused(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      ByteBuffer one = ByteBuffer.allocateDirect(100);
+      List<CompletableFuture<ByteBuffer>> ranges =
+          reader.readRanges(
+              List.of(new Range(0, 60), new Range(60, 50)), length -> length == 60 ? one : one.slice(50, 50));
+      for (CompletableFuture<ByteBuffer> range : ranges) {
+        CompletionException failure = assertThrows(CompletionException.class, range::join);
+        assertEquals(ErrorKind.USAGE, ((LanewayException) failure.getCause()).kind());
+      }
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void a_range_whose_buffer_cannot_be_written_to_fails_alone(Serving dialect) throws Exception {

@@ -115,6 +115,17 @@ class JobsTest {
   }
 
   @Test
+  void names_from_a_file_take_no_filters_in_copies_and_removals() throws Exception {
+    String names = Files.writeString(folder.resolve("names"), "a\n").toString();
+    JobOptions both = JobOptions.NONE.recursive().filesFrom(names).newer(Instant.now());
+    String place = Serving.S3.folder();
+    LanewayException copy =
+        assertThrows(LanewayException.class, () -> laneway.copy(List.of(folder.toString()), place, both));
+    LanewayException remove = assertThrows(LanewayException.class, () -> laneway.remove(List.of(place), both));
+    assertEquals(List.of(ErrorKind.USAGE, ErrorKind.USAGE), List.of(copy.kind(), remove.kind()));
+  }
+
+  @Test
   void what_a_job_has_no_use_for_is_refused() {
     LanewayException refused =
         assertThrows(

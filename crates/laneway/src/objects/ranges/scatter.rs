@@ -1,0 +1,424 @@
+//! Ranges in memory of the caller's. An answer's bytes are written to the ranges that they belong to as they come off the connection, and are
+//! held nowhere else.
+//!
+//! The memory of each range lies under a lock of its own, which a write holds. Taking it out of there ends all writing to it, whatever
+//! still runs on a lane.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _};
+use laneway_store::{ObjectId, Route, Store};
+use tokio::sync::{Notify, mpsc};
+
+use super::fetch::{Fetch, Limits};
+use super::plan::{Group, within};
+use super::{GetRanges, Ranges};
+use crate::Error;
+use crate::download::RangeWriter;
+use crate::download::range_writer::{Output, Pinned};
+use crate::fork::OfProcess;
+use crate::objects::call;
+use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::runtime::Task;
+
+/// A range that is in the caller's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct FilledRange<B> {
+    /// Its place among those asked for.
+    pub place: usize,
+    /// The bytes that the memory now begins with: fewer than asked for where the object ends before.
+    pub bytes: usize,
+    /// The memory, to which nobody writes any more.
+    pub buffer: B,
+}
+
+/// The memory of ranges that are on their way; made by [`RangesInto::buffers`]. Clones share it.
+pub struct RangeBuffers<B>(Arc<OfProcess<Shared<B>>>);
+
+struct Shared<B> {
+    slots: Vec<Slot<B>>,
+    /// Tells requests that a range was given up.
+    given_up: Notify,
+}
+
+/// The memory of one range; nothing once it was taken out.
+type Slot<B> = Mutex<Option<Unfilled<B>>>;
+
+struct Unfilled<B> {
+    buffer: B,
+    len: usize,
+    missing: usize,
+}
+
+impl<B> RangeBuffers<B> {
+    fn new(buffers: impl Iterator<Item = (B, usize)>) -> Self {
+        let slots = buffers.map(|(buffer, len)| Mutex::new(Some(Unfilled { buffer, len, missing: len })));
+        Self(Arc::new(OfProcess::new(Shared { slots: slots.collect(), given_up: Notify::new() })))
+    }
+
+    /// Gives one range up, by its place among those asked for, and its memory back: nobody writes to it once this returns. The other ranges come
+    /// all the same. `None` if the range has come, or was given up before.
+    pub fn give_up(&self, place: usize) -> Option<B> {
+        let Shared { slots, given_up } = self.0.get()?;
+        let unfilled = lock(slots.get(place)?).take()?;
+        given_up.notify_waiters();
+        Some(unfilled.buffer)
+    }
+
+    /// Gives all of them up, and drops their memory.
+    fn give_up_all(&self) {
+        for place in 0..self.0.get().map_or(0, |shared| shared.slots.len()) {
+            drop(self.give_up(place));
+        }
+    }
+
+    /// Returns whether a range is still to come.
+    fn is_wanted(&self, place: usize) -> bool {
+        self.slot(place).is_some_and(|slot| lock(slot).is_some())
+    }
+
+    fn slot(&self, place: usize) -> Option<&Slot<B>> {
+        self.0.get()?.slots.get(place)
+    }
+
+    /// Waits until none of the ranges is still to come because they were given up.
+    async fn all_given_up(&self, asked: &[(usize, Range<u64>)]) {
+        let Some(shared) = self.0.get() else { return };
+        loop {
+            // From here on each giving up is heard of.
+            let mut given_up = pin!(shared.given_up.notified());
+            given_up.as_mut().enable();
+            if !asked.iter().any(|(place, _)| self.is_wanted(*place)) {
+                return;
+            }
+            given_up.await;
+        }
+    }
+}
+
+impl<B> Clone for RangeBuffers<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<B> fmt::Debug for RangeBuffers<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangeBuffers").finish_non_exhaustive()
+    }
+}
+
+/// A lock of one slot is held for as long as it takes to copy what one read of a connection has brought.
+fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes to the memory of ranges, and hands each on once it is whole.
+struct Landing<B> {
+    buffers: RangeBuffers<B>,
+    out: mpsc::UnboundedSender<Option<Result<FilledRange<B>, Error>>>,
+    url: Arc<str>,
+}
+
+impl<B> Clone for Landing<B> {
+    fn clone(&self) -> Self {
+        Self { buffers: self.buffers.clone(), out: self.out.clone(), url: Arc::clone(&self.url) }
+    }
+}
+
+impl<B: AsMut<[u8]>> Landing<B> {
+    /// Writes bytes of a range, each of which comes once; of one that was given up none.
+    ///
+    /// # Errors
+    /// For memory that has become too small.
+    fn write(&self, place: usize, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        let Some(slot) = self.buffers.slot(place) else { return Ok(()) };
+        let mut slot = lock(slot);
+        let Some(unfilled) = slot.as_mut() else { return Ok(()) };
+        let to =
+            unfilled.buffer.as_mut().get_mut(at..at + bytes.len()).ok_or_else(|| self.too_small(place))?;
+        to.copy_from_slice(bytes);
+        unfilled.missing = unfilled.missing.saturating_sub(bytes.len());
+        if unfilled.missing == 0
+            && let Some(Unfilled { buffer, len, .. }) = slot.take()
+        {
+            drop(slot);
+            // Nobody takes it any more where this fails.
+            drop(self.out.send(Some(Ok(FilledRange { place, bytes: len, buffer }))));
+        }
+        Ok(())
+    }
+
+    fn too_small(&self, place: usize) -> Error {
+        Error::usage(
+            &*self.url,
+            format!("the memory for range {place} has less room than the range has bytes"),
+        )
+    }
+}
+
+/// One request, and the ranges that it has bytes of.
+struct Scatter<B> {
+    landing: Landing<B>,
+    /// Ranges that are still to come, by their places, in the order in which they begin.
+    wanted: Vec<(usize, Range<u64>)>,
+    /// Where the request's bytes begin that haven't come yet.
+    at: u64,
+    /// Where the request ends, or the last of the ranges that are still to come.
+    end: u64,
+}
+
+impl<B> Scatter<B> {
+    /// Looks for the ranges of a request; `None` where nobody wants any of it.
+    fn new(landing: &Landing<B>, request: &Range<u64>, asked: &[(usize, Range<u64>)]) -> Option<Self> {
+        let overlaps = |range: &Range<u64>| range.start < request.end && request.start < range.end;
+        let wanted: Vec<_> = asked
+            .iter()
+            .filter(|(place, range)| overlaps(range) && landing.buffers.is_wanted(*place))
+            .cloned()
+            .collect();
+        let at = wanted.first()?.1.start.max(request.start);
+        let mut scatter = Self { landing: landing.clone(), wanted, at, end: request.end };
+        scatter.narrow();
+        Some(scatter)
+    }
+
+    /// Leaves out what has come and what was given up.
+    fn narrow(&mut self) {
+        let Self { landing, wanted, at, end } = self;
+        wanted.retain(|(place, range)| range.end > *at && landing.buffers.is_wanted(*place));
+        *end = wanted.iter().map(|(_, range)| range.end).max().unwrap_or(*at).min(*end);
+    }
+}
+
+impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
+    fn route(&self, at: u64) -> Route {
+        if self.end - at <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight }
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let own = (bytes.len() as u64).min(self.end - at);
+        let come = at..at + own;
+        for (place, range) in self.wanted.iter().take_while(|(_, range)| range.start < come.end) {
+            let part = range.start.max(come.start)..range.end.min(come.end);
+            if part.start < part.end {
+                let part_bytes = &bytes[(part.start - at) as usize..(part.end - at) as usize];
+                self.landing.write(*place, (part.start - range.start) as usize, part_bytes)?;
+            }
+        }
+        self.at = come.end;
+        self.narrow();
+        Ok(own)
+    }
+}
+
+impl Fetch<'_> {
+    /// Brings ranges of an object whose state is known, by their places.
+    ///
+    /// # Errors
+    /// Those of the store; an object that was replaced.
+    async fn scatter<B>(&self, places: &[usize], landing: &Landing<B>) -> Result<(), Error>
+    where
+        B: AsMut<[u8]> + Send + 'static,
+    {
+        let (plan, _) = self.plan().await?;
+        let of = Pinned { size: self.size.unwrap_or_default(), version: self.version.cloned() };
+        let asked_of = |group: &Group| -> Arc<[(usize, Range<u64>)]> {
+            group.asked.iter().map(|(at, range)| (places[*at], range.clone())).collect()
+        };
+        let requests = plan.groups.iter().flat_map(|group| {
+            let asked = asked_of(group);
+            group.requests.iter().map(move |request| (request, Arc::clone(&asked)))
+        });
+        let bringing: FuturesUnordered<_> = requests
+            .map(async |(request, asked)| {
+                // The semaphore is never closed.
+                let _slot = self.limits.requests.acquire().await;
+                let Some(scatter) = Scatter::new(landing, request, &asked) else { return Ok(()) };
+                let (at, wanted) = (scatter.at, scatter.wanted.clone());
+                let writer = RangeWriter::pinned(at, of.clone(), scatter, Arc::default());
+                tokio::select! {
+                    biased;
+                    brought = writer.bring(self.store, self.id) => brought,
+                    () = landing.buffers.all_given_up(&wanted) => Ok(()),
+                }
+            })
+            .collect();
+        bringing.try_collect().await
+    }
+}
+
+/// Ranges that go into memory of the caller's; made by [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). Ends after the first error;
+/// where it ends without one every range has come or was given up.
+///
+/// Nobody writes to the memory of a range that has come or was [given up](RangeBuffers::give_up). After an error, and once this was dropped,
+/// that is the memory of all of them; it is dropped by then.
+pub struct RangesInto<B> {
+    buffers: RangeBuffers<B>,
+    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
+    results: OfProcess<mpsc::UnboundedReceiver<Option<Result<FilledRange<B>, Error>>>>,
+    url: Arc<str>,
+    is_over: bool,
+    /// Dropped, it ends the reading.
+    _task: Option<Task>,
+}
+
+impl GetRanges {
+    /// Brings the ranges of an object whose state is known into memory. Those that are `here` are copied, and all of them where they come by
+    /// `ranges` already.
+    pub(in crate::objects) fn stream_into<B: AsMut<[u8]> + Send + 'static>(
+        self,
+        mut buffers: Vec<B>,
+        here: Vec<(usize, Bytes)>,
+        ranges: Option<Ranges>,
+    ) -> RangesInto<B> {
+        let url: Arc<str> = self.bucket.url_of(&self.key).into();
+        let (out, results) = mpsc::unbounded_channel();
+        let results = OfProcess::new(results);
+        let lens = self.lens(&mut buffers);
+        let is_known = lens.is_ok();
+        let lens = lens.unwrap_or_else(|error| {
+            // The other end is here.
+            drop(out.send(Some(Err(error))));
+            vec![0; buffers.len()]
+        });
+        let buffers = RangeBuffers::new(buffers.into_iter().zip(lens));
+        let landing = Landing { buffers: buffers.clone(), out, url: Arc::clone(&url) };
+        let task = match self.bucket.client().worker() {
+            _ if !is_known => None,
+            Ok(worker) => Some(worker.task(async move {
+                let landed = self.land(&landing, here, ranges).await;
+                drop(landing.out.send(landed.err().map(Err)));
+            })),
+            Err(error) => {
+                drop(landing.out.send(Some(Err(error))));
+                None
+            }
+        };
+        RangesInto { buffers, results, url, is_over: false, _task: task }
+    }
+
+    /// The lengths of the ranges, each of which has to fit into its memory.
+    ///
+    /// # Errors
+    /// For a range that can't be read, and for memory that is too small.
+    fn lens<B: AsMut<[u8]>>(&self, buffers: &mut [B]) -> Result<Vec<usize>, Error> {
+        let (store, id) = self.place()?;
+        let limits = Limits::of_all();
+        let fetch = self.fetch(&store, &id, &limits);
+        let len = |(place, (range, buffer)): (usize, (&Range<u64>, &mut B))| {
+            let cut = within(range, self.size).map_err(|why| fetch.unreadable(why, self.size))?;
+            let room = buffer.as_mut().len();
+            usize::try_from(cut.end - cut.start).ok().filter(|len| *len <= room).ok_or_else(|| {
+                let message =
+                    format!("the memory for range {place} has {room} bytes, and the range has more");
+                Error::usage(self.bucket.url_of(&self.key), message)
+            })
+        };
+        self.ranges.iter().zip(buffers).enumerate().map(len).collect()
+    }
+
+    async fn land<B: AsMut<[u8]> + Send + 'static>(
+        &self,
+        landing: &Landing<B>,
+        here: Vec<(usize, Bytes)>,
+        ranges: Option<Ranges>,
+    ) -> Result<(), Error> {
+        let empty = self.ranges.iter().enumerate().filter(|(_, range)| range.is_empty());
+        for (place, bytes) in here.into_iter().chain(empty.map(|(place, _)| (place, Bytes::new()))) {
+            landing.write(place, 0, &bytes)?;
+        }
+        if let Some(mut ranges) = ranges {
+            while let Some(range) = ranges.next().await {
+                let (place, bytes) = range?;
+                landing.write(place, 0, &bytes)?;
+            }
+        } else {
+            let (store, id): (Store, ObjectId) = self.place()?;
+            let asked = self.ranges.iter().cloned().enumerate();
+            let (places, asked): (Vec<_>, Vec<_>) =
+                asked.filter(|(place, _)| landing.buffers.is_wanted(*place)).unzip();
+            let limits = Limits::of_all();
+            let fetch = Fetch { asked: &asked, ..self.fetch(&store, &id, &limits) };
+            call::within(self.deadline, &landing.url, fetch.scatter(&places, landing)).await?;
+        }
+        match (0..self.ranges.len()).find(|place| landing.buffers.is_wanted(*place)) {
+            Some(place) => Err(Error::integrity(
+                &*landing.url,
+                format!("the store sends fewer bytes than range {place} has"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<B> RangesInto<B> {
+    /// The memory of the ranges that are on their way, by which single ones can be given up.
+    pub fn buffers(&self) -> RangeBuffers<B> {
+        self.buffers.clone()
+    }
+
+    /// The next range that is there. Blocks the thread; not to be called on one that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
+        if self.is_over {
+            return None;
+        }
+        let some = self.results.get_mut().map(mpsc::UnboundedReceiver::blocking_recv);
+        self.taken(some)
+    }
+
+    /// Makes an item of what has come: nothing at all where a parent of this process has begun.
+    fn taken(
+        &mut self,
+        some: Option<Option<Option<Result<FilledRange<B>, Error>>>>,
+    ) -> Option<<Self as Stream>::Item> {
+        let result = match some {
+            Some(Some(result)) => result,
+            Some(None) => Some(Err(Error::cancelled(&*self.url))),
+            None => Some(Err(Error::forked(&*self.url))),
+        };
+        self.is_over = !matches!(result, Some(Ok(_)));
+        if self.is_over {
+            // From here on nothing writes, whatever still runs on a lane.
+            self.buffers.give_up_all();
+        }
+        result
+    }
+}
+
+impl<B> Stream for RangesInto<B> {
+    type Item = Result<FilledRange<B>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        self.results.poll_with(|results| results.poll_recv(context)).map(|some| self.taken(some))
+    }
+}
+
+/// Nothing here is pinned: memory is moved in and out.
+impl<B> Unpin for RangesInto<B> {}
+
+impl<B> Drop for RangesInto<B> {
+    fn drop(&mut self) {
+        self.buffers.give_up_all();
+    }
+}
+
+impl<B> fmt::Debug for RangesInto<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangesInto").finish_non_exhaustive()
+    }
+}

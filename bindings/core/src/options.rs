@@ -121,6 +121,7 @@ macro_rules! filter {
 /// All options of jobs, in the order of their names.
 pub static JOB_OPTIONS: &[JobOption] = &[
     request!(allow_empty, Flag, [- sync -], "Lets `delete` remove where the source has nothing at all."),
+    request!(allow_unverified, Flag, [copy - -], "Removes a source also if only the size of its copy could be compared."),
     JobOption {
         name: "attributes",
         kind: Kind::Pairs,
@@ -130,7 +131,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     request!(checksum, Flag, [- sync -], "Compares what has the same size on both sides by checksums."),
     request!(contents, Flag, [copy - -], "Copies what a tree holds straight into the destination."),
     request!(delete, Flag, [- sync -], "Removes at the destination what the source doesn't have."),
-    request!(dry_run, Flag, [copy sync remove], "Only tells what would be done."),
+    request!(dry_run, Flag, [copy sync remove], "Only reports what would be done."),
     request!(durable, Flag, [copy sync -], "Flushes files and their directories to disk before an item counts as done."),
     request!(existing, Flag, [- sync -], "Copies only what the destination has already."),
     request!(files_from, Place, [copy sync remove], "A file with the names that are meant, one a line."),

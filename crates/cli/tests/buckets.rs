@@ -39,7 +39,7 @@ fn a_bucket_that_holds_something_is_removed_by_force_alone() {
         laneway
             .run(["rb", "--force", "--yes", &format!("{url}/1")])
             .exits(2)
-            .complains(&["part of a bucket"]);
+            .complains(&["name the whole bucket"]);
         assert_eq!(endpoint.server().store().keys("bucket").len(), 20);
         laneway.run(["rb", "--force", "--yes", &url]).succeeds();
         laneway.run(["ls", &url]).exits(1).complains(&["not found"]);

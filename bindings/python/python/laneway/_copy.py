@@ -22,6 +22,7 @@ def copy(
     recursive: bool = False,
     no_clobber: bool = False,
     remove_source: bool = False,
+    allow_unverified: bool = False,
     dry_run: bool = False,
     durable: bool = False,
     keep_partial: bool = False,
@@ -51,9 +52,11 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     checksums, and returns its summary. It raises the first failure, which has all of them as `failures`, and the
     `summary`.
 
+    `remove_source` keeps a source if only the size of its copy could be compared, unless `allow_unverified`.
+
     `filters` and the options beside them are those of `sync`, and choose names of trees and patterns. `files_from`
-    names files below one source, and takes no filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
-    receives a `Progress` ten times a second.
+    names files below one source, and takes no filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks,
+    or a callable that receives a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):
         return first.copy(second, *rest, **options)
@@ -78,6 +81,7 @@ def copy_async(
     recursive: bool = False,
     no_clobber: bool = False,
     remove_source: bool = False,
+    allow_unverified: bool = False,
     dry_run: bool = False,
     durable: bool = False,
     keep_partial: bool = False,

@@ -224,7 +224,7 @@ fn listings_that_lack_objects_or_hold_old_versions_are_no_inventories() {
         (format!("{{\"kind\":\"bucket\",\"url\":\"{url}\"}}"), "not made with -r"),
         (object.replace("\"size\"", "\"is_latest\":true,\"size\""), "made with -a"),
         (object.replace("\"size\"", "\"delete_marker\":true,\"size\""), "made with -a"),
-        ("{\"kind\":\"item\"}".to_owned(), "its kind, \"item\""),
+        ("{\"kind\":\"item\"}".to_owned(), "its kind \"item\""),
     ] {
         let text = refusal(format!("{object}{line}\n"));
         assert!(text.contains("listed:2: ") && text.contains(why), "{text}");

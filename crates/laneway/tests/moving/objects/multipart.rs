@@ -67,9 +67,9 @@ fn what_no_upload_can_be_made_of_is_an_error_before_anything_is_sent() {
             usage(upload.part(number, "x").call().unwrap_err(), "from 1 to 10000");
         }
         for id in ["", "u", "whole:", "odd:u"] {
-            usage(bucket.multipart("k", id).unwrap_err(), "no id of an upload");
+            usage(bucket.multipart("k", id).unwrap_err(), "is not the id of an upload");
         }
-        usage("{}".parse::<UploadedPart>().unwrap_err(), "no part");
+        usage("{}".parse::<UploadedPart>().unwrap_err(), "is not a part");
         assert_eq!(stage.client.counters().requests, asked);
         let part = upload.part(1, "x").call().unwrap();
         usage(upload.complete([part.clone(), part]).call().unwrap_err(), "part 1 is named twice");

@@ -32,6 +32,11 @@ public final class JobOptions {
     return with("remove_source", "true");
   }
 
+  /** Copies: {@link #removeSource} also removes a source if only the size of its copy could be compared. */
+  public JobOptions allowUnverified() {
+    return with("allow_unverified", "true");
+  }
+
   /** Only reports what would be done. */
   public JobOptions dryRun() {
     return with("dry_run", "true");

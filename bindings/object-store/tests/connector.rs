@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_util::StreamExt as _;
-use laneway::Client;
+use laneway::{Client, Engine};
 use laneway_object_store::connector::LanewayConnector;
 use laneway_server::{Config, Server};
 use laneway_testkit::random_bytes;
@@ -29,7 +29,8 @@ struct Stage {
 }
 
 fn client() -> Client {
-    Client::builder().build().expect("a client")
+    // An engine of its own, since its counters are compared.
+    Client::builder().engine(Engine::builder().build()).build().expect("a client")
 }
 
 /// Returns both of object_store's clients over the lanes of one Laneway client.

@@ -86,13 +86,16 @@ pub(super) fn checksums(head: &Head) -> Checksums {
         PartsAlgorithm::Sha1 => head.header("x-amz-checksum-sha1"),
         PartsAlgorithm::Md5 => None,
     };
-    let mut sums = told(is_composite, value);
+    let mut sums = reported(is_composite, value);
     sums.crc64nvme = head.header("x-amz-checksum-crc64nvme").and_then(decode_crc64);
     sums
 }
 
 /// Sorts what an answer tells of CRCs and SHAs into those of the whole and those of parts.
-pub(super) fn told<'a>(is_composite: bool, value: impl Fn(PartsAlgorithm) -> Option<&'a str>) -> Checksums {
+pub(super) fn reported<'a>(
+    is_composite: bool,
+    value: impl Fn(PartsAlgorithm) -> Option<&'a str>,
+) -> Checksums {
     let of_parts = |value: &&str| is_composite || value.contains('-');
     let whole = |algorithm| value(algorithm).filter(|value| !of_parts(value)).and_then(decode_crc32c);
     let composite = |algorithm: PartsAlgorithm| -> Option<Composite> {

@@ -13,7 +13,7 @@ use super::address::is_directory;
 use super::checksum_support::demands_checksum;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
-use super::headers::{checked, checksums, describe, md5, told};
+use super::headers::{checked, checksums, describe, md5, reported};
 use super::write_conditions::Write;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::Query;
@@ -103,7 +103,7 @@ impl Completed {
     fn checksums(&self) -> Checksums {
         let is_composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
         let value = |algorithm| self.crc32c.as_deref().filter(|_| algorithm == PartsAlgorithm::Crc32c);
-        let mut sums = told(is_composite, value);
+        let mut sums = reported(is_composite, value);
         sums.crc64nvme = self.crc64nvme.as_deref().and_then(decode_crc64);
         sums
     }

@@ -121,19 +121,19 @@ fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
 }
 
 /// Writes to the memory of ranges, and hands each on once it is whole.
-struct Landing<B> {
+struct RangeTargets<B> {
     buffers: RangeBuffers<B>,
     out: mpsc::UnboundedSender<Option<Result<FilledRange<B>, Error>>>,
     url: Arc<str>,
 }
 
-impl<B> Clone for Landing<B> {
+impl<B> Clone for RangeTargets<B> {
     fn clone(&self) -> Self {
         Self { buffers: self.buffers.clone(), out: self.out.clone(), url: Arc::clone(&self.url) }
     }
 }
 
-impl<B: AsMut<[u8]>> Landing<B> {
+impl<B: AsMut<[u8]>> RangeTargets<B> {
     /// Writes bytes of a range, each of which comes once; of one that was given up none.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl<B: AsMut<[u8]>> Landing<B> {
 
 /// One request, and the ranges that it has bytes of.
 struct Scatter<B> {
-    landing: Landing<B>,
+    targets: RangeTargets<B>,
     /// Ranges that are still to come, by their places, in the order in which they begin.
     wanted: Vec<(usize, Range<u64>)>,
     /// Where the request's bytes begin that haven't come yet.
@@ -177,23 +177,23 @@ struct Scatter<B> {
 
 impl<B> Scatter<B> {
     /// Looks for the ranges of a request; `None` where nobody wants any of it.
-    fn new(landing: &Landing<B>, request: &Range<u64>, asked: &[(usize, Range<u64>)]) -> Option<Self> {
+    fn new(targets: &RangeTargets<B>, request: &Range<u64>, asked: &[(usize, Range<u64>)]) -> Option<Self> {
         let overlaps = |range: &Range<u64>| range.start < request.end && request.start < range.end;
         let wanted: Vec<_> = asked
             .iter()
-            .filter(|(place, range)| overlaps(range) && landing.buffers.is_wanted(*place))
+            .filter(|(place, range)| overlaps(range) && targets.buffers.is_wanted(*place))
             .cloned()
             .collect();
         let at = wanted.first()?.1.start.max(request.start);
-        let mut scatter = Self { landing: landing.clone(), wanted, at, end: request.end };
+        let mut scatter = Self { targets: targets.clone(), wanted, at, end: request.end };
         scatter.narrow();
         Some(scatter)
     }
 
     /// Leaves out what has come and what was given up.
     fn narrow(&mut self) {
-        let Self { landing, wanted, at, end } = self;
-        wanted.retain(|(place, range)| range.end > *at && landing.buffers.is_wanted(*place));
+        let Self { targets, wanted, at, end } = self;
+        wanted.retain(|(place, range)| range.end > *at && targets.buffers.is_wanted(*place));
         *end = wanted.iter().map(|(_, range)| range.end).max().unwrap_or(*at).min(*end);
     }
 }
@@ -214,7 +214,7 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
             let part = range.start.max(come.start)..range.end.min(come.end);
             if part.start < part.end {
                 let part_bytes = &bytes[(part.start - at) as usize..(part.end - at) as usize];
-                self.landing.write(*place, (part.start - range.start) as usize, part_bytes)?;
+                self.targets.write(*place, (part.start - range.start) as usize, part_bytes)?;
             }
         }
         self.at = come.end;
@@ -228,7 +228,7 @@ impl Fetch<'_> {
     ///
     /// # Errors
     /// Those of the store; an object that was replaced.
-    async fn scatter<B>(&self, places: &[usize], landing: &Landing<B>) -> Result<(), Error>
+    async fn scatter<B>(&self, places: &[usize], targets: &RangeTargets<B>) -> Result<(), Error>
     where
         B: AsMut<[u8]> + Send + 'static,
     {
@@ -245,13 +245,13 @@ impl Fetch<'_> {
             .map(async |(request, asked)| {
                 // The semaphore is never closed.
                 let _slot = self.limits.requests.acquire().await;
-                let Some(scatter) = Scatter::new(landing, request, &asked) else { return Ok(()) };
+                let Some(scatter) = Scatter::new(targets, request, &asked) else { return Ok(()) };
                 let (at, wanted) = (scatter.at, scatter.wanted.clone());
                 let writer = RangeWriter::pinned(at, of.clone(), scatter, Arc::default());
                 tokio::select! {
                     biased;
                     brought = writer.bring(self.store, self.id) => brought,
-                    () = landing.buffers.all_given_up(&wanted) => Ok(()),
+                    () = targets.buffers.all_given_up(&wanted) => Ok(()),
                 }
             })
             .collect();
@@ -294,15 +294,15 @@ impl GetRanges {
             vec![0; buffers.len()]
         });
         let buffers = RangeBuffers::new(buffers.into_iter().zip(lens));
-        let landing = Landing { buffers: buffers.clone(), out, url: Arc::clone(&url) };
+        let targets = RangeTargets { buffers: buffers.clone(), out, url: Arc::clone(&url) };
         let task = match self.bucket.client().worker() {
             _ if !is_known => None,
             Ok(worker) => Some(worker.task(async move {
-                let landed = self.land(&landing, here, ranges).await;
-                drop(landing.out.send(landed.err().map(Err)));
+                let landed = self.land(&targets, here, ranges).await;
+                drop(targets.out.send(landed.err().map(Err)));
             })),
             Err(error) => {
-                drop(landing.out.send(Some(Err(error))));
+                drop(targets.out.send(Some(Err(error))));
                 None
             }
         };
@@ -331,31 +331,31 @@ impl GetRanges {
 
     async fn land<B: AsMut<[u8]> + Send + 'static>(
         &self,
-        landing: &Landing<B>,
+        targets: &RangeTargets<B>,
         here: Vec<(usize, Bytes)>,
         ranges: Option<Ranges>,
     ) -> Result<(), Error> {
         let empty = self.ranges.iter().enumerate().filter(|(_, range)| range.is_empty());
         for (place, bytes) in here.into_iter().chain(empty.map(|(place, _)| (place, Bytes::new()))) {
-            landing.write(place, 0, &bytes)?;
+            targets.write(place, 0, &bytes)?;
         }
         if let Some(mut ranges) = ranges {
             while let Some(range) = ranges.next().await {
                 let (place, bytes) = range?;
-                landing.write(place, 0, &bytes)?;
+                targets.write(place, 0, &bytes)?;
             }
         } else {
             let (store, id): (Store, ObjectId) = self.place()?;
             let asked = self.ranges.iter().cloned().enumerate();
             let (places, asked): (Vec<_>, Vec<_>) =
-                asked.filter(|(place, _)| landing.buffers.is_wanted(*place)).unzip();
+                asked.filter(|(place, _)| targets.buffers.is_wanted(*place)).unzip();
             let limits = Limits::of_all();
             let fetch = Fetch { asked: &asked, ..self.fetch(&store, &id, &limits) };
-            call::within(self.deadline, &landing.url, fetch.scatter(&places, landing)).await?;
+            call::within(self.deadline, &targets.url, fetch.scatter(&places, targets)).await?;
         }
-        match (0..self.ranges.len()).find(|place| landing.buffers.is_wanted(*place)) {
+        match (0..self.ranges.len()).find(|place| targets.buffers.is_wanted(*place)) {
             Some(place) => Err(Error::integrity(
-                &*landing.url,
+                &*targets.url,
                 format!("the store sends fewer bytes than range {place} has"),
             )),
             None => Ok(()),

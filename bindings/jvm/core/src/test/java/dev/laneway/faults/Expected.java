@@ -40,7 +40,8 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     return switch (fault) {
       case SLOWNESS, NO_LENGTH, GOAWAY, REPLACEMENT -> SUCCESS;
       // What is renamed is removed in its state, for which S3 wants another permission than for removing whatever is there.
-      case REFUSAL -> isBatch || strike == Strike.RENAME && isS3 && isOnce
+      // A HEAD that S3 forbids is sent once more without asking for the checksum.
+      case REFUSAL -> isBatch || (strike == Strike.RENAME || about == About.HEADERS) && isS3 && isOnce
           ? SUCCESS
           : isBegun && !isS3 ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
       case THROTTLE -> isOnce || isBatch

@@ -3,13 +3,13 @@
 //! Each experiment is a module with a plan, a blocking `run`, and typed results:
 //!
 //! - [`ladder`]: uploads of many small files
-//! - [`slices`]: the download of one object
-//! - [`mixed`]: small objects beside bulk
-//! - [`commit`]: read-modify-writes
-//! - [`clean`]: deletes
-//! - [`list`]: listings
-//! - [`ranges`]: many ranges of an object
-//! - [`links`]: small objects beside bulk over many links
+//! - [`slices`] measures the download of one object
+//! - [`mixed`] measures small objects beside bulk
+//! - [`commit`] measures read-modify-writes
+//! - [`clean`] measures deletes
+//! - [`list`] measures listings
+//! - [`ranges`] measures many ranges of an object
+//! - [`links`] measures small objects beside bulk over many links
 //!
 //! [`Table`] is a result's form for people, and [`report`] makes a page of several results. The calling program prints
 //! them.

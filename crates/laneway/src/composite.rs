@@ -153,7 +153,7 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
     let Some(stored) = meta.checksums.parts.filter(|stored| stored.parts == 1) else {
         return Ok(Verified::Unverified);
     };
-    let layout = Layout { parts: vec![0..meta.size], is_certain: true };
+    let layout = Layout { parts: std::iter::once(0..meta.size).collect(), is_certain: true };
     match of_slices(&layout.parts, stored.digest.algorithm(), bytes) {
         Some(ours) => settle(store, meta, &stored, &layout, ours),
         None => Ok(Verified::Unverified),

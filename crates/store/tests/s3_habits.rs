@@ -88,7 +88,7 @@ fn buckets_are_listed_in_pages_where_the_store_has_them() {
     });
     let page = |name: &str, rest: &str| {
         let bucket = format!("<Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>");
-        answer(200, &[], &format!("<ListAllMyBucketsResult>{bucket}{rest}</ListAllMyBucketsResult>"))
+        answer(200, &[], format!("<ListAllMyBucketsResult>{bucket}{rest}</ListAllMyBucketsResult>"))
     };
     // A store that refuses the parameter is asked without it.
     let (_server, store) = scripted(

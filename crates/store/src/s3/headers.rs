@@ -101,11 +101,12 @@ pub(super) fn reported<'a>(
     let composite = |algorithm: PartsAlgorithm| -> Option<Composite> {
         algorithm.decode(value(algorithm).filter(of_parts)?)
     };
-    let mut sums = Checksums::default();
-    sums.crc32c = whole(PartsAlgorithm::Crc32c);
-    sums.crc32 = whole(PartsAlgorithm::Crc32);
-    sums.parts = PartsAlgorithm::ALL.into_iter().find_map(composite);
-    sums
+    Checksums {
+        crc32c: whole(PartsAlgorithm::Crc32c),
+        crc32: whole(PartsAlgorithm::Crc32),
+        parts: PartsAlgorithm::ALL.into_iter().find_map(composite),
+        ..Checksums::default()
+    }
 }
 
 /// Returns the MD5 in an ETag. Only S3's ETags count, not those of any web server. The object must have one part and no

@@ -120,10 +120,13 @@ fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A range that is whole, or the error that ends the reading. `None` comes after the last range.
+type Arrival<B> = Option<Result<FilledRange<B>, Error>>;
+
 /// Writes to the memory of ranges, and hands each on once it is whole.
 struct RangeTargets<B> {
     buffers: RangeBuffers<B>,
-    out: mpsc::UnboundedSender<Option<Result<FilledRange<B>, Error>>>,
+    out: mpsc::UnboundedSender<Arrival<B>>,
     url: Arc<str>,
 }
 
@@ -259,15 +262,15 @@ impl Fetch<'_> {
     }
 }
 
-/// Ranges that go into memory of the caller's; made by [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). Ends after the first error;
-/// where it ends without one every range has come or was given up.
+/// Ranges that are written into the caller's memory, from [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). The stream ends
+/// after the first error. If it ends without one, every range has come or was given up.
 ///
-/// Nobody writes to the memory of a range that has come or was [given up](RangeBuffers::give_up). After an error, and once this was dropped,
-/// that is the memory of all of them; it is dropped by then.
+/// The engine writes nothing to the memory of a range that has come or was [given up](RangeBuffers::give_up). After an error, or once this
+/// is dropped, it writes to no memory at all, and has dropped the buffers.
 pub struct RangesInto<B> {
     buffers: RangeBuffers<B>,
-    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
-    results: OfProcess<mpsc::UnboundedReceiver<Option<Result<FilledRange<B>, Error>>>>,
+    /// `None` comes after the last range. A channel that ends without it has lost its task.
+    results: OfProcess<mpsc::UnboundedReceiver<Arrival<B>>>,
     url: Arc<str>,
     is_over: bool,
     /// Dropped, it ends the reading.
@@ -275,8 +278,8 @@ pub struct RangesInto<B> {
 }
 
 impl GetRanges {
-    /// Brings the ranges of an object whose state is known into memory. Those that are `here` are copied, and all of them where they come by
-    /// `ranges` already.
+    /// Reads the ranges of an object of a known version into memory. Ranges that are `here` are copied, and so are all of them if `ranges`
+    /// fetches them already.
     pub(in crate::objects) fn stream_into<B: AsMut<[u8]> + Send + 'static>(
         self,
         mut buffers: Vec<B>,
@@ -369,7 +372,7 @@ impl<B> RangesInto<B> {
         self.buffers.clone()
     }
 
-    /// The next range that is there. Blocks the thread; not to be called on one that runs async tasks.
+    /// Returns the next range that has come. Blocks the thread, so don't call it on one that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
@@ -378,11 +381,8 @@ impl<B> RangesInto<B> {
         self.taken(some)
     }
 
-    /// Makes an item of what has come: nothing at all where a parent of this process has begun.
-    fn taken(
-        &mut self,
-        some: Option<Option<Option<Result<FilledRange<B>, Error>>>>,
-    ) -> Option<<Self as Stream>::Item> {
+    /// Makes an item of an arrival. Without one, the parent of this process began the reading.
+    fn taken(&mut self, some: Option<Option<Arrival<B>>>) -> Option<<Self as Stream>::Item> {
         let result = match some {
             Some(Some(result)) => result,
             Some(None) => Some(Err(Error::cancelled(&*self.url))),

@@ -35,8 +35,8 @@ use crate::{exit, version};
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
-/// Laneway also talks to any other store that speaks one of these two protocols. It verifies every copy by checksum, chooses the number of
-/// connections by itself, and continues interrupted copies.
+/// Laneway also talks to any other store that speaks one of these two protocols. It compares every copy by the store's checksum, chooses the
+/// number of connections by itself, and continues interrupted copies.
 ///
 /// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Everything else is a local path; - is standard input or output.
 #[derive(Parser, Debug)]

@@ -112,5 +112,5 @@ fn a_truncated_s3_page_without_a_token_is_an_error() {
     program
         .run(["ls", "-r", "s3://bucket/p/"])
         .exits(1)
-        .complains(&["the listing goes on, but doesn't say where"]);
+        .complains(&["the listing says that it is truncated, but has no token for the next page"]);
 }

@@ -113,7 +113,7 @@ impl Default for Config {
     }
 }
 
-/// Our name, and the system's. With the word gzip in it, Google's servers would compress their answers
+/// Returns the User-Agent: Laneway's version, the operating system and the architecture. With the word gzip in it, Google's servers would compress their answers
 /// (<https://cloud.google.com/storage/docs/json_api#gzip>), since we accept gzip for objects stored so.
 fn user_agent() -> HeaderValue {
     use std::env::consts::{ARCH, OS};

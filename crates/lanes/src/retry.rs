@@ -19,7 +19,8 @@ const LONE_FOR: Duration = Duration::from_secs(30);
 /// longer than one that fails.
 const THROTTLED_MAX: u32 = 40;
 
-/// Attempts that are made at once: those a server certainly did not process, and those that learned something.
+/// The most retries without a pause. They follow an attempt that the server certainly didn't process, or one that taught us something,
+/// such as the bucket's region.
 const FREE_MAX: u32 = 10;
 
 /// The first pause, doubled each time. AWS's and Google's clients start between 0.1 and 1 s.

@@ -69,7 +69,8 @@ impl TlsSettings {
     }
 }
 
-/// Why the platform's certificates can't be used: it isn't told, where no descriptor was left to look for them.
+/// Returns why the platform's certificates can't be loaded. rustls doesn't report that no file descriptor was left (EMFILE, ENFILE), so
+/// we look for that ourselves.
 fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
     match File::open("/dev/null") {
         Err(lacking) if matches!(lacking.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => lacking.into(),

@@ -27,8 +27,8 @@ use crate::standard_streams;
 ///
 /// A local file appears under its name only when it is complete and its checksum matches.
 ///
-/// After an interruption, repeat the command with -n. It skips what is done and continues large downloads where they stopped. Interrupted
-/// uploads also resume; for gs:// repeat the command exactly.
+/// After an interruption, repeat the command. Large transfers continue where they stopped. -n also skips what is done; for uploads to gs://
+/// neither add it nor leave it out.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]

@@ -117,7 +117,7 @@ impl ErrorKind {
             Self::Unsupported => ("unsupported", "the store can't do this"),
             Self::Archived => ("archived", "the object has to be restored from an archive first"),
             Self::Source => ("source", "the source changed, vanished or can't be read"),
-            Self::Destination => ("destination", "the destination doesn't take what comes"),
+            Self::Destination => ("destination", "writing to the destination failed"),
             Self::Local => ("local", "a file operation failed"),
             Self::Cancelled => ("cancelled", "interrupted before it was done"),
             Self::Internal => ("internal", "the engine itself failed"),

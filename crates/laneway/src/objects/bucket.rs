@@ -97,9 +97,8 @@ impl Bucket {
         &self.0.client
     }
 
-    /// Returns the same bucket, whose calls count in `tally` instead of the tally they counted in before. A
-    /// tally may serve any number of calls and jobs: one call, all calls of a user's request, or a table's
-    /// scan.
+    /// Returns the same bucket, whose calls count in `tally` instead of the tally they counted in before. Several
+    /// calls and jobs can share a tally. It can count one call, one user's request or one table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -16,8 +16,8 @@ pub(super) use self::begun::Begun;
 use self::layout::Layout;
 
 /// Bytes that may be ahead of a reader. In tables as usually written, they are two row groups of some
-/// columns, at 128 MiB a row group. With small row groups, they are as many as a connection of 1 Gbit/s
-/// brings in 130 ms.
+/// columns, at 128 MiB a row group. With small row groups, a connection of 1 Gbit/s delivers them
+/// in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
 /// One more row group is fetched ahead for each so many that were read one after the other, from the second

@@ -79,7 +79,7 @@ impl Get {
     }
 
     /// Reads only the last bytes, or all if there are fewer. This takes one request, without knowing the
-    /// object's size. An empty object has no last bytes, which is no error. 0 bytes are an error of kind
+    /// object's size. For an empty object this returns no bytes. 0 bytes are an error of kind
     /// [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);

@@ -313,8 +313,7 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
     }
 }
 
-/// Lists the first few entries, one page after the other. A caller that wants few entries causes no more
-/// requests.
+/// Lists the first few entries, one page after the other, and requests no page that isn't needed.
 async fn few(
     bucket: Bucket,
     mut list: laneway_store::List,

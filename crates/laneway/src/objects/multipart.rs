@@ -202,8 +202,8 @@ impl Multipart {
     /// the object may or may not exist.
     ///
     /// # Errors
-    /// When awaited: two parts with one number; the store's error (parts that are too small, or that it
-    /// doesn't have); an object that differs.
+    /// When awaited: two parts share a number; the store rejects a part as too small or unknown; the stored
+    /// object differs from the bytes that were sent.
     pub fn complete(&self, parts: impl IntoIterator<Item = UploadedPart>) -> CompleteMultipart {
         let Self { bucket, key, named } = self.clone();
         CompleteMultipart { bucket, deadline: None, key, named, parts: parts.into_iter().collect() }

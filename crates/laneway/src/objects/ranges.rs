@@ -57,7 +57,7 @@ impl Bucket {
     /// - Ranges may repeat or overlap. Each gets its own bytes, and they move once.
     /// - An empty range has no bytes, wherever it is. If all are empty, no request is sent.
     /// - A range that reaches beyond the end is cut there. One that begins at or beyond the end is an error,
-    ///   which names it. But for an empty object, a range that begins at 0 has no bytes.
+    ///   which names it. Exception: in an empty object, a range that begins at 0 is empty.
     /// - A range that ends before it begins is an error, which names it.
     ///
     /// Results may share memory with each other and with up to as many bytes between them. No store reports a
@@ -361,7 +361,7 @@ impl ObjectRanges {
         self.taken(some)
     }
 
-    /// Returns a received object. In a child of the process that began the read, it is an error.
+    /// Returns a received object. In a forked child, returns an error of kind cancelled.
     fn taken(&mut self, some: Option<Option<Option<Object>>>) -> Option<<Self as Stream>::Item> {
         let object = match some {
             Some(Some(object)) => object,

@@ -134,7 +134,7 @@ impl Aws {
             Error::new(
                 ErrorKind::Invalid,
                 Operation::Open,
-                "the session's token holds what no header can carry",
+                "the session's token has characters that a header can't carry",
             )
         })?;
         token.set_sensitive(true);

@@ -36,7 +36,7 @@ impl Gcs {
         let mut headers = options.signed_headers(&self.added_headers).map_err(invalid)?;
         if let (Some(key), Method::Put | Method::Post) = (&self.kms_key, options.method) {
             let key = http::HeaderValue::from_str(key)
-                .map_err(|_| invalid("the KMS key holds what no header can carry".to_owned()))?;
+                .map_err(|_| invalid("the KMS key has characters that a header can't carry".to_owned()))?;
             headers.insert("x-goog-encryption-kms-key-name", key);
         }
         let signer = self.credentials.signer().await.map_err(on)?;

@@ -94,7 +94,7 @@ impl<T: Copy> Climb<'_, T> {
         self.ladder.rungs[self.at]
     }
 
-    /// Takes the next rung if the error can be the refusal of an unknown header. If the endpoint has accepted the
+    /// Moves to the next form of the request if the error may refuse an unknown header. If the endpoint has accepted the
     /// header before, the error means something else. The exception is a bucket that demands a checksum, as one with
     /// object locks does. Other buckets of the same endpoint may accept bodies without one.
     pub(super) fn descend(&mut self, error: &Error) -> bool {
@@ -113,7 +113,7 @@ impl<T: Copy> Climb<'_, T> {
             settled.compare_exchange(UNSETTLED, self.at, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if self.is_demanded {
             settled.fetch_max(self.at, Ordering::AcqRel);
-            tracing::info!("a bucket demands checksums of uploads: all have them from now on");
+            tracing::info!("a bucket requires checksums: all uploads to this endpoint send one from now on");
         } else if is_first && self.at > 0 {
             tracing::info!("the endpoint refuses {}: it is asked otherwise from now on", self.ladder.name);
         }

@@ -97,7 +97,7 @@ impl Content {
             };
             match field.replace(text) {
                 None => Ok(()),
-                Some(_) => Err(format!("{name} stands there twice")),
+                Some(_) => Err(format!("an entry has {name} twice")),
             }
         })?;
         let size = size.ok_or("an entry has no Size")?;
@@ -204,7 +204,9 @@ impl Reader for Arriving {
         if answer.is_truncated && !self.beyond {
             page.next = answer.next_continuation_token.filter(|token| !token.is_empty());
             if page.next.is_none() {
-                return Err("the listing goes on, but doesn't say where".to_owned());
+                return Err(
+                    "the listing says that it is truncated, but has no token for the next page".to_owned()
+                );
             }
         }
         Ok(page)

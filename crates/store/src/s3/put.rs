@@ -72,8 +72,10 @@ impl S3 {
             // The answer to a PUT is empty and has the object's ETag. Any other answer is an error document or a
             // proxy's page with status 200.
             Ok(sent) if !sent.response.body.is_empty() || sent.response.head.header("etag").is_none() => {
-                let error =
-                    exchange.nonsense(&sent, "the answer is not that to a write: it has a body, or no ETag");
+                let error = exchange.nonsense(
+                    &sent,
+                    "the answer to the PUT has a body or no ETag, so it may come from a proxy",
+                );
                 unread(error, Box::pin(self.head(id, None)), size, sums).await?
             }
             Ok(sent) => {

@@ -135,7 +135,8 @@ impl S3 {
     fn session_encryption(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &self.kms_key {
-            let key = HeaderValue::from_str(key).map_err(|_| "the KMS key holds what no header can carry")?;
+            let key = HeaderValue::from_str(key)
+                .map_err(|_| "the KMS key has characters that a header can't carry")?;
             encryption::with_kms_key(&mut headers, &key);
         }
         encryption::managed(&mut headers, &self.encryption);

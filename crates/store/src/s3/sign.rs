@@ -39,8 +39,9 @@ impl S3 {
         let mut headers = options.signed_headers(&self.added_headers).map_err(invalid)?;
         if matches!(options.method, Method::Put | Method::Post) {
             if let Some(key) = &self.kms_key {
-                let key = http::HeaderValue::from_str(key)
-                    .map_err(|_| invalid("the KMS key holds what no header can carry".to_owned()))?;
+                let key = http::HeaderValue::from_str(key).map_err(|_| {
+                    invalid("the KMS key has characters that a header can't carry".to_owned())
+                })?;
                 encryption::with_kms_key(&mut headers, &key);
             }
             encryption::apply(&mut headers, Keyed::New, &self.encryption);

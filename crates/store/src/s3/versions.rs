@@ -115,7 +115,8 @@ impl Reader for Arriving {
             }
         }
         if answer.is_truncated && !is_beyond {
-            let missing = || "the listing goes on, but doesn't say where".to_owned();
+            let missing =
+                || "the listing says that it is truncated, but has no token for the next page".to_owned();
             let key = answer.next_key_marker.filter(|key| !key.is_empty()).ok_or_else(missing)?;
             let id = answer.next_version_id_marker.unwrap_or_default();
             page.next = Some(format!("{id}\0{}", name(key)?));

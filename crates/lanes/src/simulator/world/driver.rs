@@ -17,7 +17,7 @@ const SYN_TIMEOUT: Nanos = 1_000_000_000;
 const HELLO_TIMEOUT: Nanos = 200_000_000;
 
 impl World {
-    /// Returns what so many packets that get lost by chance cost until they come.
+    /// Returns the delay by random loss: `each` for every one of `packets` that is lost.
     fn lost_for(&mut self, path: usize, packets: u32, each: Nanos) -> Nanos {
         let loss = self.network.loss(path);
         let lost = (0..packets).filter(|_| self.random.random::<f64>() < loss).count();

@@ -86,7 +86,7 @@ impl Path {
         (self.round_trip + SERVICE).as_secs_f64()
     }
 
-    /// Returns how many connections this many requests are worth. The dispatcher's rule for express lanes is
+    /// Returns the number of connections that pay for this many requests. The dispatcher's rule for express lanes is
     /// the same.
     fn lanes(&self, requests: usize) -> f64 {
         let count = requests.max(1) as f64;

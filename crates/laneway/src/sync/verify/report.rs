@@ -20,7 +20,7 @@ use crate::{Error, Location};
 /// The characters that a key keeps unencoded.
 const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Rows that are collected before they are written.
+/// The number of rows that are collected before they are written.
 const ROWS_MAX: usize = 1000;
 
 /// A row, in the order of its columns.

@@ -211,7 +211,9 @@ pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking
     let unusable = |cause: String| Lacking::unusable(name, cause);
     let mut adc = read(name, key.as_bytes()).map_err(unusable)?;
     if !matches!(adc.identity, Identity::ServiceAccount(_)) {
-        return Err(unusable("it is not the key of a service account: its type is another one".to_owned()));
+        return Err(unusable(
+            "it isn't a service account key: its `type` isn't `service_account`".to_owned(),
+        ));
     }
     adc.quota_project = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT").or(adc.quota_project);
     Ok(adc)

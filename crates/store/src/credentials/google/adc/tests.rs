@@ -63,7 +63,7 @@ fn a_key_that_is_given_is_that_of_a_service_account() {
     assert!(!format!("{adc:?}").contains("hush"));
     for (key, word) in [
         ("hush", "a JSON document"),
-        (USER, "not the key of a service account"),
+        (USER, "isn't a service account key"),
         (r#"{"type":"service_account","client_email":"hush"}"#, "missing field `private_key`"),
     ] {
         let cause = cause(given(key, &Environment::default()));

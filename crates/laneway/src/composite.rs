@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use laneway_store::{Composite, ObjectMeta, PartsAlgorithm, PartsDigest, Store};
+use laneway_store::{Composite, ObjectMeta, PartRules, PartsAlgorithm, PartsDigest, Store};
 
 use crate::Error;
 use crate::checksum::written;
@@ -64,7 +64,12 @@ pub(crate) async fn layout(
     }
     let len_of = |number| job.unless_cancelled(store.part_len(&meta.id, version, number));
     let Ok(Some(first)) = len_of(1).await? else { return Ok(None) };
-    let count = if stored.parts > 0 { stored.parts } else { meta.size.div_ceil(first.max(1)) as u32 };
+    let count = if stored.parts > 0 { stored.parts.into() } else { meta.size.div_ceil(first.max(1)) };
+    // No store takes more parts, whatever an answer says.
+    let Ok(count) = u32::try_from(count.min(PartRules::S3.count_max + 1)) else { return Ok(None) };
+    if u64::from(count) > PartRules::S3.count_max {
+        return Ok(None);
+    }
     if let Some(parts) = even(meta.size, first, count)
         && let Some(end) = parts.last()
         && let Ok(Some(last)) = len_of(count).await?
@@ -83,13 +88,16 @@ async fn each(
     count: u32,
 ) -> Result<Option<Layout>, Error> {
     let version = meta.version.as_ref();
-    let lens: Vec<_> = futures_util::stream::iter(1..=count)
+    let asked = futures_util::stream::iter(1..=count)
         .map(|number| job.unless_cancelled(store.part_len(&meta.id, version, number)))
-        .buffered(requests_at_once(job.engine.cores))
-        .try_collect()
-        .await?;
-    let lens: Option<Vec<u64>> = lens.into_iter().map(|len| len.ok().flatten()).collect();
-    Ok(lens.and_then(|lens| Layout::certain(meta.size, &lens, stored)))
+        .buffered(requests_at_once(job.engine.cores));
+    let (mut asked, mut lens) = (std::pin::pin!(asked), Vec::new());
+    while let Some(len) = asked.try_next().await? {
+        // The others tell nothing without this one.
+        let Ok(Some(len)) = len else { return Ok(None) };
+        lens.push(len);
+    }
+    Ok(Layout::certain(meta.size, &lens, stored))
 }
 
 /// Compares a digest of the bytes, by a layout, with the store's. An ETag of a store that has not shown that it makes ETags of MD5s is

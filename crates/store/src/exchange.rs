@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
-use laneway_lanes::{Alike, Breaks, Call, Ended, Head, Hedge, Kind, Request, Response, Sink, Verdict};
+use laneway_lanes::{
+    Alike, Breaks, Call, Ended, Head, Hedge, Kind, Origin, Request, Response, Sink, Verdict,
+};
 
 pub(crate) use self::http_dialect::{HttpDialect, Sign};
 pub(crate) use self::outgoing::{Outgoing, Unsendable};
@@ -264,10 +266,16 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
     }
 
-    /// The request with what the caller adds: nothing that the verb says itself.
+    /// Returns the request with the caller's headers, except those that the verb sets itself. A request for credentials gets none, and
+    /// neither does one to another host, such as the URL of a session.
     pub(crate) fn with_added_headers<'o>(&self, outgoing: &'o Outgoing) -> Cow<'o, Outgoing> {
         let added = self.dialect.added_headers();
-        if added.is_empty() {
+        let is_elsewhere =
+            |origin: &Origin| Origin::parse(&self.dialect.endpoint()).map_or(true, |own| own != *origin);
+        if added.is_empty()
+            || self.operation == Operation::Session
+            || outgoing.origin.as_ref().is_some_and(is_elsewhere)
+        {
             return Cow::Borrowed(outgoing);
         }
         let mut headers = added.clone();

@@ -83,6 +83,8 @@ pub(crate) struct S3 {
     checksums: ChecksumSupport,
     /// ETags with a number are known to be MD5s of parts' MD5s: at Amazon, and where one was.
     md5s_of_parts: AtomicBool,
+    /// True once the endpoint answered GetObjectAttributes with something else, such as the object.
+    lacks_attributes: AtomicBool,
     /// Remembers whether listings may request the restore status of archived objects.
     restores: restore_status::Asking,
 }
@@ -120,6 +122,7 @@ impl S3 {
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
             md5s_of_parts,
+            lacks_attributes: AtomicBool::new(false),
             restores: restore_status::Asking::default(),
         }))
     }

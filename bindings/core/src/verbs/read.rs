@@ -75,12 +75,14 @@ pub(super) fn ranges_into(
     if !LentMemory::are_apart(&lent) {
         return Err(Failure::usage("two ranges were given the same memory; each needs its own"));
     }
-    let mut coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
+    let coming = reader.call(|reader| reader.stream_ranges_into(ranges.into_iter().zip(lent)));
     let buffers = coming.buffers();
     let filling = ending.filling(move |place| drop(buffers.give_up(place)));
+    // Fields are dropped in order: nothing writes any more when single ranges can't be given up any more.
+    let reading = (coming, filling);
     Ok(Work::new(&reader.client, async move {
-        let _filling = filling;
-        while let Some(range) = coming.next().await {
+        let mut reading = reading;
+        while let Some(range) = reading.0.next().await {
             let FilledRange { place, bytes, buffer, .. } = range?;
             drop(buffer);
             ending.filled(place, bytes);

@@ -86,7 +86,8 @@ impl S3 {
                     let plain = request(id, version, unless, false)
                         .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                         .keyed(keyed);
-                    break exchange.send(&plain).await.map_err(|_| error)?;
+                    let sent = exchange.send(&plain).await;
+                    break sent.map_err(|second| if second.is_permission() { error } else { second })?;
                 }
                 sent => {
                     let sent = sent?;

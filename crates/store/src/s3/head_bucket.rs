@@ -7,7 +7,7 @@ use http::Method;
 
 use super::S3;
 use crate::Operation;
-use crate::exchange::{HttpDialect as _, Outgoing};
+use crate::exchange::{Exchange, HttpDialect as _, Outgoing};
 
 impl S3 {
     /// Returns the region of a bucket, for a request with or without a body. It asks the store if the region is unknown
@@ -34,6 +34,7 @@ impl S3 {
     /// One attempt: where it fails, the request that it goes ahead of says why. `None` where no store answered.
     async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
         let outgoing = Outgoing::new(Method::HEAD, "");
+        let outgoing = Exchange::bucket(self, Operation::Head, bucket).with_added_headers(&outgoing);
         let (mut request, _) = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;
         request.sent = Some(self.tally().class(Operation::Head, &outgoing.method));
         let answer = self.lanes().exchange(request).await.ok()?;

@@ -236,6 +236,9 @@ impl Fetch<'_> {
         B: AsMut<[u8]> + Send + 'static,
     {
         let (plan, _) = self.plan().await?;
+        for at in &plan.empty {
+            targets.write(places[*at], 0, &[])?;
+        }
         let of = Pinned { size: self.size.unwrap_or_default(), version: self.version.cloned() };
         let asked_of = |group: &Group| -> Arc<[(usize, Range<u64>)]> {
             group.asked.iter().map(|(at, range)| (places[*at], range.clone())).collect()

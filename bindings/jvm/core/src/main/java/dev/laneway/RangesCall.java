@@ -3,12 +3,15 @@ package dev.laneway;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /** Ranges of a reader that are read together. */
@@ -92,6 +95,9 @@ final class RangesCall extends Call<Void> {
     /** Set once they must not be copied any more. */
     private boolean isGivenUp;
 
+    /** Set once {@code wanted} no longer counts it. */
+    private boolean isCounted;
+
     /** Set once a caller ends it, who says how: the end of the whole call may come before. */
     private boolean isEnding;
 
@@ -138,7 +144,12 @@ final class RangesCall extends Call<Void> {
                 failure = unfit;
               }
             }
-            wanted.decrementAndGet();
+            synchronized (this) {
+              if (!isCounted) {
+                isCounted = true;
+                wanted.decrementAndGet();
+              }
+            }
             if (failure == null) {
               super.complete(buffer);
             } else {
@@ -182,6 +193,7 @@ final class RangesCall extends Call<Void> {
 
     @Override
     public boolean completeExceptionally(Throwable failure) {
+      Objects.requireNonNull(failure, "failure");
       takeBack();
       boolean isEnded;
       synchronized (this) {
@@ -198,6 +210,37 @@ final class RangesCall extends Call<Void> {
         isEnded = super.complete(value);
       }
       return unwanted(isEnded);
+    }
+
+    // The JDK's own would end the future while the engine still writes to its buffer.
+    @Override
+    public CompletableFuture<ByteBuffer> completeAsync(Supplier<? extends ByteBuffer> supplier, Executor executor) {
+      executor.execute(
+          () -> {
+            try {
+              complete(supplier.get());
+            } catch (Throwable failure) {
+              completeExceptionally(failure);
+            }
+          });
+      return this;
+    }
+
+    @Override
+    public CompletableFuture<ByteBuffer> completeAsync(Supplier<? extends ByteBuffer> supplier) {
+      return completeAsync(supplier, defaultExecutor());
+    }
+
+    @Override
+    public void obtrudeValue(ByteBuffer value) {
+      takeBack();
+      super.obtrudeValue(value);
+    }
+
+    @Override
+    public void obtrudeException(Throwable failure) {
+      takeBack();
+      super.obtrudeException(failure);
     }
 
     @Override
@@ -217,7 +260,9 @@ final class RangesCall extends Call<Void> {
       boolean isLast;
       synchronized (this) {
         // A range that is here has been counted, or will be.
-        isLast = isEnded && !isHere && wanted.decrementAndGet() == 0;
+        boolean counts = isEnded && !isHere && !isCounted;
+        isCounted |= counts;
+        isLast = counts && wanted.decrementAndGet() == 0;
       }
       if (isLast) {
         RangesCall.this.cancel(true);

@@ -1,9 +1,8 @@
-"""Whose credentials files and variables mean, by botocore and google-auth: the reference for Laneway's.
+"""Asks botocore and google-auth whose credentials files and variables mean. Laneway must answer the same.
 
-Every case of crates/store/tests/credentials/cases.json is laid out in a home of its own, with a server on loopback that
-stands for STS, SSO, metadata servers, Google's token server and IAM. Prints a table of cases with the answers that both
-give (Laneway's are checked by `cargo test -p laneway-store credentials::cases`), and fails where the reference's answer
-isn't the one that stands in the file.
+The script lays out every case of crates/store/tests/credentials/cases.json in a home of its own. A server on loopback stands
+in for STS, SSO, metadata servers, Google's token server and IAM. The script prints a table of cases with the answers of both
+libraries, and fails if an answer differs from the file's. `cargo test -p laneway-store credentials::cases` checks Laneway's.
 """
 
 import base64

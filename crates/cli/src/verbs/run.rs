@@ -34,8 +34,8 @@ const STACK: usize = 4 << 20;
 /// A line is a command without the word laneway, quoted as in a shell. Give the options that all commands share to run itself. Empty lines
 /// and lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
 ///
-/// With --manifest, the same lines run again skip what is done and repeat what failed or never ended. cp, mv, rm and sync skip items one by
-/// one; other commands are skipped whole.
+/// With --manifest, run the same lines again to skip what is done and repeat the rest. cp, mv, rm and sync skip items one by one. Other
+/// commands are skipped whole.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// Record outcomes in FILE, and skip what FILE says is done

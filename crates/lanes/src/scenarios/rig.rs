@@ -1,8 +1,8 @@
 //! The simulated network beside a real one: the mixed job as it was measured with the program on the rig's links.
 //!
 //! The figures are of 2026-11-23: a release build without LTO on two idle cores, one to three runs a row, by senders of BBR. The jobs are
-//! `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network knows no processor,
-//! so at 1 Gbit/s it may be faster than the rig, whose two cores carry both ends. The objects' order is another one.
+//! `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network has no
+//! processor. At 1 Gbit/s it may be faster than the rig, whose two cores carry both ends. The objects' order differs.
 
 use super::mixed::{CASES, Rig, Times, case};
 use crate::simulator::Control;

@@ -12,9 +12,9 @@ use crate::exit::{BadUsage, Exit};
 
 /// Upload many small files by five other methods and with Laneway
 ///
-/// The methods are: resumable uploads with each request on a new connection, as Google's Ruby gem makes them; one request per file on a new
-/// connection; one kept connection; all at once on a connection each; all at once over HTTP/2. The store is one in this process, with TLS
-/// and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. Of the common options, those for
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
+/// per file: each on a new connection, on one kept connection, all at once on a connection each, and all at once over HTTP/2. The store is
+/// one in this process, with TLS and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. Of the common options, those for
 /// output, --ca-cert, --anonymous and --gcs-endpoint apply here.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {

@@ -10,9 +10,9 @@ use crate::exit::Exit;
 
 /// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
 ///
-/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The methods are: one page after another;
-/// the same with one page ahead; a chain of pages for each known folder; and Laneway, which only knows the prefix, in key order and as keys
-/// arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
+/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The other methods fetch one page after
+/// another, the same with one page ahead, and a chain of pages for each known folder. Laneway knows only the prefix. It lists in key order,
+/// and as keys arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
 /// gcloud, obstore) are rivals on the store in this process.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {

@@ -17,10 +17,10 @@ use crate::exit::Exit;
 /// Download one object in one stream, in five fixed parts, and with Laneway
 ///
 /// One stream and Laneway verify bytes as they arrive. The five parts are written in place, and the file is read back for its checksum. The
-/// store is one in this process behind three links in turn: 20 ms and 1 Gbit/s with a deep queue, 80 ms and 300 Mbit/s, and 20 ms and
-/// 1 Gbit/s with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them. All together take some two and a half
-/// minutes. Installed programs are rivals where a link or a size is given. Each run is a process of its own; the tables show its processor
-/// time, its memory, and the segments that the imitated link lost and sent again.
+/// store is one in this process, behind three links in turn. The first has 20 ms, 1 Gbit/s and a deep queue, the second 80 ms and 300
+/// Mbit/s. The third has 20 ms and 1 Gbit/s, with at most 50 MB/s a connection. Options for the link, an endpoint or a URL replace them.
+/// All together take some two and a half minutes. Installed programs are rivals where a link or a size is given. Each run is a process of
+/// its own; the tables show its processor time, its memory, and the segments that the imitated link lost and sent again.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]

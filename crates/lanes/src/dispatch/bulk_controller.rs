@@ -17,7 +17,7 @@
 //! | that yields | `growth` of what it may move | as beside small requests |
 //!
 //! They are so many bandwidth-delay products, and what the path carries while a thread isn't running. The lanes that carry bulk share them.
-//! Bulk alone has room for lost packets, behind which twice as much waits as the path holds. SmallTraffic small requests a sender that
+//! Bulk alone has room for lost packets, behind which twice as much waits as the path holds. Beside small requests, a sender that
 //! probes for a quarter more, as BBR does, finds it. On a path that bulk hasn't filled, only yielding bulk is held.
 
 use std::collections::VecDeque;

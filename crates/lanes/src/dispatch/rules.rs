@@ -57,7 +57,7 @@ rules! {
     opener_assumed: u64 = 256 * KIB, not 64 * KIB;
 
     /// An opener is freight at once while at most this many are alive and nothing else is. A program that fetches one or two objects of
-    /// unknown size then saves bulk the detour over an express lane. SmallTraffic other bulk a small opener would stand in its queue: one
+    /// unknown size then saves bulk the detour over an express lane. Beside other bulk, a small opener would stand in its queue: one
     /// in fifty that came while four large objects did waited 1.5 s.
     lone_openers: usize = 2, not 0;
 

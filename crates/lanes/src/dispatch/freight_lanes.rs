@@ -12,16 +12,9 @@ use super::event::{Direction, Flow};
 use super::rules::Rules;
 
 /// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
-pub(super) fn covering(
-    rules: &Rules,
-    direction: Direction,
-    mean: u64,
-    rtt: Duration,
-    rate: Option<f64>,
-) -> usize {
-    let round_trips = rules.round_trips_between[direction as usize];
-    let round_trips = rate.unwrap_or(rules.rate_unknown) * rtt.as_secs_f64() * round_trips;
-    let others = (round_trips / mean.max(1) as f64).ceil() as usize;
+pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
+    let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
+    let others = (between / mean.max(1) as f64).ceil() as usize;
     1 + others.min(rules.side_by_side_max - 1)
 }
 
@@ -409,11 +402,12 @@ mod tests {
 
     #[test]
     fn lanes_cover_each_others_pauses_between_requests() {
-        let at_20_ms = |mean: u64| covering(&Rules::CHOSEN, Direction::Down, mean, RTT, None);
+        let at_20_ms = |mean: u64| covering(&Rules::CHOSEN, Direction::Down, mean, RTT, 125e6);
         assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
-        assert_eq!(covering(&Rules::CHOSEN, Direction::Up, 16 << 20, RTT, None), 3);
+        let up = |rate| covering(&Rules::CHOSEN, Direction::Up, 16 << 20, RTT, rate);
+        assert_eq!([f64::MIN_POSITIVE, 6e6, 125e6].map(up), [2, 2, 3]);
         assert_eq!(
-            covering(&Rules::CHOSEN, Direction::Up, 1, Duration::from_secs(1), Some(1e9)),
+            covering(&Rules::CHOSEN, Direction::Up, 1, Duration::from_secs(1), 1e9),
             Rules::CHOSEN.side_by_side_max
         );
     }

@@ -140,8 +140,8 @@ rules! {
     /// Time for which Laneway believes what a path has shown. It is BBR's.
     remembered: Duration = Duration::from_secs(10), not Duration::from_secs(3600), Duration::from_secs(3);
 
-    /// Growth by which a path isn't full yet, or a step of lanes pays. It is BBR's. Receive windows beside small requests leave room for
-    /// it, and uploads alone are paced at its square.
+    /// Growth by which a path isn't full yet, or a step of lanes pays. It is BBR's. Receive windows beside small requests and the pace of
+    /// uploads alone leave room for it.
     growth: f64 = 1.25, not 1.1, 1.5;
 
     // Bulk beside small requests.

@@ -75,7 +75,7 @@ fn one_object_takes_what_its_link_allows_over_few_lanes() {
         let (is_clean, is_far) = (cell.rig.3 == 0.0, cell.rig.0 >= 100.0);
         let total = match (cell.control, is_clean, is_far) {
             (Control::Rate, _, true) => 2.1,
-            (Control::Rate, ..) => 1.3,
+            (Control::Rate, ..) => 1.35,
             // One stream of them takes 1.6 times the least where the queue is short.
             (Control::Loss, true, false) => 1.8,
             (Control::Loss, ..) => 4.0,

@@ -30,10 +30,9 @@ mod body;
 #[path = "../../../bindings/core/src/call.rs"]
 mod call;
 mod download;
+mod engine;
 #[path = "../../../bindings/core/src/events.rs"]
 mod events;
-#[path = "../../laneway/src/files.rs"]
-mod files;
 mod h2;
 mod hedge;
 #[path = "../../lanes/src/memory.rs"]

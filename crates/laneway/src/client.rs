@@ -1,4 +1,10 @@
-//! The client: the library's entry point.
+//! The client: the library's entry point, its builder, and its verbs by URL.
+
+pub(crate) mod builder;
+pub mod dialect;
+pub(crate) mod list;
+pub(crate) mod stat;
+mod worker;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -10,18 +16,22 @@ use futures_util::FutureExt as _;
 use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{Capabilities, Listings, ObjectMeta, Provider, Requests, Store};
 
-use crate::files::panic_text;
-use crate::fork::{OfProcess, PerProcess};
+use crate::client::worker::Worker;
+use crate::engine::files::panic_text;
+use crate::engine::fork::{OfProcess, PerProcess};
+use crate::engine::runtime::{Task, block_on, wait};
+use crate::engine::settings::Settings;
+use crate::engine::state::ClientState;
+use crate::job::running::{Purpose, Running};
+use crate::job::shared::Common;
 use crate::manifest::Subject;
-use crate::running::{Purpose, Running};
-use crate::runtime::{Task, block_on, wait};
-use crate::settings::Settings;
-use crate::shared::Common;
-use crate::state::ClientState;
-use crate::worker::Worker;
+use crate::transfer::copy;
+use crate::transfer::remove;
+use crate::transfer::set_meta;
+use crate::transfer::sync;
 use crate::{
     CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, RunManifest,
-    SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning, copy, remove, set_meta, stat, sync,
+    SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
 /// Reads, writes and moves objects. Clones are the same client. Its [`Engine`] has its own threads, so any

@@ -1,5 +1,14 @@
 //! The engine that clients share: threads, memory, connections.
 
+pub(crate) mod descriptors;
+pub(crate) mod environment;
+pub(crate) mod files;
+pub(crate) mod fork;
+pub(crate) mod runtime;
+pub(crate) mod settings;
+pub(crate) mod state;
+pub(crate) mod threads;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -10,10 +19,10 @@ use std::time::Duration;
 use laneway_lanes::trace::Trace;
 use laneway_lanes::{Bandwidth, Config, Lanes, MemoryBudget, Trust};
 
-use crate::files::Files;
-use crate::fork::PerProcess;
-use crate::runtime::Runtime;
-use crate::{Error, descriptors};
+use crate::Error;
+use crate::engine::files::Files;
+use crate::engine::fork::PerProcess;
+use crate::engine::runtime::Runtime;
 
 /// With less memory, even a single request would wait for itself.
 const MEMORY_MIN: usize = 1 << 20;

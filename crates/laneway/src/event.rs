@@ -1,5 +1,7 @@
 //! The events of a job, while it runs and at its end.
 
+pub(crate) mod progress;
+
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;

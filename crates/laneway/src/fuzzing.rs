@@ -3,14 +3,14 @@
 
 use std::iter;
 
-pub use crate::folder::fuzzing::download_journal;
 pub use crate::inventory::fuzzing::inventory;
+use crate::listing::names_from::{Reading, name};
+pub use crate::local::folder::fuzzing::download_journal;
+use crate::location::pattern::Pattern;
+use crate::location::relative::Relative;
 pub use crate::manifest::fuzzing::manifest;
-use crate::names_from::{Reading, name};
 pub use crate::objects::parquet_footer;
-use crate::pattern::Pattern;
-use crate::relative::Relative;
-pub use crate::upload::fuzzing::upload_journal;
+pub use crate::transfer::upload::fuzzing::upload_journal;
 use crate::{ByteRange, Filter, Location};
 
 /// Splits a text into its first line and the rest.

@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use origin::{Opener, Origin};
 use rows::{Row, Rows};
 
-use crate::lines::LINE_MAX;
-use crate::state::ClientState;
+use crate::engine::state::ClientState;
+use crate::location::lines::LINE_MAX;
 use crate::{Error, Location};
 
 /// Most objects in a batch.

@@ -1,10 +1,18 @@
-//! A running job, as its owner sees it.
+//! A running job: its handle for the owner, the searches that find its items, and the counts of what it did.
+
+pub(crate) mod existing;
+pub(crate) mod lookup;
+pub(crate) mod pump;
+mod remarks;
+pub(crate) mod running;
+pub(crate) mod search;
+pub(crate) mod shared;
 
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::fork::OfProcess;
+use crate::engine::fork::OfProcess;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 
 /// Number of events that may wait for a job's owner. Beyond it, the job waits.

@@ -101,81 +101,36 @@
 //! # Ok::<(), laneway::Error>(())
 //! ```
 
-pub mod blocking;
-mod builder;
-mod checksum;
 mod client;
-mod composite;
-mod content_type;
-mod copy;
-mod descriptors;
-pub mod dialect;
-mod download;
+mod content;
 mod engine;
-mod environment;
 mod error;
 mod event;
-mod existing;
-mod files;
-mod filter;
-mod folder;
-mod fork;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod glob;
-mod gzip;
-mod hash;
-mod identity;
 mod inventory;
 mod job;
-mod lines;
-mod list;
 mod listing;
+mod local;
 mod location;
-mod lookup;
 mod manifest;
-mod mapping;
-mod moved;
-mod named_version;
-mod names;
-mod names_from;
 mod objects;
-mod pattern;
 mod plan;
-mod platform;
-mod preserve;
-mod progress;
-mod pump;
-mod put_options;
-mod read;
-mod relative;
-mod remarks;
-mod remove;
 mod request;
-mod running;
-mod runtime;
-mod search;
-mod second_try;
-mod set_meta;
-mod settings;
-mod shared;
-mod stat;
-mod state;
-mod sync;
-mod threads;
-mod upload;
-mod walk;
-mod worker;
+mod transfer;
 
-pub use builder::ClientBuilder;
+pub use client::builder::ClientBuilder;
+pub use client::dialect;
+pub use client::list::{Entry, Listing};
+pub use client::stat::Stats;
 pub use client::{Client, Spawned};
+pub use content::gzip::Gzip;
+pub use content::hash::hash;
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
+pub use event::progress::Progress;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
-pub use filter::Filter;
-pub use gzip::Gzip;
-pub use hash::hash;
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
@@ -184,21 +139,20 @@ pub use laneway_store::{
     PartsDigest, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention, RetentionMode,
     SignedUrl, SseAlgorithm, Version,
 };
-pub use list::{Entry, Listing};
+pub use listing::filter::Filter;
 pub use location::Location;
 pub use manifest::{Manifest, RunCommand, RunManifest};
+pub use objects::blocking;
 pub use objects::{
     AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, CopyObject, CreateBucket, Delete, DeleteMany,
     Download, FilledRange, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart,
     ObjectRanges, Open, Payload, Pending, PriceList, Put, RangeBuffers, Ranges, RangesInto, Reader,
     RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
-pub use progress::Progress;
 pub use request::{
     ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SetMetaRequest, SyncRequest,
     VerifyRequest,
 };
-pub use stat::Stats;
 
 /// Items for this workspace's benchmarks and tests. They change with the engine, without notice.
 #[doc(hidden)]

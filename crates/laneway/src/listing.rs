@@ -1,8 +1,12 @@
-//! The objects of a source, as the store lists them.
+//! The objects of a source, as the store lists them, and its files. Filters and names choose among them.
 
 mod arriving;
+pub(crate) mod filter;
+pub(crate) mod glob;
 mod in_order;
+pub(crate) mod names_from;
 mod versions;
+pub(crate) mod walk;
 
 use std::sync::Arc;
 
@@ -11,12 +15,12 @@ use laneway_store::{List, ObjectId, ObjectMeta, Store};
 pub(crate) use arriving::{Arrived, Arriving};
 pub(crate) use in_order::InOrder;
 
+use crate::engine::state::ClientState;
 use crate::inventory::{Batch, Inventory, Place};
-use crate::mapping::name_of_key;
-use crate::names_from::{NameList, Named, Reading};
-use crate::pattern::Pattern;
+use crate::listing::names_from::{NameList, Named, Reading};
+use crate::location::mapping::name_of_key;
+use crate::location::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
-use crate::state::ClientState;
 use crate::{Error, Filter, Location};
 
 /// An object of a source.

@@ -1,4 +1,12 @@
-//! The places of transfers: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
+//! The places of transfers, and their names: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
+
+pub(crate) mod identity;
+pub(crate) mod lines;
+pub(crate) mod mapping;
+pub(crate) mod named_version;
+pub(crate) mod names;
+pub(crate) mod pattern;
+pub(crate) mod relative;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,7 +16,7 @@ use std::str::FromStr;
 use laneway_store::{ObjectId, Provider};
 
 use crate::Error;
-use crate::pattern::Pattern;
+use crate::location::pattern::Pattern;
 
 /// The source or destination of a transfer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

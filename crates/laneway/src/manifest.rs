@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_store::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::files::Files;
-use crate::lines::{Line, Lines};
+use crate::engine::files::Files;
+use crate::location::lines::{Line, Lines};
 use crate::{Error, Outcome};
 use commands::Commands;
 use known::{Known, Scope};

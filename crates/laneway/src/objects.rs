@@ -5,6 +5,7 @@
 //! once.
 
 mod attributes;
+pub mod blocking;
 mod bucket;
 mod call;
 mod columns;
@@ -21,6 +22,7 @@ mod multipart;
 mod open;
 mod put;
 mod ranges;
+mod read;
 mod read_ahead;
 mod reader;
 mod remove_bucket;

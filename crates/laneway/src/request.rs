@@ -2,6 +2,7 @@
 
 mod byte_range;
 mod check;
+mod put_options;
 mod set_meta;
 mod setters;
 mod sync;
@@ -10,9 +11,9 @@ mod verify;
 use laneway_store::{Capabilities, PutOptions};
 
 use crate::event::Verified;
+use crate::local::preserve::Preserve;
+use crate::location::mapping::{SourceName, name_of_key};
 use crate::manifest::{Settings, Subject};
-use crate::mapping::{SourceName, name_of_key};
-use crate::preserve::Preserve;
 use crate::{Filter, Gzip, Location, Manifest};
 use setters::setters;
 

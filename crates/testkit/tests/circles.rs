@@ -1,12 +1,17 @@
 //! The modules of a crate form no circles, so that each can be read with only those below it. The modules counted are
-//! those in a crate's `lib.rs`, each with everything below it.
+//! those in a crate's `lib.rs`, each with everything below it. In the library's folders, the modules form no circles
+//! either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The crates whose modules are in order. The program's arguments know its verbs, and the verbs are a list.
 const SORTED: [&str; 4] = ["lanes", "laneway", "server", "store"];
+
+/// The folders of the library whose modules are in order. The other folders are one family each.
+const FOLDERS: [&str; 10] =
+    ["client", "content", "engine", "job", "listing", "local", "location", "objects", "request", "transfer"];
 
 /// The modules that each module uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -26,6 +31,9 @@ fn no_modules_form_a_circle() {
         assert!(uses.values().any(|used| !used.is_empty()), "nothing in {name} uses anything");
         assert_eq!(circle(&uses), None, "in {name}");
     }
+    for folder in FOLDERS {
+        assert_eq!(circle(&uses_in_folder(folder)), None, "in laneway's {folder}");
+    }
 }
 
 #[test]
@@ -34,8 +42,10 @@ fn the_house_is_drawn_as_it_stands() {
     let page = fs::read_to_string(&path).expect("the page can be read");
     let (before, rest) = page.split_once(BEGIN).expect("where the drawings begin");
     let (_, after) = rest.split_once(END).expect("where they end");
-    let drawn: String = SORTED.iter().map(|name| drawing(name, &uses_in(name))).collect();
-    let drawn = format!("{before}{BEGIN}{drawn}{END}{after}");
+    let drawn: String = SORTED.iter().map(|name| drawing("###", name, &uses_in(name))).collect();
+    let folders = FOLDERS.map(|name| drawing("####", name, &uses_in_folder(name)));
+    let folders = format!("\n### The folders of laneway\n{}", folders.concat());
+    let drawn = format!("{before}{BEGIN}{drawn}{folders}{END}{after}");
     if std::env::var_os(WRITE_VARIABLE).is_some() {
         return fs::write(&path, &drawn).expect("the page can be written");
     }
@@ -53,19 +63,52 @@ fn uses_in(name: &str) -> Uses {
     let (modules, names) = declared(&root);
     assert!(modules.len() > 5, "{name} has only {modules:?}");
     let used_by = |module: &String| {
-        let used =
-            used(&text_of(&source, module)).into_iter().filter_map(|word| match modules.contains(&word) {
-                true => Some(word),
-                false => names.get(&word).cloned(),
-            });
+        let files = files_below(vec![source.join(format!("{module}.rs")), source.join(module)]);
+        let text: String = files.iter().map(|file| code_of(file)).collect();
+        let used = used(&text, "crate::").into_iter().filter_map(|word| match modules.contains(&word) {
+            true => Some(word),
+            false => names.get(&word).cloned(),
+        });
         used.filter(|used| used != module).collect()
     };
     modules.iter().map(|module| (module.clone(), used_by(module))).collect()
 }
 
+/// Returns the uses between the modules of a folder of the library. The folder's own file is a module among them.
+fn uses_in_folder(folder: &str) -> Uses {
+    let source = crates().join("laneway/src").join(folder);
+    let own = code_of(&source.with_extension("rs"));
+    let (modules, names) = declared(&own);
+    let module_of = |word: String| match modules.contains(&word) {
+        true => word,
+        false => names
+            .get(&word)
+            .filter(|module| modules.contains(*module))
+            .map_or(folder.to_owned(), Clone::clone),
+    };
+    let used_by = |module: &String| {
+        let mut found = BTreeSet::new();
+        for file in files_below(vec![source.join(format!("{module}.rs")), source.join(module)]) {
+            let depth = file.strip_prefix(&source).expect("it lies below").components().count();
+            let code = code_of(&file);
+            found.extend(used(&code, &"super::".repeat(depth)));
+            found.extend(used(&code, &format!("crate::{folder}::")));
+        }
+        found.into_iter().map(module_of).filter(|used| used != module).collect()
+    };
+    let mut uses: Uses = modules.iter().map(|module| (module.clone(), used_by(module))).collect();
+    // The re-exports of the folder's own file are no uses.
+    let is_used = |module: &&String| {
+        let mut statements = own.split(';').map(str::trim_start);
+        statements.any(|it| !it.starts_with("pub") && it.contains(&format!("{module}::")))
+    };
+    uses.insert(folder.to_owned(), modules.iter().filter(is_used).cloned().collect());
+    uses
+}
+
 /// Draws a crate's modules in layers, each above all that it uses, and the arrows between them except those that others
 /// imply.
-fn drawing(name: &str, uses: &Uses) -> String {
+fn drawing(heading: &str, name: &str, uses: &Uses) -> String {
     let mut layers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for module in uses.keys() {
         layers.entry(height(uses, module)).or_default().push(module);
@@ -80,7 +123,7 @@ fn drawing(name: &str, uses: &Uses) -> String {
     });
     let arrows: String = arrows.collect();
     format!(
-        "\n### {name}\n\n```\n{rows}```\n\n<details><summary>Arrows</summary>\n\n```\n{arrows}```\n\n</details>\n\n"
+        "\n{heading} {name}\n\n```\n{rows}```\n\n<details><summary>Arrows</summary>\n\n```\n{arrows}```\n\n</details>\n\n"
     )
 }
 
@@ -117,10 +160,9 @@ fn declared(root: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
     (modules, names)
 }
 
-/// Returns the text of a module and everything below it, without its tests.
-fn text_of(source: &Path, module: &str) -> String {
-    let mut text = String::new();
-    let mut left = vec![source.join(format!("{module}.rs")), source.join(module)];
+/// Returns the files among these paths and below them, without tests.
+fn files_below(mut left: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     while let Some(path) = left.pop() {
         let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         if ["tests", "scenario"].contains(&name) {
@@ -128,22 +170,25 @@ fn text_of(source: &Path, module: &str) -> String {
         }
         if let Ok(entries) = fs::read_dir(&path) {
             left.extend(entries.map(|entry| entry.expect("an entry").path()));
-        } else if let Ok(file) = fs::read_to_string(&path) {
-            let code = file.split("\nmod tests {").next().unwrap_or_default();
-            text.extend(
-                code.lines()
-                    .filter(|line| !line.trim_start().starts_with("//"))
-                    .map(|line| format!("{line}\n")),
-            );
+        } else if path.exists() {
+            files.push(path);
         }
     }
-    text
+    files
 }
 
-/// Returns the names directly below the crate's root in a text.
-fn used(text: &str) -> BTreeSet<String> {
+/// Returns the text of a file without its tests and comments.
+fn code_of(path: &Path) -> String {
+    let file = fs::read_to_string(path).expect("a source file can be read");
+    let code = file.split("\nmod tests {").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns the names directly below a path, such as the crate's root, in a text.
+fn used(text: &str, path: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for (_, after) in text.match_indices("crate::").map(|(at, path)| (at, &text[at + path.len()..])) {
+    for (at, _) in text.match_indices(path).filter(|(at, _)| !text[..*at].ends_with("super::")) {
+        let after = &text[at + path.len()..];
         match after.strip_prefix('{') {
             // `use crate::{a, b::c}` names its first words.
             Some(list) => {
@@ -153,6 +198,7 @@ fn used(text: &str) -> BTreeSet<String> {
             None => found.extend(words(after).next().map(str::to_owned)),
         }
     }
+    found.remove("super");
     found
 }
 
@@ -188,9 +234,10 @@ fn a_circle_is_found_and_a_ladder_is_none() {
     assert_eq!(modules, ["a", "b", "c"].map(str::to_owned).into());
     assert_eq!(names["Kind"], "c");
     assert_eq!(
-        used("use crate::{Error, a::X};\nfn f(b: crate::b::B) {}"),
+        used("use crate::{Error, a::X};\nfn f(b: crate::b::B) {}", "crate::"),
         ["Error", "a", "b"].map(str::to_owned).into()
     );
+    assert_eq!(used("use super::a::X;\nuse super::super::b;", "super::"), ["a".to_owned()].into());
     let uses = |pairs: &[(&str, &[&str])]| -> Uses {
         pairs
             .iter()

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use laneway_store::{Get, GetRange, ObjectId, Store};
 
 use crate::Error;
-use crate::checksum::{Hashing, Wanted};
+use crate::content::checksum::{Hashing, Wanted};
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 

@@ -6,7 +6,7 @@ use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
 use serde::Deserialize;
 
 use super::{Flow, Taker, checksums, decoded};
-use crate::lines::Lines;
+use crate::location::lines::Lines;
 use crate::{Error, Location};
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use laneway_store::Retention;
 use super::origin::DataFile;
 use super::parquet;
 use crate::Error;
-use crate::lines::LINE_MAX;
+use crate::location::lines::LINE_MAX;
 
 /// A row: the values of its columns, as text.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use laneway_store::{Checksums, Provider, Version};
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
-use crate::checksum::written;
+use crate::content::checksum::written;
 use crate::{Location, Outcome};
 
 /// The version of the format. A change of a line's meaning raises it.

@@ -2,7 +2,7 @@
 //! more.
 
 use crate::Location;
-use crate::pattern::Pattern;
+use crate::location::pattern::Pattern;
 
 /// The sources of a job that may be more than one object or file.
 #[derive(Default, Debug)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use laneway_lanes::Tally;
 use laneway_store::{Capabilities, ObjectId, ObjectMeta, Provider, Store};
 
+use crate::engine::state::no_dialect;
 use crate::location::url;
-use crate::state::no_dialect;
 use crate::{Client, Error, Location};
 
 /// A bucket, or the part of one below a prefix. Every key gets the prefix in front. Clones are cheap and

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::fork::OfProcess;
-use crate::running::{Purpose, Running};
-use crate::shared::Common;
+use crate::engine::fork::OfProcess;
+use crate::job::running::{Purpose, Running};
+use crate::job::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
 /// A running call. It may be awaited on any runtime. Dropping it cancels it.
@@ -131,7 +131,7 @@ macro_rules! callable {
             /// # Errors
             /// As awaiting it.
             pub fn call(self) -> Result<$output, $crate::Error> {
-                $crate::runtime::block_on(self.into_future())
+                $crate::engine::runtime::block_on(self.into_future())
             }
         }
 

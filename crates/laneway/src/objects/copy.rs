@@ -92,7 +92,7 @@ impl CopyObject {
         if is_move && place(&bucket, &from.1) == place(&other, &to.1) {
             return Err(Error::usage(url, "can't be renamed to itself"));
         }
-        let copy = async move { crate::copy::object(&job, from, to, options, is_move).await };
+        let copy = async move { crate::transfer::copy::object(&job, from, to, options, is_move).await };
         Ok(within(deadline, &url, cleaning(bucket.client(), owner, copy)).await?.into())
     }
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use laneway_store::{ObjectMeta, Route};
 
-use crate::download::range_writer::Output;
-use crate::download::{Pinned, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::SLICE_MAX;
+use crate::transfer::download::range_writer::Output;
+use crate::transfer::download::{Pinned, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
 /// Requests for one buffer at a time. The dispatcher decides how many of them are on the wire.

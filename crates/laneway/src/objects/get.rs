@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::{callable, job, within};
 use super::conditions::conditional;
-use crate::download::in_order::{self, Chunk, Described, Wish};
+use crate::engine::fork::OfProcess;
+use crate::engine::runtime::Task;
 use crate::event::Verified;
-use crate::fork::OfProcess;
-use crate::runtime::Task;
+use crate::transfer::download::in_order::{self, Chunk, Described, Wish};
 use crate::{Bucket, ByteRange, Error};
 
 /// Reads an object or a range of it; made by [`Bucket::get`].

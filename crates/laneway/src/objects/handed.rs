@@ -10,10 +10,10 @@ use laneway_store::Body;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
-use crate::checksum::{Run, Wanted};
+use crate::content::checksum::{Run, Wanted};
+use crate::job::running::Running;
 use crate::plan::PARTS_AT_ONCE;
-use crate::running::Running;
-use crate::upload::{Given, Input, ReadyPart};
+use crate::transfer::upload::{Given, Input, ReadyPart};
 
 /// The channel of an object's parts, each of the length that the upload wants. The flag marks the last part.
 pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;

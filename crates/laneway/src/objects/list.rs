@@ -10,9 +10,9 @@ use futures_util::Stream;
 use laneway_store::ObjectMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::fork::OfProcess;
+use crate::engine::fork::OfProcess;
+use crate::engine::runtime::Task;
 use crate::listing::{self, Order};
-use crate::runtime::Task;
 use crate::{Bucket, Error};
 
 /// Number of pages that may wait for their reader. More may be on their way.

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::attributes::describable;
 use super::call::{callable, job, within};
 use super::handed::hashed;
-use crate::checksum::{Crc, Run};
-use crate::upload::{Parts, wanted};
-use crate::{Bucket, Error, Written, content_type};
+use crate::content::checksum::{Crc, Run};
+use crate::content::content_type;
+use crate::transfer::upload::{Parts, wanted};
+use crate::{Bucket, Error, Written};
 
 /// An upload in parts that is under way in the store; begun by [`Bucket::begin_multipart`].
 ///

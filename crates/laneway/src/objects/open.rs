@@ -7,8 +7,8 @@ use laneway_store::{Get, GetRange, Got, ObjectMeta, Version};
 use super::call::{callable, within};
 use super::read_ahead::FIRST_IN_ORDER;
 use super::reader::{Opened, Reader};
-use crate::checksum::{Crc, Run};
-use crate::second_try::log_second_try;
+use crate::content::checksum::{Crc, Run};
+use crate::transfer::second_try::log_second_try;
 use crate::{Bucket, Error};
 
 /// Opens an object; made by [`Bucket::open`].

@@ -14,12 +14,13 @@ use laneway_store::{Checksums, PutOptions};
 use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
 use super::handed::{InMemory, hashed};
-use crate::checksum::Wanted;
+use crate::content::checksum::Wanted;
+use crate::content::content_type;
+use crate::job::running::Running;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::part_len;
-use crate::running::Running;
-use crate::upload::{Given, Parts, put_verified};
-use crate::{Bucket, Error, Written, content_type};
+use crate::transfer::upload::{Given, Parts, put_verified};
+use crate::{Bucket, Error, Written};
 
 /// Writes an object; made by [`Bucket::put`].
 #[derive(Debug)]
@@ -91,8 +92,9 @@ impl Put {
                 Source::File(path) => {
                     let (owner, job) = job(&bucket)?;
                     let (at, id) = (bucket.store()?, bucket.id(&key)?);
-                    let send =
-                        async move { crate::upload::file(&job, &at, path, &id, &options, crc32c).await };
+                    let send = async move {
+                        crate::transfer::upload::file(&job, &at, path, &id, &options, crc32c).await
+                    };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
                 // Boxed, so that puts of bytes don't reserve room for it.
@@ -132,7 +134,7 @@ pub(super) async fn write(
     let given = Given { url: bucket.url_of(key), crc32c };
     if bytes.len() as u64 <= SMALL_UPLOAD_MAX {
         let whole = match bytes.len() <= HASHED_AT_ONCE {
-            true => crate::checksum::Run::of(&bytes, Wanted::CRC32C),
+            true => crate::content::checksum::Run::of(&bytes, Wanted::CRC32C),
             false => hashed(&job, bytes.clone(), Wanted::CRC32C).await?,
         };
         given.compare(&whole)?;

@@ -23,8 +23,8 @@ pub use scatter::{FilledRange, RangeBuffers, RangesInto};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use super::call::{callable, within};
-use crate::fork::OfProcess;
-use crate::runtime::Task;
+use crate::engine::fork::OfProcess;
+use crate::engine::runtime::Task;
 use crate::{Bucket, Error};
 
 /// Objects of [`Bucket::get_ranges_of`] that are read at once.

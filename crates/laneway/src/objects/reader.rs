@@ -17,7 +17,7 @@ use super::columns::Begun;
 use super::fill::fill;
 use super::ranges::{GetRanges, Ranges, RangesInto};
 use super::read_ahead::ReadAhead;
-use crate::fork::OfProcess;
+use crate::engine::fork::OfProcess;
 use crate::{Bucket, Error};
 
 /// An object that is open for reads, all of one version. Once it has been replaced, reads are errors. Made by

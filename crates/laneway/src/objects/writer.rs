@@ -15,10 +15,11 @@ use super::attributes::{conditional, describable};
 use super::call::{Pending, cleaning, job, pending};
 use super::handed::Handed;
 use super::put::write;
-use crate::fork::OfProcess;
+use crate::content::content_type;
+use crate::engine::fork::OfProcess;
 use crate::plan::parts::Cut;
-use crate::upload::{Given, Parts};
-use crate::{Bucket, Canceller, Error, Written, content_type};
+use crate::transfer::upload::{Given, Parts};
+use crate::{Bucket, Canceller, Error, Written};
 
 /// Writes an object from bytes that the caller writes to it; made by [`Bucket::writer`].
 ///

@@ -3,7 +3,7 @@
 use laneway_store::{Checksums, Version};
 
 use crate::event::Verified;
-use crate::upload::Sent;
+use crate::transfer::upload::Sent;
 
 /// An object as it was written. Fields that the store leaves out are `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use laneway_store::{Part, StoredPart};
 use serde::{Deserialize, Serialize};
 
-use crate::identity::Identity;
+use crate::location::identity::Identity;
 
 /// An upload is abandoned after this time without progress. By then GCS has ended the session, and S3's usual
 /// lifecycle rule removes the parts.

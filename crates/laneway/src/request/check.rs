@@ -3,8 +3,10 @@
 use laneway_store::capabilities_of;
 
 use crate::listing::folder_prefix;
-use crate::mapping::{self, name_of_key, single_key, tree_prefix};
-use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest, folder, glob};
+use crate::listing::glob;
+use crate::local::folder;
+use crate::location::mapping::{self, name_of_key, single_key, tree_prefix};
+use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest};
 
 /// Checks that an inventory replaces the listing of a single prefix.
 fn check_inventory(

@@ -4,10 +4,11 @@ use laneway_store::PutOptions;
 
 use super::setters::setters;
 use crate::listing::folder_prefix;
+use crate::listing::names_from::Reading;
+use crate::local::folder;
+use crate::location::mapping::is_into_itself;
 use crate::manifest::{Settings, Subject};
-use crate::mapping::is_into_itself;
-use crate::names_from::Reading;
-use crate::{CopyRequest, Error, Filter, Location, Manifest, folder};
+use crate::{CopyRequest, Error, Filter, Location, Manifest};
 
 /// Makes everything below a destination equal to everything below a source. One end is a local folder and the
 /// other a prefix of a store, or both are prefixes.

@@ -12,8 +12,8 @@ use super::path::Path;
 use super::plan::{self, Group, Plan, Unreadable};
 use super::prices::PriceList;
 use crate::Error;
-use crate::download::range_writer::Pinned;
 use crate::location::url;
+use crate::transfer::download::range_writer::Pinned;
 
 /// Requests of one call that may be under way at once. The dispatcher decides how many are on the wire. For
 /// 100 requests at 20 ms, it opens 52 HTTP/1.1 connections. With 128 requests, and a round trip that a busy

@@ -20,12 +20,12 @@ use super::fetch::{Fetch, Limits};
 use super::plan::{Group, within};
 use super::{GetRanges, Ranges};
 use crate::Error;
-use crate::download::RangeWriter;
-use crate::download::range_writer::{Output, Pinned};
-use crate::fork::OfProcess;
+use crate::engine::fork::OfProcess;
+use crate::engine::runtime::Task;
 use crate::objects::call;
 use crate::plan::SMALL_DOWNLOAD_MAX;
-use crate::runtime::Task;
+use crate::transfer::download::RangeWriter;
+use crate::transfer::download::range_writer::{Output, Pinned};
 
 /// A range that is in the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,466 @@
+//! The settings of a client.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+use http::{HeaderName, HeaderValue};
+use laneway_store::{
+    AccessKey, CredentialProvider, CustomerKey, Dialect, Environment, RequestChecksums, SseAlgorithm,
+    may_be_added,
+};
+
+use crate::engine::EngineBuilder;
+use crate::engine::environment;
+use crate::engine::environment::Unreadable;
+use crate::engine::settings::Settings;
+use crate::plan::copies::CopySizes;
+use crate::{Client, Engine, Error};
+
+/// Configures a [`Client`]. No setting has to be set for speed.
+///
+/// [`ClientBuilder::from_env`] starts with the process's environment variables, as the program does.
+/// [`Client::builder`] starts with the public services, and reads only the variables for credentials and for
+/// AWS's region and endpoint. A method's setting overrides both.
+///
+/// The client sends its messages to `tracing`, for the program's own subscriber: see [the crate's
+/// page](crate#messages).
+#[derive(Clone, Default)]
+pub struct ClientBuilder {
+    settings: Settings,
+    engine: Option<Engine>,
+    budgets: EngineBuilder,
+    /// Variables with unreadable values that no method has overridden.
+    unreadable: Vec<Unreadable>,
+}
+
+impl Client {
+    /// Starts to build a client that uses the public services.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Returns a client that is configured by the environment variables: see [`ClientBuilder::from_env`].
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::build`].
+    pub fn from_env() -> Result<Self, Error> {
+        ClientBuilder::from_env().build()
+    }
+}
+
+impl ClientBuilder {
+    /// Starts with the settings of the process's environment variables. An empty variable counts as unset.
+    ///
+    /// | variables | what they set |
+    /// |---|---|
+    /// | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, `AWS_CONFIG_FILE`, `AWS_SHARED_CREDENTIALS_FILE` and the others of AWS's chain | credentials of S3 |
+    /// | `AWS_REGION`, `AWS_DEFAULT_REGION` | [`region`](Self::region) |
+    /// | `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` | [`s3_endpoint`](Self::s3_endpoint) |
+    /// | `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT` | [`s3_dualstack`](Self::s3_dualstack), [`s3_fips`](Self::s3_fips) |
+    /// | `AWS_REQUEST_CHECKSUM_CALCULATION` | [`request_checksums`](Self::request_checksums) |
+    /// | `AWS_CA_BUNDLE` | [`ca_file`](Self::ca_file) |
+    /// | `SSL_CERT_FILE`, `SSL_CERT_DIR` | the platform's certificates |
+    /// | `GOOGLE_APPLICATION_CREDENTIALS`, `CLOUDSDK_CONFIG` | credentials of GCS |
+    /// | `GOOGLE_CLOUD_PROJECT`, `CLOUDSDK_CORE_PROJECT`, `GCLOUD_PROJECT` | [`project`](Self::project) |
+    /// | `STORAGE_EMULATOR_HOST` | [`gcs_endpoint`](Self::gcs_endpoint): a URL, or `host:port` for plain HTTP |
+    /// | `HTTPS_PROXY`, `ALL_PROXY`, their lower-case forms and `http_proxy` | [`https_proxy`](Self::https_proxy), [`http_proxy`](Self::http_proxy) |
+    /// | `NO_PROXY`, `no_proxy` | [`no_proxy`](Self::no_proxy) |
+    /// | `LANEWAY_RETRY_FOR` | [`retry_for`](Self::retry_for): `90s`, `10m`, `0` |
+    /// | `LANEWAY_CUSTOMER_KEY`, `LANEWAY_SOURCE_CUSTOMER_KEY` | [`customer_key`](Self::customer_key), [`source_customer_key`](Self::source_customer_key): 32 bytes or their base64 |
+    /// | `XDG_STATE_HOME`, `HOME` | [`upload_journals`](Self::upload_journals) below `laneway/uploads` there, or below `~/.local/state` |
+    ///
+    /// A bad value of a `LANEWAY_` variable is an error of [`build`](Self::build), unless a method overrides
+    /// the variable. A bad value of another variable is an error of the first call that needs it.
+    pub fn from_env() -> Self {
+        Self::of(Environment::process())
+    }
+
+    /// Does the same with the given variables and no others, for a program that acts for several users.
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` stay the process's own.
+    pub fn from_variables<N: Into<String>, V: Into<String>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        Self::of(Environment::of(variables))
+    }
+
+    fn of(environment: Environment) -> Self {
+        let (settings, unreadable) = environment::settings(environment);
+        Self { settings, unreadable, ..Self::default() }
+    }
+
+    /// Returns the client. Starts the engine's threads unless they run already, and opens no connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a `LANEWAY_` variable that can't be read, for an
+    /// unreadable CA file, and for a proxy that isn't a URL. The error names a variable but not its value.
+    /// [`ErrorKind::Local`](crate::ErrorKind::Local) if threads can't be started. An endpoint that isn't a
+    /// URL is an error of the first call that needs it.
+    pub fn build(self) -> Result<Client, Error> {
+        let Self { settings, engine, budgets, unreadable } = self;
+        if let Some(unreadable) = unreadable.into_iter().next() {
+            return Err(unreadable.into());
+        }
+        Client::start(engine.unwrap_or_else(|| Engine::of_process(&budgets)), settings)
+    }
+
+    /// Sends no credentials and looks for none.
+    #[must_use]
+    pub fn anonymous(mut self, anonymous: bool) -> Self {
+        self.settings.store.anonymous = anonymous;
+        self
+    }
+
+    /// Sets the base URL of the GCS API, instead of `https://storage.googleapis.com`.
+    #[must_use]
+    pub fn gcs_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.settings.store.gcs_endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the base URL of the S3 API. Without it, variables and the profile decide, and AWS's endpoint is
+    /// the default.
+    #[must_use]
+    pub fn s3_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.settings.store.s3_endpoint = Some(url.into());
+        self
+    }
+
+    /// Uses the credentials of this AWS profile, and no others.
+    #[must_use]
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.settings.store.profile = Some(name.into());
+        self
+    }
+
+    /// Uses these AWS keys, and doesn't look for others.
+    #[must_use]
+    pub fn access_key(mut self, key: AccessKey) -> Self {
+        self.settings.store.access_key = Some(key);
+        self
+    }
+
+    /// Asks this provider for credentials, instead of looking in files and variables: see
+    /// [`CredentialProvider`].
+    #[must_use]
+    pub fn credential_provider(mut self, provider: Arc<dyn CredentialProvider>) -> Self {
+        self.settings.store.credential_provider = Some(provider);
+        self
+    }
+
+    /// Uses this key of a Google service account for GCS, instead of looking for credentials. It is the text
+    /// (JSON) of the file that Google's console hands out. A
+    /// [`credential_provider`](Self::credential_provider) overrides it. A bad key is an error of the first
+    /// call that needs it, and the error doesn't repeat the key.
+    #[must_use]
+    pub fn service_account_key(mut self, json: impl Into<String>) -> Self {
+        self.settings.store.service_account_key = Some(json.into());
+        self
+    }
+
+    /// Sets the AWS region, instead of the one from the variables or the profile.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.settings.store.region = Some(region.into());
+        self
+    }
+
+    /// Sets the project that GCS bills, instead of the bucket owner's project.
+    #[must_use]
+    pub fn user_project(mut self, project: impl Into<String>) -> Self {
+        self.settings.store.user_project = Some(project.into());
+        self
+    }
+
+    /// Sets the project whose GCS buckets are listed.
+    #[must_use]
+    pub fn project(mut self, project: impl Into<String>) -> Self {
+        self.settings.store.project = Some(project.into());
+        self
+    }
+
+    /// Makes the requester pay, on S3.
+    #[must_use]
+    pub fn request_payer(mut self, pays: bool) -> Self {
+        self.settings.store.request_payer = pays;
+        self
+    }
+
+    /// Encrypts new objects with this customer-managed key of a key management service.
+    #[must_use]
+    pub fn kms_key(mut self, key: impl Into<String>) -> Self {
+        self.settings.store.kms_key = Some(key.into());
+        self
+    }
+
+    /// Sets the encryption of new S3 objects.
+    #[must_use]
+    pub fn sse(mut self, algorithm: SseAlgorithm) -> Self {
+        self.settings.store.encryption.algorithm = Some(algorithm);
+        self
+    }
+
+    /// Makes S3 use a bucket key between objects and the KMS key, which saves requests to KMS.
+    #[must_use]
+    pub fn kms_bucket_key(mut self, enabled: bool) -> Self {
+        self.settings.store.encryption.bucket_key = Some(enabled);
+        self
+    }
+
+    /// Adds a pair to the encryption context that S3 passes to its key management service.
+    #[must_use]
+    pub fn kms_context(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.store.encryption.context.insert(name.into(), value.into());
+        self
+    }
+
+    /// Encrypts new objects, and reads others, with a key that the store doesn't keep (SSE-C). `None`
+    /// overrides the environment's key.
+    #[must_use]
+    pub fn customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
+        self.settings.store.encryption.customer_key = key.into();
+        self.without(environment::CUSTOMER_KEY)
+    }
+
+    /// Sets the key of the objects that are copied from, if it differs from the key of the copies.
+    #[must_use]
+    pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
+        self.settings.store.encryption.source_customer_key = key.into();
+        self.without(environment::SOURCE_CUSTOMER_KEY)
+    }
+
+    /// Adds a header to each request to the store, before it is signed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if this isn't a valid header. The same for a header that
+    /// decides where a request goes, where it ends or how its connection is kept, such as `Host`,
+    /// `Content-Length` and `Range`.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+        let header: HeaderName =
+            name.parse().map_err(|_| Error::usage("", format!("{name:?} is not a header name")))?;
+        if !may_be_added(&header) {
+            let message = format!("{header} can't be added: it belongs to the request's framing");
+            return Err(Error::usage("", message));
+        }
+        // The error leaves the value out: it may be a secret.
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Error::usage("", format!("the value of {header} holds a control character")))?;
+        self.settings.store.headers.push((header, value));
+        Ok(self)
+    }
+
+    /// Puts the name of an S3 bucket into the path instead of the host name. Without it, the profile
+    /// (`s3.addressing_style`) and then the endpoint decide.
+    #[must_use]
+    pub fn s3_path_style(mut self, in_path: bool) -> Self {
+        self.settings.store.s3_path_style = Some(in_path);
+        self
+    }
+
+    /// Uses Amazon's endpoints that also have IPv6 addresses.
+    #[must_use]
+    pub fn s3_dualstack(mut self, dualstack: bool) -> Self {
+        self.settings.store.s3_dualstack = Some(dualstack);
+        self
+    }
+
+    /// Uses Amazon's endpoints with cryptography that is validated by FIPS 140.
+    #[must_use]
+    pub fn s3_fips(mut self, fips: bool) -> Self {
+        self.settings.store.s3_fips = Some(fips);
+        self
+    }
+
+    /// Uses Amazon's endpoints of Transfer Acceleration.
+    #[must_use]
+    pub fn s3_accelerate(mut self, accelerate: bool) -> Self {
+        self.settings.store.s3_accelerate = Some(accelerate);
+        self
+    }
+
+    /// Decides when S3 requests carry checksums that the store checks.
+    #[must_use]
+    pub fn request_checksums(mut self, when: RequestChecksums) -> Self {
+        self.settings.store.request_checksums = Some(when);
+        self
+    }
+
+    /// Sets the function that asks a person for the code of the named MFA device, for profiles with an
+    /// `mfa_serial`. It may block.
+    #[must_use]
+    pub fn mfa_prompt(mut self, ask: impl Fn(&str) -> io::Result<String> + Send + Sync + 'static) -> Self {
+        self.settings.store.mfa_prompt = Some(Arc::new(ask));
+        self
+    }
+
+    /// Trusts the certificates of this PEM file, besides the platform's. [`build`](Self::build) reads the
+    /// file.
+    #[must_use]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.network.ca_files.push(path.into());
+        self
+    }
+
+    /// Sets the proxy for `https` URLs: `http://host:port` or `https://host:port`, with or without
+    /// credentials.
+    #[must_use]
+    pub fn https_proxy(mut self, url: impl Into<String>) -> Self {
+        self.settings.network.https_proxy = Some(url.into());
+        self
+    }
+
+    /// Sets the proxy for `http` URLs.
+    #[must_use]
+    pub fn http_proxy(mut self, url: impl Into<String>) -> Self {
+        self.settings.network.http_proxy = Some(url.into());
+        self
+    }
+
+    /// Connects to these hosts directly, without a proxy. Takes names (with their subdomains), `.suffixes`,
+    /// addresses, networks (`10.0.0.0/8`) and `*`. All but networks may have a `:port`.
+    #[must_use]
+    pub fn no_proxy<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        let lower = |host: H| host.into().to_ascii_lowercase();
+        self.settings.network.no_proxy = hosts.into_iter().map(lower).collect();
+        self
+    }
+
+    /// Sets a host's addresses, for private endpoints that DNS doesn't know. Laneway connects to them in turn
+    /// and doesn't resolve the name.
+    #[must_use]
+    pub fn resolve(mut self, host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        let addresses = addresses.into_iter().collect();
+        self.settings.network.resolve.insert(host.to_ascii_lowercase(), addresses);
+        self
+    }
+
+    /// Sets how long a request may go without a byte in either direction before Laneway sends it again. The
+    /// default is 30 s.
+    #[must_use]
+    pub fn stall_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.network.stall_timeout = timeout;
+        self
+    }
+
+    /// Sets how long Laneway retries while a server gives nothing: no connection, no answer but 500, 502, 503
+    /// and 504, and no byte of a body. Then calls fail. The default is 2 min, and 15 s for a server that has
+    /// never answered. Zero disables retries.
+    #[must_use]
+    pub fn retry_for(mut self, time: Duration) -> Self {
+        self.settings.set_retry_for(time);
+        self.without(environment::RETRY_FOR)
+    }
+
+    /// Drops the complaint about a variable, because a method overrides it.
+    fn without(mut self, variable: &str) -> Self {
+        self.unreadable.retain(|unreadable| unreadable.name != variable);
+        self
+    }
+
+    /// Adds a product such as `shop/2.1` to the `User-Agent` of requests.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a header can't hold the text.
+    pub fn user_agent_suffix(mut self, product: &str) -> Result<Self, Error> {
+        let ours = laneway_lanes::Config::default().user_agent;
+        let ours = String::from_utf8_lossy(ours.as_bytes()).into_owned();
+        let whole = HeaderValue::try_from(format!("{ours} {product}"));
+        self.settings.user_agent = whole
+            .map_err(|_| Error::usage("", "a user agent holds neither control characters nor line breaks"))?;
+        Ok(self)
+    }
+
+    /// Sets when copies inside a store go part by part. It is for tests, which would otherwise have to copy
+    /// GiBs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn copy_sizes(mut self, sizes: CopySizes) -> Self {
+        self.settings.copy_sizes = sizes;
+        self
+    }
+
+    /// Sets the folder for the journals of large uploads, so that an interrupted upload can be resumed. It is
+    /// created when needed. Without it, there are no journals, and an interrupted upload is aborted where
+    /// that is still possible. A journal lets its reader write to the upload, so only its owner can read it.
+    #[must_use]
+    pub fn upload_journals(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.upload_journals = Some(folder.into());
+        self
+    }
+
+    /// Adds the caller's own dialect. URLs of its scheme ([`Provider::other`](crate::Provider::other)) then
+    /// name objects of its store, in every verb and job. If several dialects have one scheme, the last one
+    /// counts.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
+        self.settings.dialects.retain(|other| other.provider() != dialect.provider());
+        self.settings.dialects.push(dialect);
+        self
+    }
+
+    /// Sets the moment that the times of [`Item`](crate::Item)s count from, instead of this builder's
+    /// creation.
+    #[must_use]
+    pub fn epoch(mut self, epoch: Instant) -> Self {
+        self.settings.epoch = epoch;
+        self
+    }
+
+    /// Uses this engine, instead of the one that clients of the process share.
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Sets [`EngineBuilder::memory`] of the process's engine. This and the two settings below apply only if
+    /// no other client has started that engine before, and if [`engine`](Self::engine) names no other.
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.budgets = self.budgets.memory(bytes);
+        self
+    }
+
+    /// Sets [`EngineBuilder::connections_max`] of the process's engine.
+    #[must_use]
+    pub fn connections_max(mut self, connections: usize) -> Self {
+        self.budgets = self.budgets.connections_max(connections);
+        self
+    }
+
+    /// Sets [`EngineBuilder::bandwidth_limit`] of the process's engine.
+    #[must_use]
+    pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
+        self.budgets = self.budgets.bandwidth_limit(bytes_per_second);
+        self
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    /// Prints no secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").field("store", &self.settings.store).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_an_invalid_or_framing_header_and_hides_its_value() {
+        assert!(Client::builder().header("X-Trace", "a:b").is_ok());
+        for (name, value, says) in [
+            ("bad name", "v", "not a header name"),
+            ("Content-Length", "0", "framing"),
+            ("host", "elsewhere", "framing"),
+            ("x-secret", "hush\nhush", "control character"),
+        ] {
+            let error = Client::builder().header(name, value).unwrap_err();
+            let text = error.to_string();
+            assert!(error.is_usage() && text.contains(says) && !text.contains("hush"), "{text}");
+        }
+    }
+}

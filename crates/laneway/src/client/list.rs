@@ -1,0 +1,464 @@
+//! The listing of the `ls` command.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
+use tokio::sync::mpsc;
+
+use crate::engine::fork::OfProcess;
+use crate::engine::state::ClientState;
+use crate::inventory::{Inventory, Place};
+use crate::listing::{InOrder, Order, folder_prefix, pages, pages_in, versions_of};
+use crate::location::pattern::Pattern;
+use crate::location::url;
+use crate::{Error, Filter, ListRequest, Location};
+
+/// Number of batches of entries, each at most a page, that may wait for a listing's reader. Beyond it, the
+/// listing waits.
+const PORTIONS_WAITING_MAX: usize = 2;
+
+/// An entry of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Entry {
+    /// An object.
+    Object(Box<ObjectMeta>),
+    /// A common prefix, as a URL that ends in a slash.
+    Prefix(String),
+    /// A bucket's name.
+    Bucket(String),
+}
+
+/// A running listing. It fetches pages ahead of its reader, a bounded number of them. Dropping it ends it. It
+/// belongs to its process: in the child of a `fork`, its next entry is an error.
+#[derive(Debug)]
+pub struct Listing {
+    entries: OfProcess<Coming>,
+    /// True once all entries have been sent. If the channel closes before, the task that fills it has died.
+    is_whole: Arc<AtomicBool>,
+    at: String,
+    /// The filter, and the length of the part of each key that precedes the name it looks at.
+    filter: (Filter, usize),
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Coming {
+    portions: mpsc::Receiver<Result<Vec<Entry>, Error>>,
+    /// The entries that are left of the last batch.
+    rest: std::vec::IntoIter<Entry>,
+}
+
+impl Listing {
+    /// Returns a listing, and the task that fills it.
+    pub(crate) fn new(
+        engine: Arc<ClientState>,
+        request: ListRequest,
+    ) -> (Self, impl Future<Output = ()> + Send) {
+        let (out, mut listing) = Self::begun(request.at.to_string());
+        listing.filter = (request.filter.clone(), top_len(&request.at));
+        let is_whole = Arc::clone(&listing.is_whole);
+        let fill = async move {
+            match fill(&engine, &request, &out).await {
+                Ok(()) => is_whole.store(true, Ordering::Release),
+                Err(Ended::Unheard) => {}
+                // The reader may be gone.
+                Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
+            }
+        };
+        (listing, fill)
+    }
+
+    /// Returns a listing that ends at once, with this error.
+    pub(crate) fn failed(error: Error) -> Self {
+        let (out, listing) = Self::begun(String::new());
+        // The channel has room for one.
+        let _ = out.try_send(Err(error));
+        listing
+    }
+
+    fn begun(at: String) -> (Out, Self) {
+        let (out, portions) = mpsc::channel(PORTIONS_WAITING_MAX);
+        let entries = OfProcess::new(Coming { portions, rest: Vec::new().into_iter() });
+        (out, Self { entries, is_whole: Arc::default(), at, filter: Default::default(), is_over: false })
+    }
+
+    /// Returns the next entry, or `None` at the end. Nothing follows an error.
+    pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
+        while !self.is_over {
+            let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
+            if let Some(entry) = coming.rest.next() {
+                return Some(Ok(entry));
+            }
+            let portion = coming.portions.recv().await;
+            if let Some(error) = self.take(portion) {
+                return Some(Err(error));
+            }
+        }
+        None
+    }
+
+    /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
+    /// async tasks.
+    pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
+        while !self.is_over {
+            let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
+            if let Some(entry) = coming.rest.next() {
+                return Some(Ok(entry));
+            }
+            let portion = coming.portions.blocking_recv();
+            if let Some(error) = self.take(portion) {
+                return Some(Err(error));
+            }
+        }
+        None
+    }
+
+    fn is_meant(&self, entry: &Entry) -> bool {
+        let Entry::Object(meta) = entry else { return true };
+        let (filter, top_len) = &self.filter;
+        filter.is_empty()
+            || filter.takes(meta.id.key.get(*top_len..).unwrap_or_default(), meta.size, meta.updated)
+    }
+
+    /// Takes the next batch, and returns the error if it ends the listing.
+    fn take(&mut self, portion: Option<Result<Vec<Entry>, Error>>) -> Option<Error> {
+        let error = match portion {
+            Some(Ok(mut entries)) => {
+                entries.retain(|entry| self.is_meant(entry));
+                self.entries.get_mut()?.rest = entries.into_iter();
+                return None;
+            }
+            Some(Err(error)) => Some(error),
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Error::cancelled(&self.at)),
+        };
+        self.is_over = true;
+        error
+    }
+
+    /// Returns the error for a child of the process that began the listing.
+    fn forked(&mut self) -> Error {
+        self.is_over = true;
+        Error::forked(&self.at)
+    }
+}
+
+/// Returns how many bytes of each listed key precede the name that a filter looks at: those of the prefix, or
+/// of the folders that a pattern names in full.
+fn top_len(at: &Location) -> usize {
+    match at {
+        Location::Object { key, .. } => match Pattern::parse(key) {
+            Some(pattern) => pattern.literal_prefix().rfind('/').map_or(0, |slash| slash + 1),
+            None => folder_prefix(key).len(),
+        },
+        Location::Local(_) | Location::Version { .. } | Location::Standard => 0,
+    }
+}
+
+/// The reason why a listing ends early.
+enum Ended {
+    Failed(Error),
+    Unheard,
+}
+
+impl<E: Into<Error>> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
+
+/// The depth of a listing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Depth {
+    /// One level.
+    Level,
+    /// All levels, in this order.
+    All(Order),
+}
+
+impl Depth {
+    fn of(request: &ListRequest) -> Self {
+        match (request.recursive, request.in_order) {
+            (false, _) => Self::Level,
+            (true, true) => Self::All(Order::Keys),
+            (true, false) => Self::All(Order::Arrival),
+        }
+    }
+
+    fn order(self) -> Order {
+        match self {
+            Self::Level => Order::Keys,
+            Self::All(order) => order,
+        }
+    }
+}
+
+/// The scope of a listing.
+#[derive(Clone, Copy, Debug)]
+struct What {
+    depth: Depth,
+    all_versions: bool,
+}
+
+async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<(), Ended> {
+    let Location::Object { provider, bucket, key } = &request.at else {
+        return Err(Error::usage(request.at.to_string(), "only objects in a store can be listed").into());
+    };
+    request.check()?;
+    if let Some(inventory) = &request.inventory {
+        let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+        return given(request, Inventory::start(inventory, engine, place)?, out).await;
+    }
+    let store = engine.store(*provider)?;
+    if bucket.is_empty() {
+        let buckets = store.buckets().await?;
+        return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
+    }
+    let depth = Depth::of(request);
+    let what = What { depth, all_versions: request.all_versions };
+    // A pattern that ends in a slash lists the content of the folders that match, as a shell does.
+    if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
+        let folders = folders(store, bucket, &pattern).await?;
+        for folder in &folders {
+            level(store, *provider, bucket, folder, what, out).await?;
+        }
+        if !folders.is_empty() {
+            return Ok(());
+        }
+    }
+    if let Some(pattern) = Pattern::parse(key)
+        && matching(store, bucket, &pattern, what, out).await?
+    {
+        return Ok(());
+    }
+    level(store, *provider, bucket, key, what, out).await
+}
+
+/// Lists the entries of an inventory.
+async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
+    let mut order = InOrder::default();
+    let mut found = top_len(&request.at) == 0;
+    while let Some(batch) = inventory.next().await? {
+        found = true;
+        let mut portion = Vec::with_capacity(batch.objects.len());
+        for (line, meta) in batch.objects {
+            if request.in_order {
+                order
+                    .admit(&meta.id.key)
+                    .map_err(|why| Error::refused(format!("{}:{line}", batch.file), why))?;
+            }
+            portion.push(Entry::Object(Box::new(meta)));
+        }
+        send(out, portion).await?;
+    }
+    if found {
+        return Ok(());
+    }
+    Err(Error::not_found(request.at.to_string(), "the inventory has nothing below it").into())
+}
+
+/// Returns the folders that match a pattern, each with its trailing slash, in order.
+async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<String>, Ended> {
+    let mut list = List::new(bucket, pattern.literal_prefix());
+    if pattern.is_one_level() {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut found: Vec<String> = Vec::new();
+    let mut pages = pages(store, list);
+    while let Some(page) = pages.next().await {
+        let page = page?;
+        found
+            .extend(page.prefixes.into_iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/'))));
+        for object in &page.objects {
+            let Some(folder) = pattern.matching_folder(&object.id.key) else { continue };
+            if found.last().and_then(|last| last.strip_suffix('/')) != Some(folder) {
+                found.push(format!("{folder}/"));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Lists the entries that match a pattern. Returns false if there are none.
+async fn matching(
+    store: &Store,
+    bucket: &str,
+    pattern: &Pattern,
+    What { depth, all_versions }: What,
+    out: &Out,
+) -> Result<bool, Ended> {
+    let mut list = List { versions: all_versions, ..List::new(bucket, pattern.literal_prefix()) };
+    if pattern.is_one_level() && depth == Depth::Level {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut found = false;
+    let mut seen = Folders::new(store.lists_in_order(bucket));
+    let mut pages = pages_in(store, list, depth.order());
+    let folder_url = |folder: &str| url(store.provider(), &ObjectId::new(bucket, folder));
+    while let Some(page) = pages.next().await {
+        let page = page?;
+        let folders = page.prefixes.iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/')));
+        let mut portion: Vec<Entry> = folders.map(|folder| Entry::Prefix(folder_url(folder))).collect();
+        for object in page.objects {
+            match pattern.matching_folder(&object.id.key) {
+                Some(folder) if depth == Depth::Level && !pattern.matches(&object.id.key) => {
+                    found = true;
+                    if seen.is_new(folder) {
+                        portion.push(Entry::Prefix(folder_url(&format!("{folder}/"))));
+                    }
+                }
+                None if !pattern.matches(&object.id.key) => {}
+                _ => portion.push(Entry::Object(Box::new(object))),
+            }
+        }
+        found |= !portion.is_empty();
+        send(out, portion).await?;
+    }
+    Ok(found)
+}
+
+/// Folders that were already listed. In a listing in order, all keys of a folder are neighbours, so the last
+/// one is enough.
+enum Folders {
+    Last(String),
+    All(HashSet<String>),
+}
+
+impl Folders {
+    fn new(in_order: bool) -> Self {
+        if in_order { Self::Last(String::new()) } else { Self::All(HashSet::new()) }
+    }
+
+    fn is_new(&mut self, folder: &str) -> bool {
+        match self {
+            Self::Last(last) if last == folder => false,
+            Self::Last(last) => {
+                folder.clone_into(last);
+                true
+            }
+            Self::All(seen) => seen.insert(folder.to_owned()),
+        }
+    }
+}
+
+/// Lists one level, or everything, under a prefix, and the object of exactly that name if there is one.
+async fn level(
+    store: &Store,
+    provider: Provider,
+    bucket: &str,
+    key: &str,
+    What { depth, all_versions }: What,
+    out: &Out,
+) -> Result<(), Ended> {
+    let mut list = List { versions: all_versions, ..List::new(bucket, folder_prefix(key)) };
+    if depth == Depth::Level {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut pages = pages_in(store, list, depth.order());
+    // Send both requests at once, so that neither costs the other a round trip.
+    let id = ObjectId::new(bucket, key);
+    let mut found = false;
+    let first = if key.is_empty() || key.ends_with('/') {
+        pages.next().await
+    } else if all_versions {
+        found = own_versions(store, bucket, key, out).await?;
+        pages.next().await
+    } else {
+        let (object, first) = tokio::join!(store.head(&id, None), pages.next());
+        match object {
+            Ok(meta) => {
+                found = true;
+                send(out, vec![Entry::Object(Box::new(meta))]).await?;
+            }
+            Err(e) if e.is_not_found() => {}
+            // The permission to list doesn't include the permission to read.
+            Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
+            {
+                tracing::debug!(error = %e, "the object of the prefix's name can't be looked at");
+            }
+            Err(e) => return Err(e.into()),
+        }
+        first
+    };
+    let mut next = first;
+    while let Some(page) = next {
+        let page = page?;
+        let prefixes = page.prefixes.into_iter();
+        let prefixes = prefixes.map(|prefix| Entry::Prefix(url(provider, &ObjectId::new(bucket, prefix))));
+        let objects = page.objects.into_iter().map(|object| Entry::Object(Box::new(object)));
+        let portion: Vec<Entry> = prefixes.chain(objects).collect();
+        found |= !portion.is_empty();
+        send(out, portion).await?;
+        next = pages.next().await;
+    }
+    if found || key.is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
+}
+
+/// Lists the versions of the object with exactly that name. Returns false if there are none.
+async fn own_versions(store: &Store, bucket: &str, key: &str, out: &Out) -> Result<bool, Ended> {
+    let mut pages = pages(store, versions_of(bucket, key));
+    let mut found = false;
+    while let Some(page) = pages.next().await {
+        let objects = page?.objects;
+        // The key itself sorts before all other keys that begin with it.
+        let is_over = objects.last().is_some_and(|last| last.id.key != key);
+        let own = objects.into_iter().filter(|object| object.id.key == key);
+        let portion: Vec<Entry> = own.map(|object| Entry::Object(Box::new(object))).collect();
+        found |= !portion.is_empty();
+        send(out, portion).await?;
+        if is_over {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+async fn send(out: &Out, portion: Vec<Entry>) -> Result<(), Ended> {
+    out.send(Ok(portion)).await.map_err(|_| Ended::Unheard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_nobody_fills_any_more_is_an_error_and_no_end() {
+        let one = || Ok(vec![Entry::Prefix("s3://b/a/".to_owned())]);
+        let (out, mut lost) = Listing::begun("s3://b/".to_owned());
+        out.try_send(one()).unwrap();
+        drop(out);
+        assert!(lost.next_blocking().unwrap().is_ok());
+        let error = lost.next_blocking().unwrap().unwrap_err();
+        assert!(error.is_cancelled() && error.to_string().contains("s3://b/"), "{error}");
+        assert!(lost.next_blocking().is_none());
+
+        let (out, mut whole) = Listing::begun("s3://b/".to_owned());
+        out.try_send(one()).unwrap();
+        whole.is_whole.store(true, Ordering::Release);
+        drop(out);
+        assert!(whole.next_blocking().unwrap().is_ok() && whole.next_blocking().is_none());
+
+        let mut failed = Listing::failed(Error::cancelled("s3://b/"));
+        assert!(failed.next_blocking().unwrap().is_err() && failed.next_blocking().is_none());
+    }
+
+    #[test]
+    fn a_folder_is_told_once_also_where_a_listing_has_no_order() {
+        let seen = |in_order, folders: &[&'static str]| {
+            let mut seen = Folders::new(in_order);
+            folders.iter().copied().filter(|folder| seen.is_new(folder)).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(true, &["a", "a", "b"]), ["a", "b"]);
+        assert_eq!(seen(false, &["a", "b", "a"]), ["a", "b"]);
+    }
+}

@@ -1,0 +1,6 @@
+//! The bytes of objects: their checksums, their compression and their content types.
+
+pub(crate) mod checksum;
+pub(crate) mod content_type;
+pub(crate) mod gzip;
+pub(crate) mod hash;

@@ -1,0 +1,172 @@
+//! Threads for file operations, so that none of them delays the network.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::Error;
+use crate::engine::threads::{Builder, Condvar, Mutex, MutexGuard, PoisonError};
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A bounded pool of threads. A thread starts if there is a task and none is idle. Tasks run in order.
+#[derive(Clone)]
+pub(crate) struct Files {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    threads_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Task>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Files {
+    /// Returns a pool of at most `threads_max` threads.
+    pub(crate) fn new(threads_max: usize) -> Self {
+        let shared =
+            Shared { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns how many threads pay off on this many cores. Disks answer several requests at once, and the
+    /// page cache needs a core for each.
+    pub(crate) fn threads_for(cores: usize) -> usize {
+        (2 * cores).clamp(4, 16)
+    }
+
+    /// Runs `task` on one of the threads. It runs even if nobody waits for it any more.
+    ///
+    /// # Errors
+    /// If it panics, or no thread can be started; and after [`close`](Self::close).
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, receiver) = oneshot::channel();
+        self.push(Box::new(move || {
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(task)).map_err(panic_text));
+        }))?;
+        match receiver.await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(text)) => Err(Error::source("a file operation", format!("panicked: {text}"))),
+            Err(_) => Err(Error::cancelled("a file operation")),
+        }
+    }
+
+    fn push(&self, task: Task) -> Result<(), Error> {
+        let mut state = lock(&self.shared.state);
+        if state.closed {
+            // The threads may have ended already, and would never take it.
+            return Err(Error::cancelled("a file operation"));
+        }
+        let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
+        if is_short {
+            let shared = Arc::clone(&self.shared);
+            match Builder::new().name("laneway-file".into()).spawn(move || serve(&shared)) {
+                Ok(_) => state.threads += 1,
+                Err(e) if state.threads == 0 => {
+                    return Err(Error::local("a file thread", "can't be started", e));
+                }
+                // The threads that run already will do it.
+                Err(_) => {}
+            }
+        }
+        state.queue.push_back(task);
+        drop(state);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// Lets the threads end once the queue is empty, and takes no more tasks.
+    pub(crate) fn close(&self) {
+        lock(&self.shared.state).closed = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+fn serve(shared: &Shared) {
+    let mut state = lock(&shared.state);
+    loop {
+        if let Some(task) = state.queue.pop_front() {
+            drop(state);
+            task();
+            state = lock(&shared.state);
+        } else if state.closed {
+            return;
+        } else {
+            state.idle += 1;
+            state = shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+/// Locks a mutex. No code that can panic runs under the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the message of a caught panic.
+pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => {
+            panic.downcast::<&str>().map_or_else(|_| "unknown".to_owned(), |text| (*text).to_owned())
+        }
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn work_that_panics_is_an_error_and_the_thread_goes_on() {
+        let files = Files::new(1);
+        let error = block(files.run(|| panic!("torn"))).unwrap_err();
+        assert!(error.to_string().contains("torn"));
+        assert_eq!(block(files.run(|| 5)).unwrap(), 5);
+        files.close();
+    }
+
+    #[test]
+    fn work_that_comes_after_the_end_is_an_error() {
+        let files = Files::new(1);
+        assert_eq!(block(files.run(|| 5)).unwrap(), 5);
+        files.close();
+        assert_eq!(block(files.run(|| 6)).unwrap_err().kind(), crate::ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn more_work_than_threads_is_all_done() {
+        let files = Files::new(3);
+        let sum = block(async {
+            let all = (0..100u64).map(|i| files.run(move || i));
+            futures_util::future::try_join_all(all).await.map(|done| done.iter().sum::<u64>())
+        });
+        assert_eq!(sum.unwrap(), 4950);
+        assert!(lock(&files.shared.state).threads <= 3);
+    }
+}

@@ -1,0 +1,239 @@
+//! The work thread. It is apart from any runtime of the host program, so that can't stall it.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::Error;
+use crate::engine::fork::OfProcess;
+
+/// The work thread's stack, whose memory is taken as it is used. A sync between stores in an unoptimised
+/// build needs a little more than the usual 2 MiB, because its futures pass each other by value.
+const STACK: usize = 8 << 20;
+
+/// A runtime on a thread of its own. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    handle: Handle,
+    /// Dropping it ends the thread.
+    _stop: oneshot::Sender<()>,
+}
+
+/// A running task. Dropping this ends it.
+#[derive(Debug)]
+pub(crate) struct Task(OfProcess<AbortHandle>);
+
+impl Task {
+    fn of(handle: AbortHandle) -> Self {
+        Self(OfProcess::new(handle))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.get() {
+            task.abort();
+        }
+    }
+}
+
+impl Runtime {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the system refuses a thread or the descriptors that a runtime needs.
+    pub(crate) fn start() -> Result<Self, Error> {
+        let failed = |e| Error::local("the work thread", "can't be started", e);
+        let runtime = Builder::new_current_thread().enable_time().build().map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        std::thread::Builder::new()
+            .name("laneway-work".into())
+            .stack_size(STACK)
+            .spawn(move || {
+                // It ends only when the sender is dropped.
+                let _ = runtime.block_on(stopped);
+            })
+            .map_err(failed)?;
+        Ok(Self { handle, _stop: stop })
+    }
+
+    /// Runs a task to its end, even if nobody waits for it.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(task);
+    }
+
+    /// Runs a task to its end, or until the returned value is dropped.
+    pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        Task::of(self.handle.spawn(task).abort_handle())
+    }
+
+    /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
+    ///
+    /// # Errors
+    /// Those of the task; `ErrorKind::Cancelled` if the runtime ended first, or in the child of a `fork`
+    /// meanwhile.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let running = self.handle.spawn(task);
+        let _ends_with_this = Task::of(running.abort_handle());
+        match OfProcess::new(running).await.ok_or_else(|| Error::forked("the request"))? {
+            Ok(done) => done,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(_) => Err(Error::cancelled("the request")),
+        }
+    }
+
+    /// Does the same, but polls the task on the waiting thread if that waits for nothing else ([`wait`]).
+    /// This saves half of the thread switches. A future that is awaited elsewhere may not be polled for long.
+    /// Then it would delay others that wait for its memory or its connection.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(crate) async fn run_here<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        if !WAITS.get() {
+            return self.run(task).await;
+        }
+        self.with_timers(task).await
+    }
+
+    /// Returns a future that any thread may poll. It has this runtime's timers there.
+    pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let handle = self.handle.clone();
+        async move {
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                let _timers_are_there = handle.enter();
+                future.as_mut().poll(context)
+            })
+            .await
+        }
+    }
+}
+
+thread_local! {
+    /// True while this thread polls one call, and nothing else until that is done.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Restores the earlier value, however a poll ends.
+struct Waits(bool);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        WAITS.set(self.0);
+    }
+}
+
+/// A thread that sleeps between two polls.
+struct Sleeping {
+    thread: Thread,
+    /// Needed because the polled code may itself sleep, and consume this wake-up.
+    is_woken: AtomicBool,
+}
+
+impl Wake for Sleeping {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// Waits on this thread for a call, at most for `at_most`. The thread runs most of the call itself. Nothing
+/// else may need this thread meanwhile: a call that is no longer polled holds resources that others wait for.
+pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
+    let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&sleeping));
+    let mut context = Context::from_waker(&waker);
+    let mut call = pin!(call);
+    let until = Instant::now() + at_most;
+    loop {
+        let polled = {
+            let _before = Waits(WAITS.replace(true));
+            call.as_mut().poll(&mut context)
+        };
+        if let Poll::Ready(done) = polled {
+            return Some(done);
+        }
+        while !sleeping.is_woken.swap(false, Ordering::Acquire) {
+            match until.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return None,
+                left => thread::park_timeout(left),
+            }
+        }
+    }
+}
+
+/// Waits without a limit.
+pub(crate) fn block_on<F: Future>(call: F) -> F::Output {
+    let mut call = pin!(call);
+    loop {
+        if let Some(done) = wait(call.as_mut(), Duration::from_secs(3600)) {
+            return done;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    async fn thread() -> Result<thread::ThreadId, Error> {
+        // A timer of the runtime, which is there on any thread.
+        tokio::time::timeout(LONG, tokio::task::yield_now()).await.unwrap();
+        Ok(thread::current().id())
+    }
+
+    #[test]
+    fn a_call_is_carried_out_by_the_thread_that_waits_for_it_alone() {
+        let runtime = Runtime::start().unwrap();
+        let here = thread::current().id();
+        assert_eq!(wait(runtime.run_here(thread()), LONG).unwrap().unwrap(), here);
+        assert_ne!(
+            pollster::block_on(runtime.run_here(thread())).unwrap(),
+            here,
+            "it may wait for others too"
+        );
+        assert_ne!(wait(runtime.run(thread()), LONG).unwrap().unwrap(), here);
+    }
+
+    #[test]
+    fn who_waits_is_woken_though_what_it_polls_has_slept() {
+        let (done, is_done) = oneshot::channel();
+        let other = thread::spawn(move || done.send(5).unwrap());
+        let mut is_done = pin!(is_done);
+        let call = poll_fn(|context| {
+            let polled = is_done.as_mut().poll(context);
+            // Takes whatever wake-up has come.
+            thread::park_timeout(Duration::ZERO);
+            polled
+        });
+        assert_eq!(wait(call, LONG), Some(Ok(5)));
+        other.join().unwrap();
+        assert_eq!(wait(std::future::pending::<()>(), Duration::from_millis(1)), None);
+    }
+
+    #[test]
+    fn after_a_panic_calls_are_carried_out_elsewhere_again() {
+        let panics = std::panic::catch_unwind(|| wait(async { panic!("on purpose") }, LONG));
+        assert!(panics.is_err() && !WAITS.get());
+    }
+}

@@ -1,0 +1,138 @@
+//! The state that all jobs of a client share.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use laneway_lanes::Lanes;
+use laneway_store::{Dialect, Listings, Provider, Requests, Store};
+
+use crate::engine::Machinery;
+use crate::engine::files::Files;
+use crate::engine::settings::Settings;
+use crate::plan::copies::CopySizes;
+use crate::{Engine, Error};
+
+/// The running engine, and the stores of a client.
+#[derive(Debug)]
+pub(crate) struct ClientState {
+    pub(crate) lanes: Lanes,
+    pub(crate) files: Files,
+    /// Number of threads that the machine runs at once.
+    pub(crate) cores: usize,
+    pub(crate) copy_sizes: CopySizes,
+    pub(crate) upload_journals: Option<PathBuf>,
+    pub(crate) machinery: Arc<Machinery>,
+    /// The clouds' stores, and those of the caller's dialects.
+    stores: Vec<(Provider, Slot)>,
+    settings: laneway_store::Settings,
+    epoch: Instant,
+}
+
+/// A provider's store, which is made at its first use.
+#[derive(Debug, Default)]
+struct Slot {
+    store: OnceLock<Store>,
+    has_uploaded: AtomicBool,
+}
+
+impl ClientState {
+    /// Starts the engine, unless it runs. Opens no connection, and makes no store.
+    ///
+    /// # Errors
+    /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
+    pub(crate) fn start(engine: &Engine, settings: &Settings) -> Result<Self, Error> {
+        let Settings {
+            store,
+            network,
+            user_agent,
+            retry_for,
+            retry_unanswered_for,
+            copy_sizes,
+            upload_journals,
+            dialects,
+            epoch,
+        } = settings.clone();
+        let mut network = network;
+        network.ca_files.extend(store.profile_ca_bundle());
+        let machinery = engine.running()?;
+        Ok(Self {
+            lanes: machinery.lanes(&network.heard_within(retry_for))?.for_caller(
+                user_agent,
+                retry_for,
+                retry_unanswered_for,
+            ),
+            files: machinery.files.clone(),
+            cores: machinery.cores,
+            copy_sizes,
+            upload_journals,
+            machinery,
+            stores: Vec::new(),
+            settings: store,
+            epoch,
+        }
+        .with_stores(dialects))
+    }
+
+    /// Returns the requests sent to a provider.
+    pub(crate) fn requests(&self, provider: Provider) -> Requests {
+        self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Requests::default, Store::requests)
+    }
+
+    /// Returns the cost of listings of a provider's buckets.
+    pub(crate) fn listings(&self, provider: Provider) -> Listings {
+        self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
+    }
+
+    /// Returns whether this is the first call for a provider. It is called before a large upload.
+    pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
+        self.slot(provider).is_some_and(|slot| !slot.has_uploaded.swap(true, Ordering::Relaxed))
+    }
+
+    fn with_stores(mut self, dialects: Vec<Arc<dyn Dialect>>) -> Self {
+        self.stores.extend(Provider::CLOUDS.map(|provider| (provider, Slot::default())));
+        for dialect in dialects {
+            let (provider, slot) = (dialect.provider(), Slot::default());
+            let _ = slot.store.set(Store::of(dialect, self.lanes.clone()));
+            self.stores.retain(|(other, _)| *other != provider);
+            self.stores.push((provider, slot));
+        }
+        self
+    }
+
+    fn slot(&self, provider: Provider) -> Option<&Slot> {
+        self.stores.iter().find(|(other, _)| *other == provider).map(|(_, slot)| slot)
+    }
+
+    /// Returns every kind of store that the client has.
+    pub(crate) fn providers(&self) -> impl Iterator<Item = Provider> {
+        self.stores.iter().map(|(provider, _)| *provider)
+    }
+
+    /// Returns the store of a provider, which is made at its first use.
+    ///
+    /// # Errors
+    /// If an endpoint isn't a URL, or this client has no dialect for the scheme.
+    pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
+        let Some(Slot { store: slot, .. }) = self.slot(provider) else {
+            return Err(no_dialect(provider));
+        };
+        if let Some(store) = slot.get() {
+            return Ok(store);
+        }
+        let store = Store::new(provider, &self.settings, self.lanes.clone())?;
+        Ok(slot.get_or_init(|| store))
+    }
+
+    /// Returns the time since the epoch of the settings.
+    pub(crate) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}
+
+/// Returns the error for URLs of a scheme that only another client's dialect serves.
+pub(crate) fn no_dialect(provider: Provider) -> Error {
+    let why = "this client has no dialect for such URLs: ClientBuilder::dialect adds one";
+    Error::usage(format!("{}://", provider.scheme()), why)
+}

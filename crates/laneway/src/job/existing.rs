@@ -1,0 +1,294 @@
+//! Finds destinations that exist already, for jobs that leave those alone. It asks before anything is sent. A
+//! page of a listing answers for up to a thousand neighbouring keys, and a HEAD for one.
+//!
+//! A listed page is remembered as a stretch of the keyspace: for every key in it, we know whether it exists.
+//! Keys come in order, so few stretches are needed at a time, whatever the number of objects. For objects
+//! that appear later, each write has a precondition.
+
+use std::collections::VecDeque;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::{StreamExt, stream};
+use laneway_store::{List, ObjectId, Page, Store};
+
+use crate::job::running::{Begun, Moved, Running};
+use crate::{CopyRequest, Error};
+
+/// The reason for leaving a destination alone.
+pub(crate) const EXISTS: &str = "the destination exists";
+/// The same, if the store reports it and doesn't allow a lookup.
+const SAID_TO_EXIST: &str = "the store says that the destination exists";
+/// Number of stretches that are kept: some 64,000 keys, a few MiB.
+const STRETCHES_MAX: usize = 64;
+/// From this many keys of a tree, a page is requested. It costs as much as one or two HEADs.
+const LISTED_MIN: usize = 2;
+/// From this many keys that were named one by one, a page is requested. Such keys need not be neighbours.
+const NAMED_LISTED_MIN: usize = 32;
+/// A page that answers for fewer than this many of many keys is poor: other objects lie between them.
+const POOR: usize = 8;
+/// After this many poor pages, the remaining keys get a HEAD each.
+const POOR_MAX: usize = 2;
+/// HEADs under way at once.
+const HEADS_MAX: usize = 64;
+/// The longest key that a store takes, in bytes. Longer keys are never looked up.
+const KEY_MAX: usize = 1024;
+
+/// The known facts about a job's destinations.
+#[derive(Debug, Default)]
+pub(crate) struct Existing {
+    /// The place of the listings: bucket and prefix.
+    place: (String, String),
+    stretches: VecDeque<Stretch>,
+    /// True once a listing was refused, or was of no use.
+    is_unlisted: bool,
+}
+
+/// Neighbouring keys.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Stretch {
+    from: String,
+    /// Its last key; `None` if it reaches to the end of the prefix.
+    to: Option<String>,
+    /// The keys that exist, in order.
+    keys: Vec<String>,
+}
+
+impl Stretch {
+    /// Returns the facts of a page about the keys from `from` on. Returns `None` if it has none, or isn't in
+    /// order.
+    fn of(from: &str, page: &Page) -> Option<Self> {
+        let keys: Vec<String> = page.objects.iter().map(|meta| meta.id.key.clone()).collect();
+        if !keys.is_sorted() {
+            return None;
+        }
+        let to = match page.next {
+            Some(_) => Some(keys.last().filter(|last| last.as_str() >= from)?.clone()),
+            None => None,
+        };
+        Some(Self { from: from.to_owned(), to, keys })
+    }
+
+    fn knows(&self, key: &str) -> bool {
+        key >= self.from.as_str() && self.to.as_deref().is_none_or(|to| key <= to)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.keys.binary_search_by(|known| known.as_str().cmp(key)).is_ok()
+    }
+}
+
+impl Existing {
+    /// Returns which of these objects of one bucket exist, in their order. `tree` is the prefix of the tree
+    /// that they belong to, if any. If a lookup fails, the object counts as missing.
+    pub(crate) async fn among(&mut self, store: &Store, ids: &[&ObjectId], tree: Option<&str>) -> Vec<bool> {
+        let Some(first) = ids.first() else { return Vec::new() };
+        let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
+        let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
+        keys.sort_unstable();
+        // The matches of a pattern may lie beside the tree.
+        let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
+        let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
+        self.look_at(&first.bucket, prefix);
+        self.list(store, &keys, listed_min).await;
+        let answers: Vec<BoxFuture<'static, bool>> = ids
+            .iter()
+            .map(|id| match self.known(&id.key) {
+                Some(known) => ready(known).boxed(),
+                None => head(store.clone(), (*id).clone()).boxed(),
+            })
+            .collect();
+        stream::iter(answers).buffered(HEADS_MAX).collect().await
+    }
+
+    /// Forgets facts about another place.
+    fn look_at(&mut self, bucket: &str, prefix: &str) {
+        if self.place.0 != bucket || self.place.1 != prefix {
+            *self = Self { place: (bucket.to_owned(), prefix.to_owned()), ..Self::default() };
+        }
+    }
+
+    /// Requests pages as long as each answers for many of the keys, which are in order.
+    async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
+        let mut poor = 0;
+        // A page without order proves nothing about the keys between its own.
+        self.is_unlisted |= !store.lists_in_order(&self.place.0);
+        while !self.is_unlisted && poor < POOR_MAX {
+            let mut unknown = keys.iter().filter(|key| self.known(key).is_none());
+            let Some(first) = unknown.next() else { return };
+            let left = 1 + unknown.count();
+            if left < listed_min {
+                return;
+            }
+            let (bucket, prefix) = &self.place;
+            let mut list = List::new(bucket, prefix);
+            // The first page begins at the prefix's start. If the prefix is new or has few objects, this page
+            // answers for all of it.
+            let is_first = self.stretches.is_empty();
+            let first = if is_first { prefix } else { *first };
+            if !is_first {
+                list.start_after = before(first).filter(|before| before.as_str() > prefix.as_str());
+            }
+            let stretch = match store.list(&list).await {
+                Ok(page) => Stretch::of(first, &page),
+                Err(error) => {
+                    tracing::debug!(%error, "destinations are asked for one by one");
+                    None
+                }
+            };
+            match stretch {
+                Some(stretch) => self.keep(stretch),
+                None => self.is_unlisted = true,
+            }
+            let answered = left - keys.iter().filter(|key| self.known(key).is_none()).count();
+            poor += usize::from(!is_first && answered < POOR.min(left));
+        }
+    }
+
+    fn keep(&mut self, stretch: Stretch) {
+        if self.stretches.len() == STRETCHES_MAX {
+            self.stretches.pop_front();
+        }
+        self.stretches.push_back(stretch);
+    }
+
+    /// Returns whether the object exists, if a listing has shown it.
+    fn known(&self, key: &str) -> Option<bool> {
+        if key.len() > KEY_MAX {
+            return Some(false);
+        }
+        if !key.starts_with(&self.place.1) {
+            return None;
+        }
+        self.stretches.iter().rev().find(|stretch| stretch.knows(key)).map(|stretch| stretch.has(key))
+    }
+}
+
+/// Ends an item that should become an object. If the user asked for it, an existing destination is skipped.
+/// Its existence is looked up first, because stores refuse writes for other reasons too, some with the same
+/// status.
+pub(crate) async fn end(
+    job: &Running,
+    request: &CopyRequest,
+    (begun, bytes): (Begun, u64),
+    result: Result<Moved, Error>,
+    (store, id): (&Store, &ObjectId),
+) {
+    match result {
+        Err(error) if request.no_clobber && (error.is_precondition() || error.is_conflict()) => {
+            match store.head(id, None).await {
+                Ok(_) => job.skip(begun, bytes, EXISTS).await,
+                // The permission to write doesn't always include the permission to look.
+                Err(look) if look.is_permission() && error.is_precondition() => {
+                    job.skip(begun, bytes, SAID_TO_EXIST).await;
+                }
+                Err(_) => job.end(begun, bytes, Err(error)).await,
+            }
+        }
+        result => job.end(begun, bytes, result).await,
+    }
+}
+
+/// Looks up one object. The permission to write may not include this, and the write will report any other
+/// problem.
+async fn head(store: Store, id: ObjectId) -> bool {
+    store.head(&id, None).await.is_ok()
+}
+
+/// Returns a text that sorts just before a key, with hardly any other key between. Returns `None` for the
+/// empty key.
+fn before(key: &str) -> Option<String> {
+    let (at, last) = key.char_indices().next_back()?;
+    let mut before = key[..at].to_owned();
+    // The code points of surrogates aren't characters.
+    let less = match last as u32 {
+        0 => None,
+        0xe000 => char::from_u32(0xd7ff),
+        code => char::from_u32(code - 1),
+    };
+    if let Some(less) = less {
+        before.push(less);
+        if before.len() + char::MAX.len_utf8() <= KEY_MAX {
+            before.push(char::MAX);
+        }
+    }
+    Some(before)
+}
+
+/// Returns the common beginning of ordered keys, up to a slash.
+fn common_prefix<'a>(keys: &[&'a str]) -> &'a str {
+    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return "" };
+    let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+    let common = &first.as_bytes()[..len];
+    let end = common.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    &first[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::ObjectMeta;
+
+    use super::*;
+
+    fn page(keys: &[&str], is_last: bool) -> Page {
+        let objects = keys.iter().map(|key| ObjectMeta::new(ObjectId::new("b", *key), 1)).collect();
+        Page { objects, prefixes: Vec::new(), next: (!is_last).then(|| "t".to_owned()) }
+    }
+
+    #[test]
+    fn a_page_tells_of_every_key_between_where_it_was_asked_from_and_its_last() {
+        let stretch = Stretch::of("b", &page(&["b", "d"], false)).unwrap();
+        for (key, expected) in
+            [("a", None), ("b", Some(true)), ("c", Some(false)), ("d", Some(true)), ("e", None)]
+        {
+            assert_eq!(stretch.knows(key).then(|| stretch.has(key)), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_last_page_tells_of_all_behind_it() {
+        assert!(Stretch::of("b", &page(&["c"], true)).unwrap().knows("z"));
+        let empty = Stretch::of("b", &page(&[], true)).unwrap();
+        assert!(empty.knows("c") && !empty.has("c"));
+    }
+
+    #[test]
+    fn pages_that_are_in_no_order_or_begin_elsewhere_are_not_believed() {
+        assert_eq!(Stretch::of("b", &page(&["d", "c"], true)), None);
+        assert_eq!(Stretch::of("b", &page(&["a"], false)), None, "it ends before");
+        assert_eq!(Stretch::of("b", &page(&[], false)), None);
+    }
+
+    #[test]
+    fn few_stretches_are_kept_and_those_of_another_place_forgotten() {
+        let mut existing = Existing::default();
+        existing.look_at("b", "p/");
+        for n in 0..2 * STRETCHES_MAX {
+            let key = format!("p/{n:04}");
+            existing.keep(Stretch::of(&key, &page(&[&key], false)).unwrap());
+        }
+        assert_eq!(existing.stretches.len(), STRETCHES_MAX);
+        assert_eq!((existing.known("p/0000"), existing.known("p/0127")), (None, Some(true)));
+        assert_eq!(existing.known("q/0127"), None, "the prefix is all that was listed");
+        existing.look_at("b", "q/");
+        assert_eq!(existing.known("p/0127"), None);
+    }
+
+    #[test]
+    fn a_key_is_listed_from_just_before_it() {
+        for key in ["a", "p/k", "p/é", "\u{e000}", "p/\u{10ffff}", "p/\u{1}"] {
+            let before = before(key).unwrap();
+            assert!(before.as_str() < key, "{key:?}: {before:?}");
+        }
+        assert_eq!(before("p/b").as_deref(), Some("p/a\u{10ffff}"));
+        assert_eq!((before("p/\u{0}").as_deref(), before("")), (Some("p/"), None));
+        assert!(before(&"k".repeat(KEY_MAX)).unwrap().len() <= KEY_MAX);
+    }
+
+    #[test]
+    fn named_keys_are_listed_under_the_folder_that_they_share() {
+        assert_eq!(common_prefix(&["p/q/a", "p/q/ab", "p/qr"]), "p/");
+        assert_eq!(common_prefix(&["p/é/1", "p/è/2"]), "p/");
+        assert_eq!(common_prefix(&["a", "b"]), "");
+        assert_eq!(common_prefix(&["p/a"]), "p/");
+    }
+}

@@ -1,0 +1,166 @@
+//! Looks up the sizes of objects that the user named one by one. If there are many, one request of a listing
+//! replaces many answers. So small objects need not wait behind large ones.
+
+use std::collections::HashMap;
+
+use laneway_lanes::tally;
+use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
+use tokio::sync::mpsc;
+
+use crate::job::running::Running;
+use crate::listing::Source;
+use crate::{CopyRequest, Location};
+
+/// From this many named objects on, a listing pays off. Fewer would be under way before its answer.
+const NAMED_MIN: usize = 32;
+/// Most pages that are read for each thousand named objects. Beyond it, most of the listed keys aren't
+/// wanted.
+const PAGES_FOR_A_THOUSAND: usize = 2;
+
+/// Sizes by key.
+type Found = Vec<(String, u64)>;
+
+/// The sizes of a request's named objects, as far as a lookup has found them.
+pub(crate) struct Sizes {
+    /// The results of the lookup as they arrive. The first names are known round trips before the last.
+    coming: Option<mpsc::UnboundedReceiver<Found>>,
+    known: HashMap<String, u64>,
+}
+
+impl Sizes {
+    /// Begins to look up the objects that the request names one by one, if that pays off.
+    pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
+        let is_named = |source: &&Location| match source {
+            Location::Object { bucket, key, .. } => {
+                let is_given = request.files_from.is_some() || request.inventory.is_some();
+                !is_given && !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
+            }
+            _ => false,
+        };
+        let lookup = Lookup::of(request.sources.iter().filter(is_named)).filter(|_| !request.dry_run);
+        let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
+        let coming = lookup.zip(store).map(|(lookup, store)| {
+            let (out, coming) = mpsc::unbounded_channel();
+            // The objects' connections open during the listing's round trips.
+            store.anticipate(&lookup.list.bucket, lookup.keys);
+            tokio::spawn(tally::scope(tally::current(), async move { lookup.find(&store, &out).await }));
+            coming
+        });
+        Self { coming, known: HashMap::new() }
+    }
+
+    /// Returns the size of a named object, once it is known. Returns `None` when the lookup has ended without
+    /// it.
+    pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
+        loop {
+            if let Some(size) = self.known.get(key) {
+                return Some(*size);
+            }
+            match self.coming.as_mut()?.recv().await {
+                Some(found) => self.known.extend(found),
+                None => self.coming = None,
+            }
+        }
+    }
+}
+
+/// The listing that covers many named objects of one bucket.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Lookup {
+    provider: Provider,
+    list: List,
+    /// Number of keys to look up.
+    keys: usize,
+    pages_max: usize,
+}
+
+impl Lookup {
+    /// Returns the lookup for sources that are one object each, or `None` if it doesn't pay off.
+    fn of<'a>(sources: impl Iterator<Item = &'a Location>) -> Option<Self> {
+        let (mut place, mut keys): (Option<(Provider, &str)>, Vec<&str>) = (None, Vec::new());
+        for source in sources {
+            let Location::Object { provider, bucket, key } = source else { return None };
+            if *place.get_or_insert((*provider, bucket)) != (*provider, bucket.as_str()) {
+                return None;
+            }
+            keys.push(key);
+        }
+        let (provider, bucket) = place.filter(|_| keys.len() >= NAMED_MIN)?;
+        let (first, last) = (keys.iter().min()?, keys.iter().max()?);
+        let prefix = common_prefix(first, last);
+        let mut list = List::new(bucket, prefix);
+        // Skip keys before the first wanted one. A prefix of that key sorts before it.
+        list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
+        // Some keys between may not be wanted. The last wanted key is included.
+        list.end_before = Some(format!("{last} "));
+        let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
+        Some(Self { provider, list, keys: keys.len(), pages_max })
+    }
+
+    /// Sends the requests. If the listing fails, the objects' own answers give their sizes.
+    async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<Found>) {
+        let found = |objects: Vec<ObjectMeta>| {
+            // If the job was cancelled, the receiver is gone.
+            let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());
+        };
+        for _ in 0..self.pages_max {
+            let Ok(page) = store.list_arriving(&self.list, found).await else { return };
+            found(page.objects);
+            match page.next {
+                Some(next) => self.list.token = Some(next),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Returns the common beginning of both, cut at a character boundary.
+fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
+    let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+    &first[..first.floor_char_boundary(len)]
+}
+
+/// Returns a key without its last character.
+fn shortened(key: &str) -> Option<&str> {
+    key.char_indices().next_back().map(|(at, _)| &key[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(keys: impl Iterator<Item = String>) -> Vec<Location> {
+        keys.map(|key| format!("s3://b/{key}").parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn many_objects_of_one_place_are_looked_up_by_one_listing() {
+        let sources = named((0..200).map(|i| format!("mix/s{i:03}")));
+        let lookup = Lookup::of(sources.iter()).unwrap();
+        assert_eq!(lookup.list.prefix, "mix/s");
+        assert_eq!(lookup.list.start_after.as_deref(), Some("mix/s00"));
+        assert_eq!(lookup.list.end_before.as_deref(), Some("mix/s199 "));
+        assert_eq!(lookup.pages_max, 2);
+    }
+
+    #[test]
+    fn every_key_lies_between_the_bounds() {
+        for keys in [["a", "b"], ["é/1", "è/2"], ["x", "x/y"], ["p/1", "p/1"]] {
+            let all = (0..NAMED_MIN).map(|i| keys[i % 2].to_owned());
+            let list = Lookup::of(named(all).iter()).unwrap().list;
+            for key in keys {
+                assert!(key.starts_with(&list.prefix), "{key}: {list:?}");
+                assert!(list.start_after.as_deref().is_none_or(|after| after < key), "{key}: {list:?}");
+                assert!(list.end_before.as_deref().is_some_and(|before| key < before), "{key}: {list:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_objects_or_several_buckets_are_not_looked_up() {
+        assert!(Lookup::of(named((0..NAMED_MIN - 1).map(|i| i.to_string())).iter()).is_none());
+        let mut sources = named((0..NAMED_MIN).map(|i| i.to_string()));
+        sources.push("s3://other/k".parse().unwrap());
+        assert!(Lookup::of(sources.iter()).is_none());
+    }
+}

@@ -1,0 +1,600 @@
+//! A running job from inside: the state that its tasks share, and its end. [`Job`](crate::Job) is its owner's
+//! handle.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use laneway_lanes::attempts::most;
+use laneway_store::{Checksums, List, ObjectMeta, Provider, Store, Version};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::engine::state::ClientState;
+use crate::job::remarks::Remarks;
+use crate::job::shared::Common;
+use crate::job::{Cancel, Canceller, JobEnds};
+use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
+use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
+
+/// More groups than the memory budget ever allows to be written at once.
+const WRITES_MAX: u32 = 1 << 16;
+
+/// Number of missing named objects that a job explains. Each explanation takes a request.
+const EXPLAINED_MAX: u64 = 16;
+
+/// The message if a filter leaves nothing to do.
+pub(crate) const FILTERED: &str = "nothing passes the filters";
+
+/// The reason for skipping an item that a manifest knows.
+const DONE_BEFORE: &str = "it is done, according to the manifest";
+
+/// The state that the parts of a job share.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) engine: Arc<ClientState>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) cancel: Cancel,
+    purpose: Purpose,
+    common: Common,
+    /// Set when a cause that all items share has ended the job.
+    stopped: AtomicBool,
+    /// True if missing objects count as removed.
+    takes_missing: AtomicBool,
+    canceller: Canceller,
+    /// One permit for each group of files that is being written. The job ends only after the last of them.
+    writes: Arc<Semaphore>,
+    events: Option<mpsc::Sender<Event>>,
+    outcomes: Outcomes,
+    started: Instant,
+    /// The manifest for each item's outcome, if there is one.
+    manifest: OnceLock<Kept>,
+}
+
+/// The purpose of a job. It decides how its items are named and counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    Plain,
+    /// Copied items are removed at their source.
+    Move,
+    /// Removed items are counted separately from copied ones.
+    Sync,
+}
+
+#[derive(Debug, Default)]
+struct Outcomes {
+    files: AtomicU64,
+    removed: AtomicU64,
+    unchanged: AtomicU64,
+    asked: AtomicU64,
+    failed: AtomicU64,
+    skipped: AtomicU64,
+    bytes: AtomicU64,
+    unverified: AtomicU64,
+    /// The number of missing named objects that were explained.
+    explained: AtomicU64,
+    kept: AtomicU64,
+    remarks: Mutex<Remarks>,
+}
+
+/// An item that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) op: Op,
+    pub(crate) source: String,
+    pub(crate) destination: Option<String>,
+    pub(crate) start: Duration,
+    /// True if the store itself enforces the precondition.
+    pub(crate) atomic: bool,
+    /// Attempts that were counted before the item reached the future that ends it. `laneway_lanes::attempts`
+    /// counts only those of one future.
+    pub(crate) attempts: u32,
+    /// The state in which its source was found, if a manifest is written.
+    pub(crate) state: Option<SourceState>,
+    /// The place where it was named, as `FILE:LINE`, if that was in a file.
+    pub(crate) line: Option<Box<str>>,
+}
+
+/// The state of a source, from a walk or a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SourceState {
+    text: String,
+    size: u64,
+}
+
+/// The result of an item that succeeded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Moved {
+    pub(crate) bytes: u64,
+    pub(crate) verified: Verified,
+    /// True if the store itself enforced the precondition, or if there was none.
+    pub(crate) atomic: bool,
+    pub(crate) made: Made,
+}
+
+/// The known facts about the object that an item wrote, or read into a file.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Made {
+    pub(crate) version: Option<Version>,
+    pub(crate) checksums: Checksums,
+    /// The version of its source, if that is in a store.
+    pub(crate) source: Option<Version>,
+}
+
+impl Made {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self { version: meta.version.clone(), checksums: meta.checksums.clone(), source: None }
+    }
+}
+
+impl Running {
+    /// Returns a job whose items all concern the `common` buckets.
+    pub(crate) fn new(
+        engine: Arc<ClientState>,
+        ends: JobEnds,
+        purpose: Purpose,
+        common: Common,
+    ) -> Arc<Self> {
+        let JobEnds { events, progress, cancel, canceller } = ends;
+        let stopped = AtomicBool::new(false);
+        let (outcomes, started) = (Outcomes::default(), Instant::now());
+        let writes = Arc::new(Semaphore::new(WRITES_MAX as usize));
+        Arc::new(Self {
+            engine,
+            progress,
+            cancel,
+            purpose,
+            common,
+            stopped,
+            takes_missing: AtomicBool::new(false),
+            canceller,
+            writes,
+            events,
+            outcomes,
+            started,
+            manifest: OnceLock::new(),
+        })
+    }
+
+    /// Returns the store of a provider.
+    pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
+        self.engine.store(provider)
+    }
+
+    /// Begins an item. In a move, every operation counts as a part of the move.
+    pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
+        let op = if self.purpose == Purpose::Move { Op::Move } else { op };
+        Begun {
+            op,
+            source,
+            destination,
+            start: self.engine.now(),
+            atomic: true,
+            attempts: 0,
+            state: None,
+            line: None,
+        }
+    }
+
+    /// Returns a digest of the properties that a destination's store adds to new objects; nothing for a local
+    /// destination.
+    pub(crate) fn added_at(&self, destination: &Location) -> String {
+        match destination {
+            Location::Object { provider, .. } => {
+                self.store(*provider).map(Store::fingerprint).unwrap_or_default()
+            }
+            Location::Local(_) | Location::Version { .. } | Location::Standard => String::new(),
+        }
+    }
+
+    /// Writes each item's outcome to a manifest, and follows what it says about earlier runs.
+    ///
+    /// # Errors
+    /// If the file isn't a manifest of this job.
+    pub(crate) async fn keep_manifest(
+        &self,
+        manifest: Option<&Manifest>,
+        subject: Subject,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
+    }
+
+    /// Does the same for a job that moves or removes the content of these targets.
+    ///
+    /// # Errors
+    /// As [`keep_manifest`](Self::keep_manifest).
+    pub(crate) async fn keep_manifest_taking(
+        &self,
+        targets: Targets,
+        manifest: Option<&Manifest>,
+        subject: Subject,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        let Some(manifest) = manifest.cloned() else { return Ok(()) };
+        let target = match &manifest {
+            Manifest::File(path) => path.display().to_string(),
+            Manifest::Run(_) => String::new(),
+        };
+        let subject = subject.at(self.engine.providers(), |provider| {
+            self.store(provider).map(Store::endpoint).unwrap_or_default()
+        });
+        let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
+        // Each job has only one.
+        let _ = self.manifest.set(kept);
+        if let Some(message) = warning {
+            self.warn(Warning { target, message }).await;
+        }
+        Ok(())
+    }
+
+    /// Returns whether outcomes are written to a manifest.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.manifest.get().is_some()
+    }
+
+    /// Returns the state of a listed object, if there is a manifest.
+    pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<SourceState> {
+        self.manifest.get()?;
+        Some(SourceState { text: version?.to_string(), size })
+    }
+
+    /// Returns the state of a file found by a walk, if there is a manifest.
+    pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<SourceState> {
+        self.manifest.get()?;
+        // A file from before 1970 is sent again.
+        let since = modified?.duration_since(UNIX_EPOCH).ok()?;
+        Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
+    }
+
+    /// Begins the item, and returns it if a manifest says that it is done for the current state of its
+    /// source. A sync looks at its destination instead. A move doesn't ask this: a source that exists was put
+    /// there after the last run.
+    pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
+        let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
+        let begun = begin();
+        let SourceState { text, size } = begun.state.as_ref()?;
+        let is_done = manifest.has_done((&begun.source, begun.destination.as_deref()), (text, *size));
+        is_done.then_some(begun)
+    }
+
+    /// Returns whether a manifest says that an object at a destination was written from the current state of
+    /// the source.
+    pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
+        let (Some(manifest), Some(state), Some(version)) = (self.manifest.get(), &begun.state, version)
+        else {
+            return false;
+        };
+        let ends = (begun.source.as_str(), begun.destination.as_deref());
+        manifest.has_made(ends, (&state.text, state.size), version)
+    }
+
+    /// Returns whether a manifest knows a named source. Its state is then requested.
+    pub(crate) fn is_known(&self, source: &str) -> bool {
+        self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
+    }
+
+    /// Reports that an item was skipped because a manifest says that it is done.
+    pub(crate) async fn skip_done(&self, begun: Begun, bytes: u64) {
+        self.skip(begun, bytes, DONE_BEFORE).await;
+    }
+
+    /// Returns whether an earlier run removed a missing object, according to a manifest.
+    fn was_removed(&self, begun: &Begun, error: &Error) -> bool {
+        let removes = matches!(begun.op, Op::Move | Op::Remove);
+        removes
+            && error.is_not_found()
+            && error.url().is_none_or(|about| about == begun.source)
+            && self
+                .manifest
+                .get()
+                .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
+    }
+
+    /// Makes missing objects count as removed.
+    pub(crate) fn takes_missing(&self) {
+        self.takes_missing.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether missing objects count as removed.
+    pub(crate) fn is_missing_fine(&self) -> bool {
+        self.takes_missing.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether an object to remove is missing, and that is fine.
+    fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
+        let is_object = error.is_not_found() && !error.is_about_bucket();
+        self.is_missing_fine() && begun.op == Op::Remove && is_object
+    }
+
+    /// Explains why a named object is missing, by what is there instead: no match of a pattern, or objects
+    /// below it.
+    async fn explained(&self, begun: &Begun, error: Error) -> Error {
+        let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta);
+        let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
+        if !error.is_not_found() || error.as_store().is_none() || !is_it {
+            return error;
+        }
+        let Ok(at) = begun.source.parse::<Location>() else { return error };
+        let Location::Object { provider, bucket, key } = &at else { return error };
+        if at.is_pattern() {
+            return Error::not_found("", format!("no objects match {}", begun.source))
+                .after(error.attempts());
+        }
+        let Ok(store) = self.store(*provider) else { return error };
+        if self.outcomes.explained.fetch_add(1, Ordering::Relaxed) >= EXPLAINED_MAX {
+            return error;
+        }
+        let below = List { max: Some(1), ..List::new(bucket, format!("{}/", key.trim_end_matches('/'))) };
+        match store.list(&below).await {
+            Ok(page) if !page.objects.is_empty() => {
+                let why = "is a prefix with objects below it; use -r";
+                Error::not_found(begun.source.clone(), why).after(error.attempts())
+            }
+            _ => error,
+        }
+    }
+
+    /// Reports an item's end. An item that the job's cancellation ended is not reported: the summary counts
+    /// it.
+    pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+        let mut made = Made::default();
+        let result = result.map_err(|error| error.of_line(begun.line.take()));
+        let (bytes, attempts, outcome) = match result {
+            Ok(moved) => {
+                begun.atomic = moved.atomic;
+                begun.state = begun.state.or_else(|| self.state_of(moved.made.source.as_ref(), moved.bytes));
+                made = moved.made;
+                (moved.bytes, begun.attempts.max(most()), Outcome::Done { verified: moved.verified })
+            }
+            Err(error) if self.was_removed(&begun, &error) => {
+                return self.skip_done(begun, bytes_known).await;
+            }
+            Err(error) if self.is_fine(&begun, &error) => {
+                (0, error.attempts(), Outcome::Done { verified: Verified::NotApplicable })
+            }
+            Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
+            Err(error) if self.common.is_met_by(&error) => {
+                if self.stopped.swap(true, Ordering::Relaxed) {
+                    return;
+                }
+                let attempts = error.attempts();
+                // Report it first: if the job is cancelled while many events wait, it would be lost.
+                self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
+                return self.canceller.cancel();
+            }
+            Err(error) => {
+                let error = self.explained(&begun, error).await;
+                (bytes_known, error.attempts(), Outcome::Failed(error))
+            }
+        };
+        self.tell(begun, bytes, attempts, outcome, &made).await;
+    }
+
+    /// Does the same for a listed item that no user named. One that lies in an archive is skipped.
+    pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+        match result {
+            Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
+            result => self.end(begun, bytes_known, result).await,
+        }
+    }
+
+    /// Reports that an item was skipped because it lies in an archive.
+    pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
+        self.remarks().archived(&begun.source);
+        self.skip(begun, bytes, "it is archived; restore it first").await;
+    }
+
+    /// Reports that an item was skipped.
+    pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
+        self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
+    }
+
+    /// Reports what a dry run would have done.
+    pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
+        self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
+    }
+
+    /// Reports the failure of something that never became an item.
+    pub(crate) async fn fail(&self, op: Op, source: String, destination: Option<String>, error: Error) {
+        self.progress.found(1, 0);
+        let begun = self.begin(op, source, destination);
+        self.end(begun, 0, Err(error)).await;
+    }
+
+    /// Counts names that are equal on both sides of a sync.
+    pub(crate) fn unchanged(&self, n: u64) {
+        self.outcomes.unchanged.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts an object that took a request of its own.
+    pub(crate) fn asked(&self) {
+        self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Warns if a filter has left nothing to do.
+    pub(crate) async fn tell_where_nothing_is_left(&self, filter: &Filter, places: &[Location]) {
+        if filter.is_empty() || self.progress.items_found() > 0 || self.cancel.is_set() {
+            return;
+        }
+        let target = places.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
+        self.warn(Warning { target, message: FILTERED.to_owned() }).await;
+    }
+
+    /// Returns how many items have failed so far.
+    pub(crate) fn failed(&self) -> u64 {
+        self.outcomes.failed.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes of a failed item that are kept for a later run.
+    pub(crate) fn kept(&self, bytes: u64) {
+        self.outcomes.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) async fn warn(&self, warning: Warning) {
+        self.send(Event::Warning(warning)).await;
+    }
+
+    async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome, made: &Made) {
+        let outcomes = &self.outcomes;
+        match &outcome {
+            Outcome::Done { .. } | Outcome::Planned
+                if self.purpose == Purpose::Sync && begun.op == Op::Remove =>
+            {
+                outcomes.removed.fetch_add(1, Ordering::Relaxed);
+            }
+            Outcome::Done { verified } => {
+                outcomes.files.fetch_add(1, Ordering::Relaxed);
+                outcomes.bytes.fetch_add(bytes, Ordering::Relaxed);
+                if *verified == Verified::Unverified {
+                    outcomes.unverified.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Outcome::Planned => {
+                outcomes.files.fetch_add(1, Ordering::Relaxed);
+                outcomes.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Outcome::Skipped { .. } => drop(outcomes.skipped.fetch_add(1, Ordering::Relaxed)),
+            Outcome::Failed(_) => drop(outcomes.failed.fetch_add(1, Ordering::Relaxed)),
+        }
+        self.progress.ended();
+        let end = self.engine.now();
+        self.record(&begun, (bytes, end), attempts, &outcome, made).await;
+        let Begun { op, source, destination, start, atomic, .. } = begun;
+        self.send(Event::Item(Item {
+            op,
+            source,
+            destination,
+            bytes,
+            start,
+            end,
+            attempts,
+            atomic,
+            outcome,
+        }))
+        .await;
+    }
+
+    /// Writes an item's end to the manifest. If the manifest can't be written, the job ends.
+    async fn record(
+        &self,
+        begun: &Begun,
+        (size, end): (u64, Duration),
+        attempts: u32,
+        outcome: &Outcome,
+        made: &Made,
+    ) {
+        let Some(manifest) = self.manifest.get() else { return };
+        let record = Record {
+            command: None,
+            op: begun.op.name(),
+            source: &begun.source,
+            destination: begun.destination.as_deref(),
+            size,
+            state: begun.state.as_ref().map(|state| state.text.as_str()),
+            source_size: begun.state.as_ref().map_or(size, |state| state.size),
+            version: made.version.as_ref(),
+            checksums: &made.checksums,
+            attempts,
+            seconds: end.saturating_sub(begun.start).as_secs_f64(),
+            outcome,
+        };
+        if let Err(error) = manifest.record(record).await {
+            self.stop_by(error).await;
+        }
+    }
+
+    /// Ends the job with an error that isn't an item's.
+    async fn stop_by(&self, error: Error) {
+        if self.stopped.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.outcomes.failed.fetch_add(1, Ordering::Relaxed);
+        let source = error.url().unwrap_or_default().to_owned();
+        let item = Item { attempts: 0, ..Item::new(Op::Copy, source, Outcome::Failed(error)) };
+        self.send(Event::Item(item)).await;
+        self.canceller.cancel();
+    }
+
+    async fn send(&self, event: Event) {
+        // If the job was dropped, which also cancels it, nobody takes events.
+        if let Some(events) = &self.events {
+            let _ = events.send(event).await;
+        }
+    }
+
+    /// Returns whether a cause that all items share has ended the job.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether anybody still takes the job's events.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| !events.is_closed())
+    }
+
+    /// Returns a permit for an operation on a file thread, which continues when the future that waits for it
+    /// is dropped.
+    pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.writes).acquire_owned().await.ok()
+    }
+
+    /// Returns the warnings that are given once for many items.
+    pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
+        self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports the job's end.
+    pub(crate) async fn finish(&self) {
+        let _all_written = self.writes.acquire_many(WRITES_MAX).await;
+        if let Some(manifest) = self.manifest.get()
+            && let Err(error) = manifest.end().await
+        {
+            self.stop_by(error).await;
+        }
+        let search_cut = !self.progress.scan_complete();
+        self.progress.scanned();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let remarks = self.remarks().warnings();
+        for warning in remarks {
+            self.warn(warning).await;
+        }
+        let network = self.progress.tally();
+        let summary = Summary {
+            files: read(&self.outcomes.files),
+            failed: read(&self.outcomes.failed),
+            skipped: read(&self.outcomes.skipped),
+            removed: read(&self.outcomes.removed),
+            unchanged: read(&self.outcomes.unchanged),
+            asked: read(&self.outcomes.asked),
+            bytes: read(&self.outcomes.bytes),
+            seconds: self.started.elapsed().as_secs_f64(),
+            network_bytes: network.bytes_sent() + network.bytes_received(),
+            connections: network.connections(),
+            handshakes: network.handshakes(),
+            requests: network.requests(),
+            retries: network.retries(),
+            hedges: network.hedges(),
+            unverified: read(&self.outcomes.unverified),
+            kept_bytes: read(&self.outcomes.kept),
+            resumed_bytes: self.progress.bytes_there(),
+            stopped: self.is_stopped(),
+            not_done: self.progress.items_found().saturating_sub(self.progress.items_done()),
+            search_cut,
+            interrupted: self.cancel.is_set() && !self.is_stopped(),
+        };
+        self.send(Event::Done(summary)).await;
+    }
+
+    /// Waits for `future` unless the job is cancelled first. The future is dropped then.
+    ///
+    /// # Errors
+    /// `ErrorKind::Cancelled`.
+    pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.cancel.wait() => Err(Error::cancelled("")),
+            done = future => Ok(done),
+        }
+    }
+}

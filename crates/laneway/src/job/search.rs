@@ -1,0 +1,145 @@
+//! Shared parts of the searches for a copy job's items, in any direction.
+
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt as _, stream};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
+
+use crate::job::existing::{EXISTS, Existing};
+use crate::job::pump::{Cancelled, Units};
+use crate::job::running::{Begun, Running};
+use crate::listing::glob;
+use crate::listing::{Order, Source, SourceObject};
+use crate::location::names::Names;
+use crate::location::pattern::Pattern;
+use crate::{CopyRequest, Error, Location, Op};
+
+/// Named objects that are looked up at once before their copies begin. A batch of 256 names takes two round
+/// trips.
+const ASKED_AT_ONCE: usize = 128;
+
+/// The result of a HEAD of an object, if there was one.
+pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
+
+/// The destination of objects: a key, or a prefix of their keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Prefix<'a> {
+    pub(crate) provider: Provider,
+    pub(crate) bucket: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl Prefix<'_> {
+    pub(crate) fn is_folder(&self) -> bool {
+        self.key.is_empty() || self.key.ends_with('/')
+    }
+}
+
+/// Looks up the wanted objects of a page that no listing has shown, in parallel. Returns the results in the
+/// page's order.
+pub(crate) async fn asked(
+    store: &Store,
+    page: &[SourceObject],
+    is_wanted: impl Fn(&ObjectId) -> bool,
+) -> Vec<Asked> {
+    let is_asked = |object: &&SourceObject| object.meta.is_none() && is_wanted(&object.id);
+    let ids = page.iter().map(|object| Some(object).filter(is_asked).map(|object| object.id.clone()));
+    let ids: Vec<Option<ObjectId>> = ids.collect();
+    if ids.iter().all(Option::is_none) {
+        return ids.into_iter().map(|_| None).collect();
+    }
+    let ask = |id: Option<ObjectId>| async move { Some(store.head(&id?, None).await.map_err(Error::from)) };
+    stream::iter(ids).map(ask).buffered(ASKED_AT_ONCE).collect().await
+}
+
+/// Returns the sources of a job in their order. Each wanted source that is a single object comes with the
+/// result of a HEAD. The next ones are requested in parallel, from the store in its role as source.
+pub(crate) fn asked_ahead<'a>(
+    request: &'a CopyRequest,
+    store: impl Fn(Provider) -> Result<Store, Error> + 'a,
+    is_wanted: impl Fn(&Store, &ObjectId) -> bool + 'a,
+) -> impl Stream<Item = (&'a Location, Asked)> + 'a {
+    let is_single = request.files_from.is_none() && request.inventory.is_none();
+    let object = move |source: &Location| {
+        let (provider, id) = source.as_object().filter(|_| is_single)?;
+        let is_one = !Source::of(id.clone(), request.recursive).is_listed();
+        let store = is_one.then(|| store(provider))?;
+        let is_wanted = store.as_ref().map_or(true, |store| is_wanted(store, &id));
+        is_wanted.then_some((store, id))
+    };
+    let ask = move |source: &'a Location| {
+        let object = object(source);
+        async move {
+            let Some((store, id)) = object else { return (source, None) };
+            let asked = match store {
+                Ok(store) => store.head(&id, None).await.map_err(Error::from),
+                Err(error) => Err(error),
+            };
+            (source, Some(asked))
+        }
+    };
+    stream::iter(&request.sources).map(ask).buffered(ASKED_AT_ONCE)
+}
+
+/// A search for the items of a copy job.
+pub(crate) struct Search {
+    pub(crate) job: Arc<Running>,
+    pub(crate) request: Arc<CopyRequest>,
+    pub(crate) units: Units,
+    pub(crate) names: Names,
+    /// Facts about existing destinations, if these are left alone.
+    pub(crate) existing: Option<Existing>,
+}
+
+impl Search {
+    pub(crate) fn new(job: Arc<Running>, request: Arc<CopyRequest>, units: Units) -> Self {
+        let is_pattern = |source: &Location| match source {
+            Location::Object { key, .. } => Pattern::parse(key).is_some(),
+            Location::Local(path) => glob::is_pattern(path),
+            Location::Version { .. } | Location::Standard => false,
+        };
+        let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
+        let existing = (request.no_clobber && request.destination.is_object()).then(Existing::default);
+        Self { job, request, units, names: Names::new(may_meet), existing }
+    }
+
+    /// Returns the order in which listings are read. Existing destinations are looked up by neighbouring
+    /// keys.
+    pub(crate) fn order(&self) -> Order {
+        if self.request.no_clobber { Order::Keys } else { Order::Arrival }
+    }
+
+    /// Reports a failure that never became an item.
+    pub(crate) async fn fail(&self, op: Op, source: String, error: Error) {
+        let destination = Some(self.request.destination.to_string());
+        self.job.fail(op, source, destination, error).await;
+    }
+
+    /// Returns the targets whose destinations don't exist. Reports the others as skipped, with the size from
+    /// `begin`. `tree` is the prefix of all destinations if they are part of a tree.
+    ///
+    /// # Errors
+    /// If the job was cancelled.
+    pub(crate) async fn unless_existing<T>(
+        &mut self,
+        store: &Store,
+        targets: Vec<T>,
+        tree: Option<&str>,
+        id: impl Fn(&T) -> &ObjectId,
+        begin: impl Fn(&Running, &T) -> (Begun, u64),
+    ) -> Result<Vec<T>, Cancelled> {
+        let Some(existing) = &mut self.existing else { return Ok(targets) };
+        let ids: Vec<&ObjectId> = targets.iter().map(id).collect();
+        let asked = self.job.unless_cancelled(existing.among(store, &ids, tree)).await;
+        let mut left = Vec::with_capacity(targets.len());
+        for (target, exists) in targets.into_iter().zip(asked.map_err(|_| Cancelled)?) {
+            if exists {
+                let (begun, size) = begin(&self.job, &target);
+                self.job.skip(begun, size, EXISTS).await;
+            } else {
+                left.push(target);
+            }
+        }
+        Ok(left)
+    }
+}

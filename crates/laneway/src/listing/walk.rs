@@ -1,0 +1,400 @@
+//! Walks a directory. Files are handed on in batches while the walk continues, whatever the tree's size.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, Metadata, ReadDir};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tokio::sync::mpsc;
+
+use crate::engine::descriptors;
+use crate::local::folder::is_temporary_name;
+use crate::{Error, Filter, Warning};
+
+/// Most files in a batch.
+const BATCH_MAX: usize = 256;
+/// Number of batches that may wait for the receiver. Beyond it, the walk waits.
+const BATCHES_WAITING_MAX: usize = 8;
+/// Most directories that one thread keeps open on its way down. Deeper directories wait until those are read.
+const OPEN_MAX: usize = 64;
+
+/// A finding of a walk.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A file, or a link to one.
+    File(FoundFile),
+    /// An entry that can't be read. The walk continues.
+    Failed(PathBuf, Error),
+    /// An entry that is left out, by its path below the walk's root, with everything below it.
+    LeftOut(String, Warning),
+}
+
+/// A file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FoundFile {
+    pub(crate) path: PathBuf,
+    /// Its path below the walk's root, separated by `/`.
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    /// Its modification time, if the file system reports it.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// The symbolic links that a walk follows.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Links {
+    /// Links to files. Others are left out with a warning.
+    #[default]
+    ToFiles,
+    /// Links to directories too.
+    All,
+    /// None. Each link is left out with a warning.
+    None,
+}
+
+/// The order in which files are handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Order {
+    /// In the order of discovery.
+    #[default]
+    Any,
+    /// The files of each directory in the order of their names. Directories come in any order.
+    Directory,
+    /// All in the byte order of their names, as stores list keys: files in `a` come after `a-b` and before
+    /// `a0`. Only one thread reads then.
+    Names,
+}
+
+/// The settings of a walk.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Walk {
+    pub(crate) links: Links,
+    pub(crate) order: Order,
+    /// Directories that it leaves out completely are not read. The caller applies it to files.
+    pub(crate) filter: Filter,
+}
+
+/// Starts to walk `root` on threads of its own. Dropping the receiver ends them.
+///
+/// # Errors
+/// If no thread can be started.
+pub(crate) fn start(
+    root: PathBuf,
+    walk: Walk,
+    threads_max: usize,
+) -> Result<mpsc::Receiver<Vec<Found>>, Error> {
+    let threads_max = if walk.order == Order::Names { 1 } else { threads_max.max(1) };
+    let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+    let first = Directory { path: root.clone(), name: String::new(), above: None };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
+        wake: Condvar::new(),
+        threads_max,
+        walk,
+    });
+    shared.grow(&out).map_err(|e| Error::local(&root, "can't be walked: no thread", e))?;
+    Ok(batches)
+}
+
+/// A directory that is still to be read.
+struct Directory {
+    path: PathBuf,
+    name: String,
+    above: Option<Arc<Above>>,
+}
+
+/// The directories above one, by device and inode. They detect a link that leads back up, so they are kept
+/// only if links are followed.
+struct Above {
+    id: (u64, u64),
+    above: Option<Arc<Above>>,
+}
+
+impl Above {
+    fn holds(&self, id: (u64, u64)) -> bool {
+        self.id == id || self.above.as_ref().is_some_and(|above| above.holds(id))
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    threads_max: usize,
+    walk: Walk,
+}
+
+struct State {
+    queue: VecDeque<Directory>,
+    threads: usize,
+    idle: usize,
+    finished: bool,
+}
+
+impl Shared {
+    /// Starts one more thread.
+    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<Found>>) -> io::Result<()> {
+        let (shared, out) = (Arc::clone(self), out.clone());
+        self.lock().threads += 1;
+        let spawned = std::thread::Builder::new().name("laneway-walk".into()).spawn(move || {
+            let mut walker = Walker { shared, out, batch: Vec::new() };
+            while let Some(directory) = walker.next_shared() {
+                if walker.descend(directory).is_err() || walker.flush().is_err() {
+                    break;
+                }
+            }
+            walker.leave();
+        });
+        spawned.map(drop).inspect_err(|_| self.lock().threads -= 1)
+    }
+
+    /// Locks the state. No code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The entries of a directory.
+enum Entries {
+    Unread(ReadDir),
+    InOrder(std::vec::IntoIter<io::Result<fs::DirEntry>>),
+}
+
+impl Entries {
+    fn of(entries: ReadDir, walk: &Walk) -> Self {
+        if walk.order == Order::Any {
+            return Self::Unread(entries);
+        }
+        let mut entries: Vec<_> = entries.collect();
+        // Put an error, at which reading the directory stopped, behind the entries read before it.
+        entries.sort_by_cached_key(|entry| match entry {
+            Ok(entry) => (false, sorted_as(entry, walk)),
+            Err(_) => (true, Default::default()),
+        });
+        Self::InOrder(entries.into_iter())
+    }
+
+    fn next(&mut self) -> Option<io::Result<fs::DirEntry>> {
+        match self {
+            Self::Unread(entries) => entries.next(),
+            Self::InOrder(entries) => entries.next(),
+        }
+    }
+}
+
+/// Returns the sort key of an entry among its siblings. A directory sorts with a slash at its end, like the
+/// keys below it.
+fn sorted_as(entry: &fs::DirEntry, walk: &Walk) -> OsString {
+    let mut name = entry.file_name();
+    let is_directory = || match entry.file_type() {
+        Ok(kind) if kind.is_symlink() && walk.links == Links::All => entry.path().is_dir(),
+        kind => kind.is_ok_and(|kind| kind.is_dir()),
+    };
+    if walk.order == Order::Names && is_directory() {
+        name.push("/");
+    }
+    name
+}
+
+/// The receiver is gone.
+struct Gone;
+
+struct Walker {
+    shared: Arc<Shared>,
+    out: mpsc::Sender<Vec<Found>>,
+    batch: Vec<Found>,
+}
+
+impl Walker {
+    /// Waits for a directory that another thread shares. Returns `None` when all threads are done.
+    fn next_shared(&mut self) -> Option<Directory> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(directory) = state.queue.pop_front() {
+                return Some(directory);
+            }
+            if state.idle + 1 == state.threads {
+                state.finished = true;
+                self.shared.wake.notify_all();
+            }
+            if state.finished {
+                return None;
+            }
+            state.idle += 1;
+            state = self.shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    fn leave(&mut self) {
+        let mut state = self.shared.lock();
+        state.threads -= 1;
+        drop(state);
+        self.shared.wake.notify_all();
+    }
+
+    /// Reads a directory and everything below it, except directories that idle threads take over.
+    fn descend(&mut self, directory: Directory) -> Result<(), Gone> {
+        let mut open: Vec<(Directory, Entries)> = Vec::new();
+        let mut deferred = Vec::new();
+        let mut next = Some(directory);
+        loop {
+            if let Some(directory) = next.take() {
+                match fs::read_dir(&directory.path) {
+                    Ok(entries) => open.push((directory, Entries::of(entries, &self.shared.walk))),
+                    Err(e) => {
+                        let error = Error::local(&directory.path, "can't be read", e);
+                        self.tell(Found::Failed(directory.path, error))?;
+                    }
+                }
+            }
+            // A directory that was read completely is no longer open.
+            let is_deep =
+                open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
+            let Some((directory, entries)) = open.last_mut() else {
+                next = deferred.pop();
+                if next.is_none() {
+                    return Ok(());
+                }
+                continue;
+            };
+            match entries.next() {
+                Some(Ok(entry)) => {
+                    let Some(below) = self.look_at(directory, &entry)? else { continue };
+                    match self.share(below) {
+                        None => {}
+                        Some(below) if is_deep => deferred.push(below),
+                        Some(below) => next = Some(below),
+                    }
+                }
+                Some(Err(e)) => {
+                    let error = Error::local(&directory.path, "can't be read to its end", e);
+                    let path = directory.path.clone();
+                    self.tell(Found::Failed(path, error))?;
+                    open.pop();
+                }
+                None => drop(open.pop()),
+            }
+        }
+    }
+
+    /// Gives a directory to an idle thread, or to one that may still be started. Returns it if there is none.
+    fn share(&self, directory: Directory) -> Option<Directory> {
+        let mut state = self.shared.lock();
+        if state.idle > state.queue.len() {
+            state.queue.push_back(directory);
+            drop(state);
+            self.shared.wake.notify_one();
+            return None;
+        }
+        if state.threads >= self.shared.threads_max {
+            return Some(directory);
+        }
+        state.queue.push_back(directory);
+        drop(state);
+        if self.shared.grow(&self.out).is_ok() {
+            return None;
+        }
+        self.shared.lock().queue.pop_back()
+    }
+
+    /// Reports an entry, or returns it if it is a directory to read.
+    fn look_at(&mut self, parent: &Directory, entry: &fs::DirEntry) -> Result<Option<Directory>, Gone> {
+        let path = entry.path();
+        let file_name = entry.file_name();
+        let Some(file_name) = file_name.to_str() else {
+            let error =
+                Error::refused(path.display().to_string(), "the name is not UTF-8 and can't be a key");
+            return self.tell(Found::Failed(path, error)).map(|()| None);
+        };
+        let mut name = String::with_capacity(parent.name.len() + 1 + file_name.len());
+        if !parent.name.is_empty() {
+            name.push_str(&parent.name);
+            name.push('/');
+        }
+        name.push_str(file_name);
+        let links = self.shared.walk.links;
+        let metadata = entry.metadata().and_then(|metadata| match metadata.is_symlink() {
+            true if links == Links::None => Ok((metadata, true)),
+            true => Ok((fs::metadata(&path)?, true)),
+            false => Ok((metadata, false)),
+        });
+        let (metadata, is_link) = match metadata {
+            Ok(found) => found,
+            Err(e) => {
+                let what = if path.is_symlink() { "the link is broken" } else { "can't be looked at" };
+                let error = Error::local(&path, what, e);
+                return self.tell(Found::Failed(path, error)).map(|()| None);
+            }
+        };
+        if metadata.is_file() && is_temporary_name(file_name) {
+            let why = "it is the partial file of a download";
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+        }
+        if metadata.is_file() {
+            let (size, modified) = (metadata.len(), metadata.modified().ok());
+            return self.tell(Found::File(FoundFile { path, name, size, modified })).map(|()| None);
+        }
+        if metadata.is_dir() && self.shared.walk.filter.leaves_out_all_below(&name) {
+            return Ok(None);
+        }
+        if metadata.is_symlink() {
+            let why = "it is a symbolic link";
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+        }
+        if !metadata.is_dir() {
+            let why = "it is not a regular file";
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+        }
+        if is_link && links != Links::All {
+            let why = "it is a link to a directory; --follow-symlinks follows it";
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+        }
+        if links != Links::All {
+            return Ok(Some(Directory { path, name, above: None }));
+        }
+        self.enter_following(parent, path, name, &metadata)
+    }
+
+    /// Enters a directory in a walk that follows links, unless it is one of those above it.
+    fn enter_following(
+        &mut self,
+        parent: &Directory,
+        path: PathBuf,
+        name: String,
+        metadata: &Metadata,
+    ) -> Result<Option<Directory>, Gone> {
+        let above = match &parent.above {
+            Some(above) => Some(Arc::clone(above)),
+            None => directory_id(&parent.path).map(|id| Arc::new(Above { id, above: None })),
+        };
+        let id = (metadata.dev(), metadata.ino());
+        if above.as_ref().is_some_and(|above| above.holds(id)) {
+            let why = "the link leads back to a directory above it";
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
+        }
+        Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
+    }
+
+    fn tell(&mut self, found: Found) -> Result<(), Gone> {
+        self.batch.push(found);
+        if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.out.blocking_send(std::mem::take(&mut self.batch)).map_err(|_| Gone)
+    }
+}
+
+fn directory_id(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
+#[cfg(test)]
+mod tests;

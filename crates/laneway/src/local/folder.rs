@@ -1,0 +1,410 @@
+//! The destination folder of a download. Nothing is created outside it, whatever the keys are and whatever
+//! others do to the tree meanwhile. Each directory is opened from its parent without following links.
+
+mod flushed;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod journal;
+mod leftovers;
+mod partial;
+mod place;
+mod remove;
+mod staged;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::engine::descriptors;
+use crate::local::platform::flush_directory;
+use crate::location::relative::Relative;
+
+use flushed::Flushed;
+pub(crate) use journal::{Claim, Subject};
+pub(crate) use partial::{TakeUp, hold};
+pub(crate) use place::{Destination, Place, file_in_the_way};
+pub(crate) use remove::{folds_case, has_exactly};
+pub(crate) use staged::{Placing, Staged, is_temporary_name};
+
+/// Directories kept open. Listings come sorted, so few are in use at a time.
+const OPEN_MAX: usize = 128;
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+/// A folder and the directories in use below it. It is created when the first entry is put into it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// By their path below the folder; the folder itself is under the empty path.
+    open: Mutex<HashMap<String, Arc<OwnedFd>>>,
+    flushed: Mutex<Flushed>,
+    /// The directories of files, in which leftovers are removed at the end.
+    used: Option<Mutex<BTreeSet<String>>>,
+    /// True if files below it can't be locked.
+    no_locks: AtomicBool,
+}
+
+impl Folder {
+    /// Returns the folder at `path`. Links on the way to it are followed, because the user chose the path.
+    pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
+        Arc::new(Self::at(path.into(), None))
+    }
+
+    /// Returns a folder that notes its directories for [`remove_leftovers`](Self::remove_leftovers).
+    pub(crate) fn noting(path: impl Into<PathBuf>) -> Arc<Self> {
+        Arc::new(Self::at(path.into(), Some(Mutex::default())))
+    }
+
+    fn at(mut path: PathBuf, used: Option<Mutex<BTreeSet<String>>>) -> Self {
+        if path.as_os_str().is_empty() {
+            path = PathBuf::from(".");
+        }
+        let (open, flushed) = Default::default();
+        Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
+    }
+
+    /// Returns the place of a name below the folder.
+    pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
+        if let Some(used) = &self.used {
+            let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+            if !used.contains(name.folder()) {
+                used.insert(name.folder().to_owned());
+            }
+        }
+        Place {
+            folder: Arc::clone(self),
+            directory: name.folder().to_owned(),
+            name: OsString::from(name.name()),
+        }
+    }
+
+    /// Returns the path of `below`, for messages.
+    pub(crate) fn path_of(&self, below: &str) -> String {
+        self.path.join(below).display().to_string()
+    }
+
+    /// Creates the directory `below` (empty for the folder itself) and all above it.
+    ///
+    /// # Errors
+    /// If something other than a directory is in the way, or the file system refuses.
+    pub(crate) fn create(&self, below: &str) -> Result<(), Error> {
+        self.directory(below).map(drop)
+    }
+
+    /// Returns the directory `below`, which is created if it is missing.
+    fn directory(&self, below: &str) -> Result<Arc<OwnedFd>, Error> {
+        if let Some(known) = self.known(below) {
+            return Ok(known);
+        }
+        let opened = match below.rsplit_once('/') {
+            _ if below.is_empty() => self.open_itself()?,
+            Some((parent, name)) => self.open_in(&*self.directory(parent)?, below, name)?,
+            None => self.open_in(&*self.directory("")?, below, below)?,
+        };
+        let opened = Arc::new(opened);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= descriptors::allowed(OPEN_MAX) {
+            open.clear();
+        }
+        open.insert(below.to_owned(), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn known(&self, below: &str) -> Option<Arc<OwnedFd>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
+    }
+
+    /// Flushes the name of the directory `below`, and of all above it up to the folder, to disk. It does so
+    /// whether this job or a killed one created them. Directories on the way to the folder are flushed if
+    /// this job created them.
+    fn flush_above(&self, below: &str) -> io::Result<()> {
+        // Note it only once it is flushed, because others rely on the note.
+        let mut at = below;
+        while !at.is_empty() {
+            let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
+            if !self.flushed().has(at) {
+                flush_directory(&*self.directory(parent).map_err(io::Error::other)?)?;
+                self.flushed().insert(at);
+            }
+            at = parent;
+        }
+        let made_in = self.flushed().made_in.clone();
+        for path in made_in {
+            flush_directory(&OwnedFd::from(File::open(&path)?))?;
+            self.flushed().made_in.remove(&path);
+        }
+        Ok(())
+    }
+
+    fn flushed(&self) -> MutexGuard<'_, Flushed> {
+        self.flushed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_itself(&self) -> Result<OwnedFd, Error> {
+        let open = || rustix::fs::open(&self.path, DIRECTORY, Mode::empty());
+        if let Ok(there) = open() {
+            return Ok(there);
+        }
+        let missing = self.path.ancestors().take_while(|at| !at.as_os_str().is_empty() && !at.exists());
+        let made_in = missing.map(|at| match at.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        });
+        self.flushed().made_in.extend(made_in);
+        std::fs::create_dir_all(&self.path).map_err(|e| Error::local(&self.path, "can't be created", e))?;
+        open().map_err(|e| Error::local(&self.path, "can't be opened as a directory", e))
+    }
+
+    fn open_in(&self, parent: &OwnedFd, below: &str, name: &str) -> Result<OwnedFd, Error> {
+        let open = || openat(parent, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+        let opened = match open() {
+            Err(Errno::NOENT) => match mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(e) => return Err(Error::local(self.path.join(below), "can't be created", e)),
+            },
+            other => other,
+        };
+        opened.map_err(|e| {
+            let path = self.path.join(below);
+            match (e, statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s))) {
+                (_, Ok(FileType::Symlink)) => Error::refused(
+                    path.display().to_string(),
+                    "is a symbolic link; nothing is written through links below the destination",
+                ),
+                (_, Ok(FileType::RegularFile)) => Error::refused(
+                    path.display().to_string(),
+                    "is a file, but a directory of that name is needed",
+                ),
+                (e, _) => Error::local(path, "can't be opened as a directory", e),
+            }
+        })
+    }
+}
+
+fn kind(stat: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
+}
+
+/// Returns whether `path` exists and takes bytes only in order: a pipe or a device, following links.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Returns whether `path` exists and is a directory, following links.
+pub(crate) fn is_directory(path: &OsStr) -> bool {
+    Path::new(path).is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn place(folder: &Arc<Folder>, name: &str) -> Place {
+        folder.place(&Relative::new(name.to_owned()).unwrap())
+    }
+
+    fn write(place: &Place, bytes: &[u8]) -> Result<(), Error> {
+        let staged = place.stage(bytes.len() as u64)?;
+        staged.write_at(bytes, 0)?;
+        staged.commit(Placing::default())
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_whole_with_its_folders_and_the_umasks_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().join("new/root"));
+        write(&place(&folder, "a/b/c"), b"whole").unwrap();
+        let path = dir.path().join("new/root/a/b/c");
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        let expected =
+            std::fs::File::create(dir.path().join("plain")).unwrap().metadata().unwrap().permissions();
+        assert_eq!(path.metadata().unwrap().permissions().mode(), expected.mode());
+        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file stays");
+    }
+
+    #[test]
+    fn a_file_given_up_leaves_the_old_one_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "old").unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "f").stage(10).unwrap();
+        staged.write_at(b"half", 0).unwrap();
+        assert_eq!(names(dir.path()).len(), 2);
+        drop(staged);
+        assert_eq!(names(dir.path()), ["f"]);
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn what_a_killed_run_left_of_a_file_goes_with_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "f").stage(10).unwrap();
+        let [left] = &names(dir.path())[..] else { panic!("one temporary file") };
+        assert!(is_temporary_name(left));
+        // As if it had been killed: nobody holds the file any more.
+        let copy = dir.path().join("copy");
+        std::fs::write(&copy, "half").unwrap();
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600)).unwrap();
+        drop(staged);
+        std::fs::rename(copy, dir.path().join(left)).unwrap();
+        write(&place(&folder, "f"), b"whole").unwrap();
+        assert_eq!(names(dir.path()), ["f"]);
+        let path = dir.path().join("f");
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        assert_ne!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "it is a new file");
+    }
+
+    #[test]
+    fn two_that_write_one_file_at_once_have_a_temporary_file_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let (first, second) = (place(&folder, "f").stage(1).unwrap(), place(&folder, "f").stage(1).unwrap());
+        assert_eq!(names(dir.path()).len(), 2);
+        first.write_at(b"1", 0).unwrap();
+        second.write_at(b"2", 0).unwrap();
+        second.commit(Placing::default()).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"2");
+        first.commit(Placing::default()).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"1");
+        assert_eq!(names(dir.path()), ["f"]);
+    }
+
+    #[test]
+    fn the_names_of_all_directories_above_a_durable_file_are_flushed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().join("new/root"));
+        folder.create("a/b").unwrap();
+        assert_eq!(folder.flushed().made_in.len(), 2, "{:?}", folder.flushed());
+        let durable = Placing { durable: true, ..Placing::default() };
+        place(&folder, "a/b/f").stage(1).unwrap().commit(durable).unwrap();
+        let has = |below: &str| folder.flushed().has(below);
+        assert!(has("a") && has("a/b") && !has("c") && folder.flushed().made_in.is_empty());
+    }
+
+    #[test]
+    fn a_link_below_the_destination_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("f"), "theirs").unwrap();
+        symlink(&outside, root.join("link")).unwrap();
+        symlink(outside.join("f"), root.join("file")).unwrap();
+        let folder = Folder::new(&root);
+        for name in ["link/f", "link/sub/f", "file"] {
+            let error = write(&place(&folder, name), b"x").unwrap_err();
+            assert!(
+                error.kind() == crate::ErrorKind::Refused && error.to_string().contains("symbolic link"),
+                "{error}"
+            );
+        }
+        assert_eq!(std::fs::read(outside.join("f")).unwrap(), b"theirs");
+        assert_eq!(names(&outside), ["f"]);
+    }
+
+    #[test]
+    fn a_file_and_a_folder_of_one_name_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        write(&place(&folder, "a"), b"x").unwrap();
+        let error = write(&place(&folder, "a/b"), b"x").unwrap_err();
+        assert!(error.to_string().contains("is a file"), "{error}");
+        write(&place(&folder, "d/e"), b"x").unwrap();
+        let error = write(&place(&folder, "d"), b"x").unwrap_err();
+        assert!(error.to_string().contains("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_made_while_a_file_of_its_name_is_written_refuses_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "d").stage(1).unwrap();
+        write(&place(&folder, "d/e"), b"x").unwrap();
+        let error = staged.commit(Placing::default()).unwrap_err();
+        assert!(
+            error.kind() == crate::ErrorKind::Refused && error.to_string().contains("is a directory"),
+            "{error}"
+        );
+        drop(staged);
+        assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
+    }
+
+    #[test]
+    fn a_file_created_meanwhile_stays_if_nothing_may_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let only_absent = Placing { only_absent: true, ..Placing::default() };
+        let staged = place(&folder, "f").stage(1).unwrap();
+        std::fs::write(dir.path().join("f"), b"theirs").unwrap();
+        let error = staged.commit(only_absent).unwrap_err();
+        assert!(error.is_precondition() && error.to_string().contains("left unchanged"), "{error}");
+        drop(staged);
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"theirs");
+        place(&folder, "g").stage(1).unwrap().commit(only_absent).unwrap();
+        assert_eq!(names(dir.path()), ["f", "g"]);
+    }
+
+    #[test]
+    fn the_root_itself_may_be_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("real")).unwrap();
+        symlink("real", dir.path().join("link")).unwrap();
+        write(&place(&Folder::new(dir.path().join("link")), "f"), b"x").unwrap();
+        assert!(dir.path().join("real/f").is_file());
+    }
+
+    #[test]
+    fn a_named_link_is_followed_to_its_file_even_when_that_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("target", dir.path().join("one")).unwrap();
+        symlink("one", dir.path().join("two")).unwrap();
+        let Destination::Place(place) = Destination::at(&dir.path().join("two")).unwrap() else { panic!() };
+        write(&place, b"x").unwrap();
+        assert_eq!(names(dir.path()), ["one", "target", "two"]);
+        assert!(dir.path().join("two").symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn devices_are_streams_and_directories_refused() {
+        assert!(matches!(Destination::at(Path::new("/dev/null")), Ok(Destination::Stream(_))));
+        assert!(Destination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory")));
+    }
+
+    #[test]
+    fn more_directories_than_are_kept_open_all_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        for i in 0..2 * OPEN_MAX {
+            write(&place(&folder, &format!("{i}/{i}/f")), b"x").unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 2 * OPEN_MAX);
+    }
+
+    #[test]
+    fn a_name_of_255_bytes_has_room_for_its_temporary_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = "ü".repeat(127) + "x";
+        write(&place(&Folder::new(dir.path()), &name), b"x").unwrap();
+        assert_eq!(names(dir.path()), [name]);
+    }
+}

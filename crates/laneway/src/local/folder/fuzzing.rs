@@ -1,0 +1,52 @@
+//! Journals of downloads with arbitrary content, for fuzzers.
+
+use arbitrary::Unstructured;
+use laneway_store::Version;
+
+use super::journal::{Claim, Subject, encode, read, seal};
+use crate::content::checksum::Crc;
+use crate::plan::resume::{missing, settled};
+
+/// An object of some MiB.
+fn subject(size: u64) -> Subject {
+    Subject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
+}
+
+/// Reads arbitrary bytes, alone and behind a valid header, and valid records of arbitrary claims. The
+/// accepted claims and the ranges still to fetch together cover each byte of the object once.
+pub fn download_journal(input: &[u8]) {
+    let mut drawn = Unstructured::new(input);
+    let Ok(size) = drawn.arbitrary::<u64>() else { return };
+    let size = if size.is_multiple_of(2) { size % (64 << 20) } else { size };
+    let subject = subject(size);
+    let header = subject.header();
+    let _ = read(input, &header);
+    assert!(subject.journal_max() >= header.len() as u64);
+    check(read(&[&header[..], input].concat(), &header).expect("behind a header that is right"), size);
+    let (mut claims, mut bytes) = (Vec::new(), header.clone());
+    while let Ok((start, len, sum, boot)) = drawn.arbitrary::<(u64, u32, u64, u64)>() {
+        // Most of them within the object.
+        let start = if boot.is_multiple_of(8) || size == 0 { start } else { start % size };
+        let claim = Claim { start, len, sum, boot };
+        bytes.extend(encode(&claim, seal(&header)));
+        claims.extend((len > 0).then_some(claim));
+        if drawn.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(read(&bytes, &header).as_deref(), Some(&claims[..]));
+    check(claims, size);
+}
+
+fn check(claims: Vec<Claim>, size: u64) {
+    let believed = settled(claims, size, Claim::range);
+    let gaps = missing(believed.iter().map(Claim::range), size);
+    let mut all: Vec<_> = believed.iter().map(Claim::range).chain(gaps).collect();
+    all.sort_by_key(|range| range.start);
+    let mut at = 0;
+    for range in all {
+        assert!(range.start == at && range.end > at, "{range:?} after {at}");
+        at = range.end;
+    }
+    assert_eq!(at, size);
+}

@@ -1,0 +1,342 @@
+//! The journal of a large download: the ranges of the temporary file that are written, with their checksums.
+//! The next run continues from it.
+//!
+//! A header names the object and its version. Then come records of 32 bytes, each with its own check. A
+//! record that was torn or never written is ignored, and the others hold. All numbers are little endian.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crc_fast::CrcAlgorithm;
+use laneway_store::Version;
+
+use crate::content::checksum::{Crc, Run};
+use crate::plan::slices::CLAIM_LEN;
+
+const MAGIC: &[u8; 16] = b"laneway journal\n";
+/// The version of the format. A change of meaning raises it. A journal of another format counts as another
+/// object's.
+const FORMAT: u8 = 1;
+/// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). It divides a page, so that a record is
+/// never cut in two by the end of one.
+const RECORD: usize = 32;
+/// The offset of the check in a record.
+const CHECK_AT: usize = RECORD - 4;
+/// Records beyond one for each MiB: claims that were cut short where slices met or connections broke.
+const RECORDS_SPARE: u64 = 1 << 16;
+
+/// The object and version that the file is for, and the checksum of its ranges.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Subject {
+    pub(crate) url: String,
+    pub(crate) version: Version,
+    pub(crate) size: u64,
+    pub(crate) crc: Crc,
+}
+
+/// A range of the file that was written, and its checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Claim {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// The checksum of the subject's kind.
+    pub(crate) sum: u64,
+    /// The boot of the machine in which it was written; see [`crate::local::platform`].
+    pub(crate) boot: u64,
+}
+
+impl Claim {
+    /// Returns the byte range of the claim.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.start..self.start.saturating_add(u64::from(self.len))
+    }
+
+    /// Returns the claim as a run.
+    pub(crate) fn run(&self, crc: Crc) -> Run {
+        Run::known(u64::from(self.len), crc, self.sum)
+    }
+}
+
+impl Subject {
+    /// Returns the header of its journal. A journal belongs to this object if it begins with exactly these
+    /// bytes.
+    pub(crate) fn header(&self) -> Vec<u8> {
+        let (kind, version) = match &self.version {
+            Version::Generation(generation) => (1, generation.to_string()),
+            Version::ETag(etag) => (2, etag.clone()),
+            // The text of a version shows its kind.
+            other => (0, other.to_string()),
+        };
+        let crc = match self.crc {
+            Crc::Crc32c => 1,
+            Crc::Crc64nvme => 2,
+            Crc::Crc32 => 3,
+        };
+        let mut header = MAGIC.to_vec();
+        header.extend([FORMAT, kind, crc, 0]);
+        header.extend(self.size.to_le_bytes());
+        for text in [&self.url, &version] {
+            header.extend((text.len() as u32).to_le_bytes());
+            header.extend(text.as_bytes());
+        }
+        header.resize(header.len().next_multiple_of(RECORD), 0);
+        header
+    }
+
+    /// Returns a size that a journal of it never reaches.
+    pub(crate) fn journal_max(&self) -> u64 {
+        self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
+    }
+}
+
+/// Returns a number that ties records to their header, so records of an older journal in the same file are
+/// ignored.
+pub(super) fn seal(header: &[u8]) -> u32 {
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
+}
+
+fn check(seal: u32, record: &[u8]) -> u32 {
+    let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
+    crc.update(&seal.to_le_bytes());
+    crc.update(record);
+    crc.finalize() as u32
+}
+
+pub(super) fn encode(claim: &Claim, seal: u32) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[..8].copy_from_slice(&claim.start.to_le_bytes());
+    record[8..16].copy_from_slice(&claim.sum.to_le_bytes());
+    record[16..24].copy_from_slice(&claim.boot.to_le_bytes());
+    record[24..CHECK_AT].copy_from_slice(&claim.len.to_le_bytes());
+    let check = check(seal, &record[..CHECK_AT]);
+    record[CHECK_AT..].copy_from_slice(&check.to_le_bytes());
+    record
+}
+
+fn decode(record: &[u8], seal: u32) -> Option<Claim> {
+    let number = |from: usize| Some(u64::from_le_bytes(record.get(from..from + 8)?.try_into().ok()?));
+    let short = |from: usize| Some(u32::from_le_bytes(record.get(from..from + 4)?.try_into().ok()?));
+    let claim = Claim { start: number(0)?, sum: number(8)?, boot: number(16)?, len: short(24)? };
+    (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
+}
+
+/// Returns the URL in a journal's header.
+pub(super) fn url(header: &[u8]) -> Option<&str> {
+    let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
+    // Skip format, kinds and size.
+    let rest = rest.get(4 + 8..)?;
+    let len = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+    std::str::from_utf8(rest.get(4..4 + len)?).ok()
+}
+
+/// Returns the claims in a journal's bytes, or `None` if they aren't a journal with this header.
+pub(crate) fn read(bytes: &[u8], header: &[u8]) -> Option<Vec<Claim>> {
+    Some(claims(bytes.strip_prefix(header)?, seal(header)).collect())
+}
+
+fn claims(records: &[u8], seal: u32) -> impl Iterator<Item = Claim> {
+    records.chunks_exact(RECORD).filter_map(move |record| decode(record, seal))
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    /// The header's length in bytes.
+    header: u64,
+    seal: u32,
+    crc: Crc,
+    boot: u64,
+    /// The offset of the next record.
+    end: AtomicU64,
+    /// Bytes that are claimed.
+    claimed: AtomicU64,
+}
+
+impl Journal {
+    /// Continues the journal in `file`, whose valid claims cover `claimed` bytes, or begins a new one.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn new(file: File, subject: &Subject, boot: u64, claimed: Option<u64>) -> io::Result<Self> {
+        let header = subject.header();
+        let end = match claimed {
+            // The next record overwrites a torn one at the end.
+            Some(_) => {
+                let len = file.metadata()?.len();
+                len - len % RECORD as u64
+            }
+            None => {
+                file.set_len(0)?;
+                file.write_all_at(&header, 0)?;
+                header.len() as u64
+            }
+        };
+        let (end, claimed) = (AtomicU64::new(end), AtomicU64::new(claimed.unwrap_or(0)));
+        let (seal, header) = (seal(&header), header.len() as u64);
+        Ok(Self { file, header, seal, crc: subject.crc, boot, end, claimed })
+    }
+
+    /// Claims a run from `start` on that has been written to the file. Any number of threads may call this.
+    pub(crate) fn claim(&self, start: u64, run: &Run) {
+        self.claimed.fetch_add(run.len, Ordering::Relaxed);
+        self.record(start, run);
+    }
+
+    /// Writes a claim that is counted already.
+    pub(crate) fn record(&self, start: u64, run: &Run) {
+        let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
+        let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
+        let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
+        // Without this record, a later run fetches the range again. That is no reason to abandon this
+        // download.
+        if let Err(e) = self.file.write_all_at(&record, at) {
+            tracing::debug!(error = %e, "a record of the journal could not be written");
+        }
+    }
+
+    /// Returns the claims of this boot of the machine, in no order. Returns nothing if boots can't be
+    /// distinguished, because claims from before a crash couldn't be told from valid ones.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn claims(&self) -> io::Result<Vec<Claim>> {
+        let mut bytes = vec![0; (self.end.load(Ordering::Relaxed) - self.header) as usize];
+        self.file.read_exact_at(&mut bytes, self.header)?;
+        let is_sure = |claim: &Claim| self.boot != 0 && claim.boot == self.boot;
+        Ok(claims(&bytes, self.seal).filter(is_sure).collect())
+    }
+
+    /// Returns how many bytes are claimed.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::random::Random;
+
+    fn subject() -> Subject {
+        Subject { url: "gs://b/k".into(), version: Version::Generation(7), size: 1 << 30, crc: Crc::Crc32c }
+    }
+
+    fn written(subject: &Subject, claims: &[Claim]) -> Vec<u8> {
+        let header = subject.header();
+        let seal = seal(&header);
+        [header]
+            .into_iter()
+            .chain(claims.iter().map(|claim| encode(claim, seal).to_vec()))
+            .flatten()
+            .collect()
+    }
+
+    fn some_claims(random: &mut Random) -> Vec<Claim> {
+        let claim = |random: &mut Random| Claim {
+            start: random.below(1 << 30),
+            len: 1 + random.below(CLAIM_LEN) as u32,
+            sum: random.below(u64::MAX),
+            boot: random.below(3),
+        };
+        (0..random.below(50)).map(|_| claim(random)).collect()
+    }
+
+    #[test]
+    fn what_was_claimed_is_read_back() {
+        for seed in 0..200 {
+            let claims = some_claims(&mut Random(seed));
+            let bytes = written(&subject(), &claims);
+            assert_eq!(read(&bytes, &subject().header()), Some(claims), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_journal_of_anything_else_says_nothing() {
+        let bytes = written(&subject(), &some_claims(&mut Random(1)));
+        let others = [
+            Subject { url: "gs://b/K".into(), ..subject() },
+            Subject { url: "s3://b/k".into(), ..subject() },
+            Subject { version: Version::Generation(8), ..subject() },
+            Subject { version: Version::ETag("7".into()), ..subject() },
+            Subject { size: (1 << 30) + 1, ..subject() },
+            Subject { crc: Crc::Crc64nvme, ..subject() },
+        ];
+        for other in others {
+            assert_eq!(read(&bytes, &other.header()), None, "{other:?}");
+        }
+        assert_eq!(read(b"", &subject().header()), None);
+        assert_eq!(read(&subject().header()[..40], &subject().header()), None, "a torn header");
+    }
+
+    #[test]
+    fn records_of_an_older_journal_in_the_same_file_say_nothing() {
+        let older = Subject { version: Version::Generation(6), ..subject() };
+        let claims = some_claims(&mut Random(2));
+        let mut bytes = subject().header();
+        bytes.extend(&written(&older, &claims)[older.header().len()..]);
+        assert_eq!(read(&bytes, &subject().header()), Some(Vec::new()));
+    }
+
+    /// Cut short anywhere, with any bytes of it turned or zeroed: what is left are claims that were made.
+    #[test]
+    fn of_a_torn_or_damaged_journal_only_whole_records_are_believed() {
+        let header = subject().header();
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let claims = some_claims(&mut random);
+            let mut bytes = written(&subject(), &claims);
+            let records = bytes.len() - header.len();
+            bytes.truncate(header.len() + random.below(records as u64 + 1) as usize);
+            let mut damaged = 0;
+            for _ in 0..random.below(4) {
+                let at = random.below((bytes.len() - header.len()) as u64) as usize + header.len();
+                let Some(byte) = bytes.get_mut(at) else { continue };
+                *byte = if random.below(2) == 0 { 0 } else { *byte ^ (1 << random.below(8)) };
+                damaged += 1;
+            }
+            let left = read(&bytes, &header).unwrap();
+            assert!(left.iter().all(|claim| claims.contains(claim)), "seed {seed}");
+            let whole = (bytes.len() - header.len()) / RECORD;
+            assert!(left.len() + damaged >= whole, "seed {seed}: a whole record was not believed");
+        }
+    }
+
+    #[test]
+    fn a_hole_between_records_hides_none_of_them() {
+        let claims = some_claims(&mut Random(3));
+        let mut bytes = written(&subject(), &claims);
+        let at = subject().header().len() + RECORD;
+        bytes[at..at + RECORD].fill(0);
+        let left = read(&bytes, &subject().header()).unwrap();
+        assert_eq!(left.len(), claims.len() - 1);
+    }
+
+    #[test]
+    fn records_are_appended_behind_what_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let open =
+            || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let run = |len| Run::known(len, Crc::Crc32c, len);
+        let journal = Journal::new(open(), &subject(), 1, None).unwrap();
+        journal.claim(0, &run(10));
+        journal.claim(20, &run(5));
+        assert_eq!(journal.claimed(), 15);
+        // As if a third record had been torn.
+        let len = std::fs::metadata(&path).unwrap().len();
+        open().write_all_at(&[9; 7], len).unwrap();
+        let journal = Journal::new(open(), &subject(), 2, Some(15)).unwrap();
+        journal.claim(30, &run(1));
+        let starts = |bytes: &[u8]| {
+            let claims = read(bytes, &subject().header()).unwrap();
+            claims.iter().map(|claim| (claim.start, claim.boot)).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(&std::fs::read(&path).unwrap()), [(0, 1), (20, 1), (30, 2)]);
+        assert_eq!(journal.claimed(), 16);
+        Journal::new(open(), &subject(), 2, None).unwrap();
+        assert_eq!(starts(&std::fs::read(&path).unwrap()), []);
+    }
+}

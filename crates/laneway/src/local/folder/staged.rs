@@ -1,0 +1,384 @@
+//! A file that is being written beside its destination.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, fchown};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::journal::{Claim, Journal};
+use super::partial::{self, Names};
+use super::place::Place;
+use crate::Error;
+use crate::content::checksum::{Run, Wanted};
+use crate::local::platform::rename_where_absent;
+use crate::local::preserve::Attributes;
+use crate::location::relative::NAME_MAX;
+use crate::plan::resume::settled;
+
+/// Number of other temporary names to try when one exists.
+const NAMES_TRIED_MAX: u32 = 16;
+
+/// The reason why a file can't replace a directory.
+pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name is needed";
+
+/// The reason why a destination that appeared meanwhile stays.
+const EXISTS_BY_NOW: &str = "was created meanwhile, and is left unchanged";
+
+/// The way in which a file is put in place.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Placing {
+    /// Flush it to disk before reporting it.
+    pub(crate) durable: bool,
+    /// Only if nothing is there.
+    pub(crate) only_absent: bool,
+    /// Its attributes besides its bytes.
+    pub(crate) attributes: Attributes,
+}
+
+/// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit) or
+/// [`keep`](Self::keep), it is removed.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    file: File,
+    directory: Arc<OwnedFd>,
+    temporary: OsString,
+    place: Place,
+    path: PathBuf,
+    /// The journal for a later run and its name, if the file can be resumed.
+    journal: Option<(Journal, OsString)>,
+    /// True while the file may be written. It ends once the file is renamed, removed or left to a later run,
+    /// even if a sink of an abandoned download still runs. The lock is held while a thread writes. File
+    /// systems let one thread at a time write into a file, and on Linux the others spin. In a download over
+    /// two lanes, that was a tenth of the CPU time.
+    is_open: Mutex<bool>,
+}
+
+impl Staged {
+    pub(super) fn create(place: &Place, directory: Arc<OwnedFd>, size: u64) -> Result<Self, Error> {
+        let path = place.path();
+        let begun = begin(&directory, &place.name, &place.folder.no_locks);
+        let (file, temporary) = begun.map_err(|e| Error::local(&path, "can't be created", e))?;
+        let staged = Self {
+            file,
+            directory,
+            temporary,
+            place: place.clone(),
+            path,
+            journal: None,
+            is_open: Mutex::new(true),
+        };
+        staged.set_len(size)?;
+        Ok(staged)
+    }
+
+    /// Continues a file where an earlier run left it.
+    pub(super) fn resumed(
+        place: &Place,
+        directory: Arc<OwnedFd>,
+        names: Names,
+        (file, journal): (File, Journal),
+    ) -> Self {
+        let journal = Some((journal, names.journal));
+        let (temporary, path) = (names.part, place.path());
+        Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
+    }
+
+    /// Sets the file's size at once. It reserves no blocks: `fallocate` costs 0.1 s a GiB on memory-backed
+    /// file systems, and other file systems fill a sparse file just as fast.
+    fn set_len(&self, size: u64) -> Result<(), Error> {
+        if size == 0 {
+            return Ok(());
+        }
+        self.file.set_len(size).map_err(|e| Error::local(&self.path, "can't be given its size", e))
+    }
+
+    /// Writes at an offset. Any number of threads may call this.
+    ///
+    /// # Errors
+    /// The file system's error, such as a full disk; `ErrorKind::Cancelled` once the file is settled.
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        // Hold the lock while writing, so that settling the file waits for the write.
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_open {
+            return Err(Error::cancelled(self.path.display().to_string()));
+        }
+        self.file.write_all_at(bytes, offset).map_err(|e| Error::local(&self.path, "can't be written", e))
+    }
+
+    /// Returns whether a later run can continue the file.
+    pub(crate) fn is_journaled(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Claims a run from `start` on that was written, for a later run.
+    pub(crate) fn claim(&self, start: u64, run: &Run) {
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
+            journal.claim(start, run);
+        }
+    }
+
+    /// Returns the journal's claims, in order. Returns nothing without a journal.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
+        let len = self.file.metadata().map_or(0, |metadata| metadata.len());
+        settled(claims.unwrap_or_default(), len, Claim::range)
+    }
+
+    /// Returns the checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// The file system's error; `ErrorKind::Cancelled`.
+    pub(crate) fn read_back(
+        &self,
+        range: Range<u64>,
+        wanted: Wanted,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Run, Error> {
+        match partial::read_back(&self.file, range, wanted, is_cancelled) {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
+        }
+    }
+
+    /// Hands over the bytes of a range of the file in order, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// The file system's; `ErrorKind::Cancelled`.
+    pub(crate) fn read_through(
+        &self,
+        range: Range<u64>,
+        is_cancelled: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        match partial::read_through(&self.file, range, is_cancelled, take) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
+        }
+    }
+
+    /// Puts the file in its place. It replaces an existing file, unless `placing` forbids that.
+    ///
+    /// # Errors
+    /// The file system's error. The destination is unchanged then.
+    pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
+        self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
+        if placing.durable {
+            self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
+        }
+        self.check_name()?;
+        if let Some((_, journal)) = &self.journal {
+            // Remove the journal before the rename. If the program were killed in between, it would stay for
+            // good: a run that finds the file complete looks for no journal.
+            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
+        }
+        let name = &*self.place.name;
+        let renamed = match placing.only_absent {
+            true => rename_where_absent(&self.directory, &self.temporary, name),
+            false => renameat(&*self.directory, &*self.temporary, &*self.directory, name),
+        };
+        renamed.map_err(|e| match e {
+            Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
+            // The directory was created since the file was begun: another object lies below this one's name.
+            Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
+            e => Error::local(&self.path, "can't be put in its place", e),
+        })?;
+        self.settle();
+        if placing.durable {
+            self.place
+                .flush(&self.directory)
+                .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the file's owner, mode and times, as far as they are known. Only privileged users may change the
+    /// owner, so for others the files stay their own.
+    fn set(&self, attributes: Attributes) -> io::Result<()> {
+        let Attributes { mtime, mode, uid, gid } = attributes;
+        if (uid, gid) != (None, None) {
+            match fchown(&self.file, uid, gid) {
+                Err(e) if e.kind() != io::ErrorKind::PermissionDenied => return Err(e),
+                _ => {}
+            }
+        }
+        if let Some(mode) = mode {
+            self.file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        let time = mtime.and_then(|(s, ns)| {
+            let whole = Duration::from_secs(s.unsigned_abs());
+            let time = if s < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+            time?.checked_add(Duration::from_nanos(ns.into()))
+        });
+        match time {
+            Some(time) => self.file.set_modified(time),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the temporary name still is this file's. A fixed name can also be another object's, whose
+    /// file may have been put there meanwhile.
+    fn check_name(&self) -> Result<(), Error> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        let failed = |e| Error::local(&self.path, "can't be looked at", e);
+        let held = fstat(&self.file).map_err(failed)?;
+        let what = match statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(()),
+            Ok(_) => "replaced",
+            Err(Errno::NOENT) => "removed",
+            Err(e) => return Err(failed(e)),
+        };
+        // The file there isn't this one, so it must not be removed.
+        self.settle();
+        let why = format!("its temporary file {} was {what}", self.temporary.display());
+        Err(Error::refused(self.path.display().to_string(), why))
+    }
+
+    /// Leaves the file to a later run, and returns how many bytes that run need not fetch. Returns `None` if
+    /// there is nothing to keep. Then the file is removed.
+    pub(crate) fn keep(&self) -> Option<u64> {
+        if !self.settle() {
+            return None;
+        }
+        // Count now, when nobody can claim more.
+        let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
+        if claimed == 0 {
+            self.remove();
+            return None;
+        }
+        partial::release(&self.file);
+        Some(claimed)
+    }
+
+    /// Removes the file unless it was committed or kept. Used when others still hold it.
+    pub(crate) fn abandon(&self) {
+        if self.settle() {
+            self.remove();
+        }
+    }
+
+    fn remove(&self) {
+        // They may be gone already, and nobody needs the error. Remove the journal first: a process that then
+        // finds the file alone begins anew.
+        if let Some((_, journal)) = &self.journal {
+            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
+        }
+        let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
+    }
+
+    /// Ends all writes, and returns whether they were still possible.
+    fn settle(&self) -> bool {
+        std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// Creates a new file, and returns it with its name. The first name is always the same, so leftovers of a
+/// killed run under it are replaced. Other names are random.
+fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
+    let own = Names::of(name, "").part;
+    if let Some(file) = partial::make(directory, &own, no_locks)? {
+        return Ok((file, own));
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut attempt = 0;
+    loop {
+        let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
+        let temporary = temporary_name(name, &random, "part");
+        // The kernel subtracts the umask from this mode.
+        match openat(directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
+            Ok(fd) => return Ok((File::from(fd), temporary)),
+            Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Returns `.NAME.laneway-MARK.KIND`. NAME is shortened so that the result fits into a directory entry.
+pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
+    let suffix = format!(".laneway-{mark}.{kind}");
+    let room = NAME_MAX - 1 - suffix.len();
+    let bytes = name.as_bytes();
+    let mut end = bytes.len().min(room);
+    // Some file systems refuse a character that is cut in two.
+    while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    let mut temporary = OsString::from(".");
+    temporary.push(OsStr::from_bytes(&bytes[..end]));
+    temporary.push(suffix);
+    temporary
+}
+
+/// Returns whether [`temporary_name`] makes such a name: a random one (8 digits), or a fixed one of a file or
+/// its journal (16). All other files belong to users.
+pub(crate) fn is_temporary_name(name: &str) -> bool {
+    let Some((rest, kind)) = name.rsplit_once('.') else { return false };
+    let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };
+    let is_hex = mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_kind = matches!((kind, mark.len()), ("part", 8 | 16) | ("journal", 16));
+    named.len() > 1 && named.starts_with('.') && is_hex && is_kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_are_given_to_temporary_files_are_theirs() {
+        for (name, mark, kind) in [
+            ("k.txt", "0000beef", "part"),
+            ("k", "0123456789abcdef", "part"),
+            (".laneway-0123456789abcdef.part", "0123456789abcdef", "journal"),
+            (&"ü".repeat(127), "0123456789abcdef", "journal"),
+        ] {
+            let temporary = temporary_name(OsStr::new(name), mark, kind);
+            assert!(is_temporary_name(temporary.to_str().unwrap()), "{temporary:?}");
+        }
+        for own in [
+            "",
+            "k.txt",
+            ".laneway-0123456789abcdef.part",
+            "..laneway-0123456789abcdef.part.",
+            "k.laneway-0123456789abcdef.part",
+            ".k.laneway-0123456789abcdef.parts",
+            ".k.laneway-0123456789abcdef.part.gz",
+            ".k.laneway-0123456789ABCDEF.part",
+            ".k.laneway-0123456789abcdeg.part",
+            ".k.laneway-0123456789abcde.part",
+            ".k.laneway-.part",
+            ".k.laneway-0000beef.journal",
+            ".k-laneway-0000beef.part",
+            ".part",
+        ] {
+            assert!(!is_temporary_name(own), "{own}");
+        }
+    }
+
+    #[test]
+    fn temporary_names_are_hidden_and_fit_a_directory_entry() {
+        assert_eq!(temporary_name(OsStr::new("k.txt"), "0000beef", "part"), ".k.txt.laneway-0000beef.part");
+        let long = temporary_name(OsStr::new(&"ü".repeat(127)), "0123456789abcdef", "journal");
+        assert!(long.len() <= NAME_MAX && long.to_str().is_some());
+    }
+}

@@ -1,0 +1,132 @@
+//! Twins of the library's types for threads that may block.
+//!
+//! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A
+//! [`Download`](crate::Download) is a [`Read`] itself, and streams have `next_blocking`. [`Reader`] and
+//! [`Writer`] are here, made by [`into_blocking`](crate::Reader::into_blocking). Don't use any of these on a
+//! thread that runs async tasks: the tasks would stall.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_store::ObjectMeta;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use crate::engine::runtime::block_on;
+use crate::{Error, Written};
+
+/// An object that is open for reads, all of one version: [`crate::Reader`] for threads that may block.
+#[derive(Debug)]
+pub struct Reader(crate::Reader);
+
+/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block.
+/// Dropped before [`finish`](Self::finish), it leaves nothing behind.
+#[derive(Debug)]
+pub struct Writer(crate::Writer);
+
+impl crate::Reader {
+    /// Returns the same reader for threads that may block.
+    pub fn into_blocking(self) -> Reader {
+        Reader(self)
+    }
+}
+
+impl crate::Writer {
+    /// Returns the same writer for threads that may block.
+    pub fn into_blocking(self) -> Writer {
+        Writer(self)
+    }
+}
+
+impl Reader {
+    /// Does the same as [`crate::Reader::deadline`].
+    #[must_use]
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self(self.0.deadline(deadline))
+    }
+
+    /// Returns the object's metadata at the time it was opened.
+    pub fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    /// Returns the object's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Returns the object's last bytes, as far as the opening request brought them.
+    pub fn footer(&self) -> &Bytes {
+        self.0.footer()
+    }
+
+    /// Reads into `buffer` from `offset` on, and returns the number of bytes. It is smaller than the buffer
+    /// only if the object ends before. Nothing writes to the buffer after this returns.
+    ///
+    /// # Errors
+    /// The store's error; an object that was replaced.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        block_on(self.0.read_to(offset, buffer))
+    }
+
+    /// Reads one range, as [`read_ranges`](Self::read_ranges) does.
+    ///
+    /// # Errors
+    /// As [`read_ranges`](Self::read_ranges).
+    pub fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
+        block_on(self.0.read_range(range))
+    }
+
+    /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.
+    ///
+    /// # Errors
+    /// As [`Bucket::get_ranges`](crate::Bucket::get_ranges); an object that was replaced.
+    pub fn read_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, Error> {
+        block_on(self.0.read_ranges(ranges))
+    }
+
+    /// Returns another reader of the same object, which starts at its beginning.
+    pub fn again(&self) -> Self {
+        Self(self.0.again())
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        block_on(self.0.read(buffer))
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        block_on(self.0.seek(position))
+    }
+}
+
+impl Writer {
+    /// Completes the object, as [`crate::Writer::finish`] does.
+    ///
+    /// # Errors
+    /// As [`crate::Writer::finish`].
+    pub fn finish(self) -> Result<Written, Error> {
+        block_on(self.0.finish())
+    }
+
+    /// Abandons the object, as [`crate::Writer::abort`] does.
+    pub fn abort(self) {
+        block_on(self.0.abort());
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        block_on(self.0.write(bytes)).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    /// Nothing is visible before the end, so there is nothing to do.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

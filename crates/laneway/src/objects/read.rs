@@ -1,0 +1,224 @@
+//! Reads an object in order, as `cat` does.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use laneway_lanes::attempts::{counted, most};
+use laneway_store::{ObjectId, ObjectMeta, Store};
+
+use crate::event::Verified;
+use crate::job::running::{Begun, Made, Moved, Purpose, Running};
+use crate::job::shared::Common;
+use crate::location::url;
+use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
+use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
+
+/// The most bytes that are read before they are written. Smaller ranges are read together, a longer one in
+/// slices.
+const TOGETHER_MAX: u64 = 16 << 20;
+
+impl Client {
+    /// Reads an object, or ranges of it, in order into `to`. Several ranges are all of one version of the
+    /// object. If the object is replaced meanwhile, that is an error. If one of the ranges lies outside the
+    /// object, nothing is written. Blocks the thread, and writes to `to` on it. Don't call it on a thread
+    /// that runs async tasks.
+    ///
+    /// # Errors
+    /// The store's error, or that of `to`. Bytes may have been written before an error is found, because
+    /// checksums come last.
+    pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
+        let (_job, ends) = Job::unheard();
+        let worker = self.worker()?;
+        let job = Running::new(Arc::clone(&worker.state), ends, Purpose::Plain, Common::default());
+        let begun = begin(&job, request);
+        let (chunks, taken) = in_order::chunks();
+        let (ended, end) = std::sync::mpsc::sync_channel(1);
+        let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
+        worker.spawn(async move {
+            // The receiver lives: the thread below waits for it.
+            let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
+            let _ = ended.send(counted(read).await);
+        });
+        in_order::write_all(taken, to, "the output")?;
+        let (moved, attempts) = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
+        Ok(item(&job, begun, moved, attempts))
+    }
+}
+
+async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks) -> Result<Moved, Error> {
+    let Some((provider, id)) = request.at.as_object() else {
+        return Err(Error::usage(request.at.to_string(), "names no object in a store"));
+    };
+    if id.key.is_empty() {
+        return Err(Error::usage(request.at.to_string(), "names no object"));
+    }
+    let store = job.store(provider)?;
+    let range = match request.ranges.as_slice() {
+        [] => None,
+        [range] => Some(*range),
+        ranges => {
+            let bucket = client.bucket(&url(provider, &ObjectId::new(&id.bucket, "")))?;
+            return Several { job, store, id: &id, bucket, out }.read(ranges).await;
+        }
+    };
+    Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
+}
+
+/// Several ranges of an object.
+struct Several<'a> {
+    job: &'a Running,
+    store: &'a Store,
+    id: &'a ObjectId,
+    bucket: Bucket,
+    out: Chunks,
+}
+
+impl Several<'_> {
+    async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
+        let is_version = self.id.version.is_some();
+        // Few bytes with known offsets are read without requesting the object's metadata first.
+        if !is_version
+            && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
+            && let [Step::Together(ranges)] = steps(offsets).as_slice()
+        {
+            let bytes = self.together(ranges, None).await?;
+            return Ok(moved(bytes));
+        }
+        let meta = self.store.head(self.id, None).await?;
+        let within = |range: &ByteRange| {
+            range.within(meta.size).ok_or_else(|| {
+                let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
+                Error::invalid_range(self.url(), message)
+            })
+        };
+        let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
+        let steps = match is_version {
+            // A call for ranges takes no version.
+            true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
+            false => steps(ranges),
+        };
+        if meta.version.is_none() && steps.len() > 1 {
+            let message = "the store reports no version, so ranges could come from different versions of it";
+            return Err(Error::integrity(self.url(), message));
+        }
+        let mut bytes = 0;
+        for step in steps {
+            bytes += match step {
+                Step::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
+                Step::Long(range) => {
+                    let (range, version) = (Some(ByteRange::between(range)?), meta.version.clone());
+                    let wish = Wish { range, version, ..Wish::default() };
+                    in_order::fetch(self.job, self.store, self.id, wish, self.out.clone()).await?.moved.bytes
+                }
+            };
+        }
+        Ok(moved(bytes))
+    }
+
+    /// Reads ranges in one call, and sends them on.
+    async fn together(&self, ranges: &[Range<u64>], known: Option<&ObjectMeta>) -> Result<u64, Error> {
+        let call = self.bucket.get_ranges(&self.id.key, ranges.iter().cloned());
+        let read = match known {
+            Some(meta) => call.known(meta).await?,
+            None => call.await?,
+        };
+        let mut sent = 0;
+        for bytes in read.into_iter().filter(|bytes| !bytes.is_empty()) {
+            sent += bytes.len() as u64;
+            self.send(bytes).await?;
+        }
+        Ok(sent)
+    }
+
+    async fn send(&self, bytes: Bytes) -> Result<(), Error> {
+        self.out.send(Chunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
+    }
+
+    fn url(&self) -> String {
+        url(self.store.provider(), self.id)
+    }
+}
+
+/// The ranges that are read at a time, in the order in which they are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Step {
+    /// Ranges of at most [`TOGETHER_MAX`] bytes in all.
+    Together(Vec<Range<u64>>),
+    /// A range of more bytes than that.
+    Long(Range<u64>),
+}
+
+fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
+    let (mut steps, mut room) = (Vec::new(), 0);
+    for range in ranges {
+        let len = range.end - range.start;
+        if len > TOGETHER_MAX {
+            steps.push(Step::Long(range));
+            continue;
+        }
+        match steps.last_mut() {
+            Some(Step::Together(ranges)) if len <= room => {
+                ranges.push(range);
+                room -= len;
+            }
+            _ => {
+                steps.push(Step::Together(vec![range]));
+                room = TOGETHER_MAX - len;
+            }
+        }
+    }
+    steps
+}
+
+/// Returns the result for several ranges. No store reports a checksum of a range.
+fn moved(bytes: u64) -> Moved {
+    Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
+}
+
+/// Returns the item of a read.
+fn begin(job: &Running, request: &ReadRequest) -> Begun {
+    let source = match request.at.as_object() {
+        Some((provider, id)) => url(provider, &id),
+        None => request.at.to_string(),
+    };
+    job.begin(Op::Read, source, None)
+}
+
+/// Returns the item of a read that succeeded.
+fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
+    // The tasks that read ranges together count their own attempts.
+    let attempts = attempts.max(1);
+    let Begun { op, source, destination, start, .. } = begun;
+    let Moved { bytes, verified, atomic, .. } = moved;
+    let end = job.engine.now();
+    let outcome = Outcome::Done { verified };
+    Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_keep_their_order_and_few_bytes_are_held_at_a_time() {
+        const MIB: u64 = 1 << 20;
+        let together = |ranges: &[Range<u64>]| Step::Together(ranges.to_vec());
+        let alone = |range: Range<u64>| together(&[range]);
+        assert_eq!(steps(vec![]), []);
+        assert_eq!(steps(vec![7..9, 7..9, 0..0, 1..2]), [together(&[7..9, 7..9, 0..0, 1..2])]);
+        let long = 5..5 + 17 * MIB;
+        assert_eq!(
+            steps(vec![1..2, long.clone(), 3..4, 0..16 * MIB, 0..10 * MIB, 0..6 * MIB, 9..10]),
+            [
+                alone(1..2),
+                Step::Long(long),
+                alone(3..4),
+                alone(0..16 * MIB),
+                together(&[0..10 * MIB, 0..6 * MIB]),
+                alone(9..10),
+            ]
+        );
+    }
+}

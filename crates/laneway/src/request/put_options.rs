@@ -1,0 +1,69 @@
+//! The properties of objects that a copy request writes.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use laneway_store::{Condition, FileAttributes, ObjectMeta, PutOptions};
+
+use crate::CopyRequest;
+use crate::content::content_type;
+use crate::content::gzip;
+use crate::local::preserve::Attributes;
+
+impl CopyRequest {
+    /// Returns the request with the precondition for [`no_clobber`](Self::no_clobber), unless it has another
+    /// one.
+    pub(crate) fn with_condition(mut self) -> Self {
+        if self.no_clobber && self.put.condition.is_none() {
+            self.put.condition = Condition::Absent;
+        }
+        self
+    }
+
+    /// Returns the properties of the object `key`.
+    pub(crate) fn options(&self, key: &str) -> PutOptions {
+        let mut put = self.put.clone();
+        if put.content_type.is_none() {
+            put.content_type = content_type::guess(key).map(str::to_owned);
+        }
+        put
+    }
+
+    /// Returns the properties of the object `key` for a file. If the key has no extension, the file's decides
+    /// the content type. The file's attributes are kept if the request asks for it.
+    pub(crate) fn options_of_file(
+        &self,
+        names: FileAttributes,
+        key: &str,
+        path: &Path,
+        attributes: Attributes,
+    ) -> PutOptions {
+        let mut put = self.options(key);
+        if put.content_type.is_none() {
+            let name = path.file_name().and_then(OsStr::to_str);
+            put.content_type = name.and_then(content_type::guess).map(str::to_owned);
+        }
+        if self.preserve {
+            for (name, value) in attributes.metadata(names) {
+                put.metadata.entry(name).or_insert(value);
+            }
+        }
+        if self.gzip.takes(path) { gzip::described(put) } else { put }
+    }
+
+    /// Returns the properties of a copied object. They are those of `source`, unless the request sets others.
+    /// Missing ones come from `guessed`.
+    pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
+        let mut put = self.put.clone();
+        put.content_type =
+            put.content_type.or_else(|| source.content_type.clone()).or_else(|| guessed.content_type.clone());
+        put.content_encoding = put.content_encoding.or_else(|| source.content_encoding.clone());
+        put.cache_control = put.cache_control.or_else(|| source.cache_control.clone());
+        put.content_disposition = put.content_disposition.or_else(|| source.content_disposition.clone());
+        put.content_language = put.content_language.or_else(|| source.content_language.clone());
+        if put.metadata.is_empty() {
+            put.metadata = source.metadata.clone().unwrap_or_default();
+        }
+        put
+    }
+}

@@ -1,0 +1,202 @@
+//! Comparing by S3's composites: digests over the digests of the parts in which somebody uploaded the object. Laneway has to ask
+//! where the parts end.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use laneway_store::{Composite, ObjectMeta, PartRules, PartsAlgorithm, PartsDigest, Store};
+
+use crate::Error;
+use crate::content::checksum::written;
+use crate::event::Verified;
+use crate::job::running::Running;
+use crate::location::url;
+use crate::plan::boundaries::{even, of_lens};
+use crate::plan::requests_at_once;
+
+/// Where the parts of an object begin and end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    pub(crate) parts: Vec<Range<u64>>,
+    /// The store told the length of each, and not of the first and the last alone.
+    is_certain: bool,
+}
+
+/// The meaning of a digest that was computed by a layout.
+pub(crate) enum Judged {
+    /// The bytes are compared, or can't be.
+    Settled(Verified),
+    /// The parts end elsewhere than was assumed.
+    Elsewhere(Layout),
+}
+
+impl Layout {
+    fn certain(size: u64, lens: &[u64], stored: &Composite) -> Option<Self> {
+        let is_count = stored.parts == 0 || stored.parts as usize == lens.len();
+        let parts = of_lens(size, lens).filter(|_| is_count)?;
+        Some(Self { parts, is_certain: true })
+    }
+}
+
+/// Asks where the parts of an object end: by one request that lists them, where parts have checksums of their own. Else the lengths of the
+/// first and the last tell those of all, where they make up the object's size. Else each part is asked for.
+///
+/// # Errors
+/// Only where the job is cancelled. `None` where the store doesn't tell.
+pub(crate) async fn layout(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    stored: &Composite,
+) -> Result<Option<Layout>, Error> {
+    if stored.parts == 1 {
+        return Ok(Layout::certain(meta.size, &[meta.size], stored));
+    }
+    let version = meta.version.as_ref();
+    if stored.digest.algorithm() != PartsAlgorithm::Md5 {
+        // The request takes a permission of its own, and some stores don't know it.
+        let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
+        let lens = listed.ok().flatten();
+        if let Some(layout) = lens.and_then(|lens| Layout::certain(meta.size, &lens, stored)) {
+            return Ok(Some(layout));
+        }
+    }
+    let len_of = |number| job.unless_cancelled(store.part_len(&meta.id, version, number));
+    let Ok(Some(first)) = len_of(1).await? else { return Ok(None) };
+    let count = if stored.parts > 0 { stored.parts.into() } else { meta.size.div_ceil(first.max(1)) };
+    // No store takes more parts, whatever an answer says.
+    let Ok(count) = u32::try_from(count.min(PartRules::S3.count_max + 1)) else { return Ok(None) };
+    if u64::from(count) > PartRules::S3.count_max {
+        return Ok(None);
+    }
+    if let Some(parts) = even(meta.size, first, count)
+        && let Some(end) = parts.last()
+        && let Ok(Some(last)) = len_of(count).await?
+        && last == end.end - end.start
+    {
+        return Ok(Some(Layout { parts, is_certain: false }));
+    }
+    each(job, store, meta, stored, count).await
+}
+
+async fn each(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    stored: &Composite,
+    count: u32,
+) -> Result<Option<Layout>, Error> {
+    let version = meta.version.as_ref();
+    let asked = futures_util::stream::iter(1..=count)
+        .map(|number| job.unless_cancelled(store.part_len(&meta.id, version, number)))
+        .buffered(requests_at_once(job.engine.cores));
+    let (mut asked, mut lens) = (std::pin::pin!(asked), Vec::new());
+    while let Some(len) = asked.try_next().await? {
+        // The others tell nothing without this one.
+        let Ok(Some(len)) = len else { return Ok(None) };
+        lens.push(len);
+    }
+    Ok(Layout::certain(meta.size, &lens, stored))
+}
+
+/// Compares a digest of the bytes, by a layout, with the store's. An ETag of a store that has not shown that it makes ETags of MD5s is
+/// no reason to call bytes wrong.
+///
+/// # Errors
+/// Integrity, where it differs and every part's length was told.
+pub(crate) async fn judge(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    stored: &Composite,
+    layout: &Layout,
+    ours: PartsDigest,
+) -> Result<Judged, Error> {
+    if ours != stored.digest && !layout.is_certain && is_trusted(store, stored) {
+        return Ok(match each(job, store, meta, stored, layout.parts.len() as u32).await? {
+            Some(found) if found.parts != layout.parts => Judged::Elsewhere(found),
+            Some(found) => Judged::Settled(settle(store, meta, stored, &found, ours)?),
+            None => Judged::Settled(Verified::Unverified),
+        });
+    }
+    settle(store, meta, stored, layout, ours).map(Judged::Settled)
+}
+
+fn settle(
+    store: &Store,
+    meta: &ObjectMeta,
+    stored: &Composite,
+    layout: &Layout,
+    ours: PartsDigest,
+) -> Result<Verified, Error> {
+    let algorithm = stored.digest.algorithm();
+    if ours == stored.digest {
+        if algorithm == PartsAlgorithm::Md5 {
+            store.trust_md5s_of_parts();
+        }
+        return Ok(Verified::of_parts(algorithm));
+    }
+    if !layout.is_certain || !is_trusted(store, stored) {
+        return Ok(Verified::Unverified);
+    }
+    let message = format!(
+        "the {} of the parts' bytes is {}, but the store reports {}",
+        algorithm.name(),
+        written(&ours.bytes()),
+        written(&stored.digest.bytes())
+    );
+    Err(Error::mismatch(url(store.provider(), &meta.id), message))
+}
+
+fn is_trusted(store: &Store, stored: &Composite) -> bool {
+    stored.digest.algorithm() != PartsAlgorithm::Md5 || store.trusts_md5s_of_parts()
+}
+
+/// Compares an object in memory that is one part with the store's composite. Nothing has to be asked.
+///
+/// # Errors
+/// Integrity, where they differ.
+pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result<Verified, Error> {
+    let Some(stored) = meta.checksums.parts.filter(|stored| stored.parts == 1) else {
+        return Ok(Verified::Unverified);
+    };
+    let layout = Layout { parts: std::iter::once(0..meta.size).collect(), is_certain: true };
+    match of_slices(&layout.parts, stored.digest.algorithm(), bytes) {
+        Some(ours) => settle(store, meta, &stored, &layout, ours),
+        None => Ok(Verified::Unverified),
+    }
+}
+
+/// Compares a whole object in memory with the store's composite, if there is one.
+///
+/// # Errors
+/// Integrity, where they differ.
+pub(crate) async fn in_memory(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    bytes: &Bytes,
+) -> Result<Verified, Error> {
+    let Some(stored) = meta.checksums.parts else { return Ok(Verified::Unverified) };
+    let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(Verified::Unverified) };
+    loop {
+        let (parts, bytes) = (layout.parts.clone(), bytes.clone());
+        let ours = move || of_slices(&parts, stored.digest.algorithm(), &bytes);
+        let Some(ours) = job.engine.files.run(ours).await? else { return Ok(Verified::Unverified) };
+        match judge(job, store, meta, &stored, &layout, ours).await? {
+            Judged::Settled(verified) => return Ok(verified),
+            Judged::Elsewhere(found) => layout = found,
+        }
+    }
+}
+
+fn of_slices(parts: &[Range<u64>], algorithm: PartsAlgorithm, bytes: &[u8]) -> Option<PartsDigest> {
+    let mut digests = Vec::new();
+    for part in parts {
+        let mut hasher = algorithm.part();
+        hasher.update(bytes.get(part.start as usize..part.end as usize)?);
+        digests.extend(hasher.finish());
+    }
+    algorithm.over(&digests)
+}

@@ -1,0 +1,295 @@
+//! Carries out copy requests. The kinds of the two ends decide which code does it.
+
+mod across;
+mod search;
+mod tags;
+mod within;
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use laneway_store::{List, ObjectId, PutOptions, Store, Version};
+
+use crate::job::existing;
+use crate::job::lookup::Sizes;
+use crate::job::pump::pump_all;
+use crate::job::running::{Begun, Moved, Running};
+use crate::job::search::{Prefix, Search, asked_ahead};
+use crate::listing::names_from::Reading;
+use crate::listing::{Source, SourceObject, folder_prefix};
+use crate::local::folder::Folder;
+use crate::location::mapping::name_of_key;
+use crate::location::url;
+use crate::manifest::Targets;
+use crate::transfer::download::{Downloads, is_asked};
+use crate::transfer::moved;
+use crate::transfer::upload::{Sent, Uploads};
+use crate::{CopyRequest, Error, Location, Op};
+
+pub(crate) use search::{Copies, one};
+pub(crate) use tags::of as tags_of;
+pub(crate) use within::fill;
+
+/// Carries out a copy request up to its last event.
+pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
+    let op = match (&request.sources[..], &request.destination) {
+        ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
+        (_, Location::Object { .. }) => Op::Upload,
+        _ => Op::Download,
+    };
+    match request.check() {
+        Err(error) => {
+            let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
+            job.fail(op, source, Some(request.destination.to_string()), error).await;
+        }
+        Ok(()) => {
+            let manifest = request.manifest.as_ref();
+            let subject = request.subject(&job.added_at(&request.destination));
+            let taken_from = if request.remove_source { &request.sources[..] } else { &[] };
+            let targets = Targets::of(taken_from, request.recursive);
+            if let Err(error) = job.keep_manifest_taking(targets, manifest, subject, request.dry_run).await {
+                let target = error.url().unwrap_or_default().to_owned();
+                job.fail(op, target, None, error).await;
+                return job.finish().await;
+            }
+            if op == Op::Upload {
+                job.progress.counts_sent();
+            }
+            let request = Arc::new(request.with_condition());
+            let search = |units| Search::new(Arc::clone(&job), Arc::clone(&request), units);
+            let folder = match &request.destination {
+                Location::Local(path) => Some(Folder::noting(path)),
+                _ => None,
+            };
+            pump_all(&job, |units| look_through(search(units), folder.clone())).await;
+            job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
+            if let Some(folder) = folder {
+                remove_leftovers(&job, &request, folder).await;
+            }
+        }
+    }
+    job.finish().await;
+}
+
+/// Removes temporary files that earlier runs of a tree left. Objects that no longer exist aren't requested
+/// again, so nothing else would remove theirs. Earlier versions of Laneway put a tree under its own name once
+/// its folder existed, so it looks there too.
+async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
+    let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
+    let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
+    let has_ended_well = job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set();
+    if !request.recursive || request.sources[0].is_pattern() || !is_whole || !has_ended_well {
+        return;
+    }
+    let tree = url(*provider, &ObjectId::new(bucket, folder_prefix(key)));
+    let name = name_of_key(bucket, key).to_owned();
+    let removing = move || folder.remove_leftovers(&name, |url| url.starts_with(&tree));
+    // A file that stays does no harm, and the copy is done.
+    drop(job.engine.files.run(removing).await);
+}
+
+/// Copies or moves one object for a program. The store does it by itself if both ends are in the same store.
+///
+/// # Errors
+/// The stores' errors; for a move, a source that could not be removed.
+pub(crate) async fn object(
+    job: &Running,
+    (from, source): (Store, ObjectId),
+    (to, id): (Store, ObjectId),
+    put: PutOptions,
+    is_move: bool,
+) -> Result<Sent, Error> {
+    let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
+    let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
+    let from_object =
+        SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
+    let item = Item { from: from_object, to: id };
+    let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
+    let (sent, version) = match ends.is_within() {
+        true => within::copy_for_call(job, &ends, &item).await?,
+        false => across::any(job, &ends, &item).await?,
+    };
+    if is_move {
+        let is_enough = ends.request.is_enough(sent.moved.verified);
+        let removal = moved::remove_object(&ends.from, &item.from.id, version.as_ref(), is_enough);
+        job.unless_cancelled(removal).await??;
+    }
+    Ok(sent)
+}
+
+/// Finds everything to copy.
+async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
+    let request = Arc::clone(&search.request);
+    match &request.destination {
+        Location::Object { provider, bucket, key } => {
+            into_a_store(&mut search, Prefix { provider: *provider, bucket, key }).await;
+        }
+        Location::Local(_) | Location::Version { .. } | Location::Standard => {
+            let job = Arc::clone(&search.job);
+            let mut sizes = Sizes::begin(&job, &request);
+            let store = |provider| job.store(provider).cloned();
+            let ahead = asked_ahead(&request, store, |store, id| is_asked(&job, &request, store, id));
+            let mut ahead = std::pin::pin!(ahead);
+            let mut downloads = Downloads::new(&mut search, folder);
+            while let Some((source, answer)) = ahead.next().await {
+                let Some((provider, id)) = source.as_object() else { continue };
+                let from = listed(&downloads.search.job, id, &request);
+                let is_looked_up = !from.is_listed() && from.version.is_none();
+                let size = if is_looked_up { sizes.of(&from.key).await } else { None };
+                if let Err(error) = downloads.source(provider, &from, size, answer).await {
+                    downloads.search.fail(Op::Download, source.to_string(), error).await;
+                }
+            }
+        }
+    }
+}
+
+async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
+    let request = Arc::clone(&search.request);
+    let paths: Vec<_> = request
+        .sources
+        .iter()
+        .filter_map(|source| match source {
+            Location::Local(path) => Some(path.clone()),
+            _ => None,
+        })
+        .collect();
+    if request.dry_run
+        && let Err(error) = look_at(&search.job, to).await
+    {
+        let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
+        return search.fail(Op::Copy, source, error).await;
+    }
+    if let Err(error) = (Uploads { search, to }).paths(&paths).await {
+        let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+        search.fail(Op::Upload, source, error).await;
+    }
+    let job = Arc::clone(&search.job);
+    // The next run with the manifest needs the state of each source.
+    let store = |provider| Ok(job.store(provider)?.as_source());
+    let ahead = asked_ahead(&request, store, |_, _| job.has_manifest());
+    let mut ahead = std::pin::pin!(ahead);
+    while let Some((source, answer)) = ahead.next().await {
+        let result = match source {
+            Location::Standard => (Uploads { search, to }).standard_input().await,
+            Location::Local(_) => Ok(()),
+            Location::Object { .. } | Location::Version { .. } => match source.as_object() {
+                Some((provider, id)) => {
+                    let source = listed(&search.job, id, &request);
+                    Copies::new(search, to).source(provider, &source, answer).await
+                }
+                None => Ok(()),
+            },
+        };
+        if let Err(error) = result {
+            let op = if source.is_object() { Op::Copy } else { Op::Upload };
+            search.fail(op, source.to_string(), error).await;
+        }
+    }
+}
+
+/// Checks in a dry run whether objects could be written under a key. A missing bucket, a store that can't be
+/// reached, or refused credentials would fail all of the job. The permission to write doesn't include the
+/// permission to list.
+async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
+    let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
+    match job.store(to.provider)?.list(&list).await {
+        Err(error) if !error.is_permission() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the source that a location of a request means.
+fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
+    let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
+    let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
+    Source { names, inventory, ..Source::of(id, request.recursive) }
+}
+
+/// An object and the object that its copy becomes.
+#[derive(Debug)]
+pub(crate) struct Item {
+    from: SourceObject,
+    to: ObjectId,
+}
+
+/// The facts that all copies between the same two stores share.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    from: Store,
+    to: Store,
+    request: Arc<CopyRequest>,
+}
+
+impl Item {
+    pub(crate) fn new(from: SourceObject, to: ObjectId) -> Self {
+        Self { from, to }
+    }
+
+    /// Returns its size, as far as it is known.
+    fn size(&self) -> u64 {
+        self.from.meta.as_ref().map_or(0, |meta| meta.size)
+    }
+}
+
+impl Ends {
+    /// Returns whether the store copies the objects by itself.
+    fn is_within(&self) -> bool {
+        self.from.provider() == self.to.provider() && self.from.capabilities().copies
+    }
+
+    pub(crate) fn new(from: Store, to: Store, request: Arc<CopyRequest>) -> Self {
+        Self { from, to, request }
+    }
+
+    pub(crate) fn from(&self) -> &Store {
+        &self.from
+    }
+
+    pub(crate) fn to(&self) -> &Store {
+        &self.to
+    }
+
+    fn begin(&self, job: &Running, item: &Item) -> Begun {
+        let source = url(self.from.provider(), &item.from.id);
+        let state = item.from.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
+        let line = item.from.line.clone();
+        Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
+    }
+
+    /// Ends an item. A move removes its source first.
+    async fn finish(
+        &self,
+        job: &Running,
+        item: &Item,
+        begun: Begun,
+        result: Result<(Sent, Option<Version>), Error>,
+    ) {
+        let moved = |(sent, version): (Sent, Option<Version>)| {
+            let mut moved = sent.moved;
+            moved.made.source = version.clone();
+            (moved, version)
+        };
+        let result = match result.map(moved) {
+            Ok((moved, version)) if self.request.remove_source => {
+                let is_enough = self.request.is_enough(moved.verified);
+                moved::remove_object(&self.from, &item.from.id, version.as_ref(), is_enough)
+                    .await
+                    .map(|()| moved)
+            }
+            result => result.map(|(moved, _)| moved),
+        };
+        match result {
+            Err(error) if error.is_archived() && item.from.meta.is_some() => {
+                job.end_listed(begun, item.size(), Err(error)).await;
+            }
+            result => self.end(job, item, begun, result).await,
+        }
+    }
+
+    /// Ends an item whose source was removed, if that was needed.
+    async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
+        let begun = (begun, item.size());
+        existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;
+    }
+}

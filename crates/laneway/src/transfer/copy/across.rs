@@ -1,0 +1,349 @@
+//! Copies between different stores. Reading and sending go on at once, in bounded memory.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{
+    Body, Checksums, Composite, Get, ObjectMeta, PartHasher, PartRules, PutOptions, Version,
+};
+
+use super::{Ends, Item, tags};
+use crate::Error;
+use crate::content::checksum::{Crc, Run, Wanted};
+use crate::event::Verified;
+use crate::job::pump::{Cancelled, ITEM_COST, Units};
+use crate::job::running::{Moved, Running};
+use crate::location::url;
+use crate::plan::SMALL_UPLOAD_MAX;
+use crate::plan::parts::{PART_USUAL, part_len};
+use crate::transfer::composite::{Judged, Layout, in_memory, judge, layout};
+use crate::transfer::download::{Pinned, RangeWriter, SliceTarget};
+use crate::transfer::second_try::log_second_try;
+use crate::transfer::upload::{Input, Parts, ReadyPart, Sent, put_verified};
+
+/// Starts the copy of one object.
+///
+/// # Errors
+/// If the job was cancelled.
+pub(super) async fn send(
+    units: &Units,
+    job: &Arc<Running>,
+    ends: &Ends,
+    item: Item,
+) -> Result<(), Cancelled> {
+    let size = item.from.meta.as_ref().map(|meta| meta.size);
+    let run = counted(copy_one(Arc::clone(job), ends.clone(), item));
+    match size {
+        Some(size) if size <= SMALL_UPLOAD_MAX => units.small(ITEM_COST + size as usize, run).await,
+        _ => units.large(run).await,
+    }
+}
+
+/// Copies one object. Memory is reserved for it if it is known to be small.
+pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+    let begun = ends.begin(&job, &item);
+    let result = match item.from.meta.as_deref() {
+        Some(meta) if meta.size <= SMALL_UPLOAD_MAX => small(&job, &ends, &item, meta.size, Some(meta)).await,
+        _ => any(&job, &ends, &item).await,
+    };
+    ends.finish(&job, &item, begun, result).await;
+}
+
+/// The copy, and the version of its source.
+pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
+
+/// Copies an object with two requests. `known` is the metadata from a listing or a HEAD.
+async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
+    let read = || async {
+        let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
+        let got = ends.from.get(get).await?;
+        let run = Run::of(&got.body, both(&got.meta.checksums));
+        let read = check(ends, &got.meta, &run)?;
+        Ok::<_, Error>((got, run, read))
+    };
+    let (got, run, mut read) = match read().await {
+        Err(error) if error.is_mismatch() => {
+            log_second_try(&error);
+            read().await?
+        }
+        read => read?,
+    };
+    if read == Verified::Unverified {
+        read = in_memory(job, &ends.from, &got.meta, &got.body).await?;
+    }
+    let sums = run.crc32c.map(Checksums::crc32c).unwrap_or_default();
+    let known = known.filter(|known| known.version == got.meta.version);
+    // S3 sends all metadata with the bytes, GCS only in a listing.
+    let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())
+    {
+        Some(meta) => Cow::Borrowed(meta),
+        None => Cow::Owned(ends.from.head(&item.from.id, got.meta.version.as_ref()).await?),
+    };
+    let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
+    options.tags = tags::kept(job, ends, item, &got.meta).await?;
+    let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
+    job.progress.moved(run.len);
+    let verified = weaker(read, sent.moved.verified);
+    let moved = Moved { verified, ..sent.moved };
+    Ok((Sent { moved, meta: sent.meta }, got.meta.version))
+}
+
+/// Copies an object of unknown size, or one of which only the size is known.
+pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
+    if item.from.meta.is_none() {
+        job.progress.sized(meta.size);
+    }
+    if meta.size <= SMALL_UPLOAD_MAX {
+        let memory = job.engine.lanes.memory();
+        let small = async {
+            let _held = memory.reserve(meta.size as usize).await;
+            small(job, ends, item, meta.size, Some(&meta)).await
+        };
+        return job.unless_cancelled(small).await?;
+    }
+    if meta.version.is_none() {
+        let message = "the store reports no version, so slices could come from different versions of it";
+        return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
+    }
+    let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
+    options.tags = tags::kept(job, ends, item, &meta).await?;
+    let once = || streamed(job, ends, item, &meta, &options);
+    let sent = match once().await {
+        Err(error) if error.is_mismatch() => {
+            log_second_try(&error);
+            job.progress.taken_back(meta.size);
+            once().await?
+        }
+        sent => sent?,
+    };
+    Ok((sent, meta.version))
+}
+
+/// Copies an object slice by slice.
+async fn streamed(
+    job: &Running,
+    ends: &Ends,
+    item: &Item,
+    meta: &ObjectMeta,
+    options: &PutOptions,
+) -> Result<Sent, Error> {
+    let cuts = match Crc::given_in(&meta.checksums) {
+        Some(_) => None,
+        None => Cuts::of_source(job, ends, meta).await?,
+    };
+    let input = StoreInput {
+        job,
+        ends,
+        item,
+        cuts,
+        pinned: Pinned::of(meta),
+        wanted: both(&meta.checksums),
+        part: part_len(meta.size, ends.to.capabilities().parts),
+        meta: meta.clone(),
+        next: AtomicU64::new(0),
+        progress: Arc::default(),
+    };
+    let parts = Parts::new(job, &ends.to, &item.to, options, None);
+    let mut sent = parts.send(Some(input.meta.size), &input).await?;
+    if Crc::given_in(&input.meta.checksums).is_none() {
+        let read = match &input.cuts {
+            Some(cuts) => cuts.verified(),
+            None => Verified::Unverified,
+        };
+        sent.moved.verified = weaker(read, sent.moved.verified);
+    }
+    Ok(sent)
+}
+
+/// The parts of the source, where the copy can have the same ones. Each is read as a whole, so that its digest is one of those below the
+/// source's composite.
+struct Cuts {
+    stored: Composite,
+    layout: Layout,
+    /// The parts' digests, by where they begin.
+    digests: Mutex<BTreeMap<u64, Vec<u8>>>,
+    verified: Mutex<Verified>,
+}
+
+impl Cuts {
+    async fn of_source(job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<Option<Self>, Error> {
+        let Some(stored) = meta.checksums.parts else { return Ok(None) };
+        let layout = layout(job, &ends.from, meta, &stored).await?;
+        let (rules, unequal) = (ends.to.capabilities().parts, ends.to.takes_unequal_parts());
+        let layout = layout.filter(|layout| can_be_parts(&layout.parts, rules, unequal));
+        let (digests, verified) = (Mutex::default(), Mutex::new(Verified::Unverified));
+        Ok(layout.map(|layout| Self { stored, layout, digests, verified }))
+    }
+
+    fn verified(&self) -> Verified {
+        *self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn part(&self) -> PartHasher {
+        self.stored.digest.algorithm().part()
+    }
+
+    fn came(&self, start: u64, digest: Vec<u8>) {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(start, digest);
+    }
+
+    /// Compares all parts, which have come, with the source's composite.
+    async fn check(&self, job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
+        let digests: Vec<u8> = {
+            let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+            digests.values().flatten().copied().collect()
+        };
+        let Some(ours) = self.stored.digest.algorithm().over(&digests) else { return Ok(()) };
+        let judged = judge(job, &ends.from, meta, &self.stored, &self.layout, ours).await?;
+        if let Judged::Settled(verified) = judged {
+            *self.verified.lock().unwrap_or_else(PoisonError::into_inner) = verified;
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether an upload may have these parts.
+fn can_be_parts(parts: &[Range<u64>], rules: PartRules, unequal: bool) -> bool {
+    let Some((last, others)) = parts.split_last() else { return false };
+    let len = |part: &Range<u64>| part.end - part.start;
+    let first = parts.first().map_or(0, len);
+    let fits = |part: &Range<u64>| {
+        let len = len(part);
+        len >= rules.bytes_min && len.is_multiple_of(SESSION_UNIT) && (unequal || len == first)
+    };
+    parts.len() as u64 <= rules.count_max
+        && parts.iter().all(|part| len(part) <= rules.bytes_max)
+        && others.iter().all(fits)
+        && len(last) > 0
+        && (unequal || len(last) <= first)
+}
+
+/// Chunks of resumable sessions are multiples of this.
+/// <https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload>
+const SESSION_UNIT: u64 = 256 << 10;
+
+/// Slices of an object as parts of another.
+struct StoreInput<'a> {
+    /// Where the source's own parts are to be those of the copy.
+    cuts: Option<Cuts>,
+    job: &'a Running,
+    ends: &'a Ends,
+    item: &'a Item,
+    meta: ObjectMeta,
+    pinned: Pinned,
+    wanted: Wanted,
+    part: u64,
+    /// The offset of the next part.
+    next: AtomicU64,
+    /// Reading doesn't count: the job's progress is what was sent.
+    progress: Arc<crate::Progress>,
+}
+
+impl StoreInput<'_> {
+    async fn slice(&self, start: u64, end: u64, wanted: Wanted) -> Result<(Run, Vec<u8>), Error> {
+        let into = SliceTarget::Memory(Vec::with_capacity((end - start) as usize));
+        let writer =
+            RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
+        writer.bring(&self.ends.from, &self.item.from.id).await?;
+        Ok(writer.finish())
+    }
+
+    /// Puts a part that is too large for the memory budget into a nameless temporary file.
+    async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<ReadyPart, Error> {
+        let files = &self.job.engine.files;
+        let failed = |e| Error::local("a temporary file", "can't be used", e);
+        let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
+        let mut run = Run::of(b"", wanted);
+        let mut hasher = self.cuts.as_ref().map(Cuts::part);
+        while run.len < end - start {
+            let at = start + run.len;
+            let to = end.min(at + PART_USUAL);
+            let held = self.job.engine.lanes.memory().reserve((to - at) as usize).await;
+            let (slice, bytes) = self.slice(at, to, wanted).await?;
+            let (spool, offset) = (Arc::clone(&file), run.len);
+            let write = move || {
+                if let Some(hasher) = &mut hasher {
+                    hasher.update(&bytes);
+                }
+                (hasher, spool.write_all_at(&bytes, offset))
+            };
+            let (goes_on, written) = files.run(write).await?;
+            written.map_err(failed)?;
+            hasher = goes_on;
+            drop(held);
+            run = run.then(slice);
+        }
+        if let (Some(cuts), Some(hasher)) = (&self.cuts, hasher) {
+            cuts.came(start, hasher.finish());
+        }
+        Ok(ReadyPart { body: Body::file(file, 0, run.len), run, is_last: end == self.meta.size, held: None })
+    }
+}
+
+impl Input for StoreInput<'_> {
+    type Begun = (u64, u64);
+
+    async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
+        if let Some(cuts) = &self.cuts {
+            let index = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+            return Ok(cuts.layout.parts.get(index).map(|part| (part.start, part.end)));
+        }
+        let at = self.next.fetch_add(self.part, Ordering::Relaxed);
+        let end = self.meta.size.min(at + self.part);
+        Ok((at < end).then_some((at, end)))
+    }
+
+    async fn prepare(&self, (start, end): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
+        let wanted = wanted.and(self.wanted);
+        if end - start > PART_USUAL {
+            return self.in_file(start, end, wanted).await;
+        }
+        let held = self.job.engine.lanes.memory().reserve((end - start) as usize).await;
+        let (run, mut bytes) = self.slice(start, end, wanted).await?;
+        if let Some(cuts) = &self.cuts {
+            let mut hasher = cuts.part();
+            let digest = move || {
+                hasher.update(&bytes);
+                (bytes, hasher.finish())
+            };
+            let (back, digest) = self.job.engine.files.run(digest).await?;
+            bytes = back;
+            cuts.came(start, digest);
+        }
+        let is_last = end == self.meta.size;
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
+    }
+
+    async fn check(&self, whole: &Run) -> Result<(), Error> {
+        check(self.ends, &self.meta, whole)?;
+        match &self.cuts {
+            Some(cuts) => cuts.check(self.job, self.ends, &self.meta).await,
+            None => Ok(()),
+        }
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Returns the checksums for both ends. CRC32C is sent along, and the source's own checksum is compared.
+fn both(stored: &Checksums) -> Wanted {
+    Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
+}
+
+fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
+    run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
+}
+
+/// Returns the weaker of the two verifications.
+fn weaker(read: Verified, written: Verified) -> Verified {
+    if read == Verified::Unverified { read } else { written }
+}

@@ -1,0 +1,171 @@
+//! Finds the objects to copy from store to store.
+
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{ObjectId, Provider};
+
+use super::{Ends, Item, across, within};
+use crate::job::pump::{Cancelled, Group};
+use crate::job::running::Running;
+use crate::job::search::{Asked, Prefix, Search, asked};
+use crate::listing::Source;
+use crate::location::mapping::{single_key, tree_prefix};
+use crate::location::url;
+use crate::{Error, Op};
+
+/// Finds the objects to copy from store to store.
+pub(crate) struct Copies<'a> {
+    search: &'a mut Search,
+    to: Prefix<'a>,
+}
+
+impl<'a> Copies<'a> {
+    pub(crate) fn new(search: &'a mut Search, to: Prefix<'a>) -> Self {
+        Self { search, to }
+    }
+
+    /// Returns the search that these copies belong to.
+    pub(crate) fn search(&self) -> &Search {
+        self.search
+    }
+
+    /// Looks through one source. If it is a single object, an answer about it may be here already.
+    ///
+    /// # Errors
+    /// The error of its listing. Errors of single objects are reported as theirs.
+    pub(super) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        ahead: Asked,
+    ) -> Result<(), Error> {
+        let ends = Ends {
+            from: self.search.job.store(provider)?.as_source(),
+            to: self.search.job.store(self.to.provider)?.clone(),
+            request: Arc::clone(&self.search.request),
+        };
+        let is_folder = self.to.is_folder();
+        let name = self.search.request.tree_name(&source.bucket, &source.key);
+        let prefix = tree_prefix(self.to.key, is_folder, &name);
+        let tree = source.recursive.then_some(prefix.as_str());
+        let mut objects = source.objects(&ends.from, self.search.order());
+        let mut ahead = Some(ahead).filter(Option::is_some);
+        while let Some(mut page) = objects.next().await? {
+            page.retain(|from| from.is_taken_by(&self.search.request.filter));
+            // The next run needs its state.
+            let answers = match ahead.take() {
+                Some(answer) => vec![answer],
+                None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
+            };
+            let mut group = Group::new();
+            for (mut from, answer) in page.into_iter().zip(answers) {
+                // If the metadata can't be read, the copy is tried, and reports the cause.
+                if let Some(Ok(meta)) = answer {
+                    from.meta = Some(Box::new(meta));
+                }
+                let key = match from.in_tree {
+                    true => format!("{prefix}{}", from.name),
+                    false => single_key(self.to.key, is_folder, &from.name),
+                };
+                let item = Item { to: ObjectId::new(self.to.bucket, key), from };
+                if let Some(item) = self.admit(&ends, item).await {
+                    group.add(item, 0);
+                }
+                if group.is_full() && self.send(&ends, &mut group, tree).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.send(&ends, &mut group, tree).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the item, unless its copy must be refused.
+    pub(crate) async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
+        let source = url(ends.from.provider(), &item.from.id);
+        let destination = url(self.to.provider, &item.to);
+        let why = if source == destination {
+            "can't be copied to itself".to_owned()
+        } else if !self.search.names.is_new(&item.to.key) {
+            format!("another source also maps to {destination}")
+        } else {
+            self.search.job.progress.found(1, item.size());
+            if let Some(begun) = self.search.job.done_before(|| ends.begin(&self.search.job, &item)) {
+                self.search.job.skip_done(begun, item.size()).await;
+                return None;
+            }
+            return Some(item);
+        };
+        let error = Error::refused(&source, why);
+        self.search.job.fail(Op::Copy, source, Some(destination), error).await;
+        None
+    }
+
+    /// Starts the copies of a group, or only reports them. Leaves out objects that exist already, and those
+    /// that a listing shows in an archive. The size and the two stores decide the kind of copy.
+    ///
+    /// # Errors
+    /// If the job was cancelled.
+    pub(crate) async fn send(
+        &mut self,
+        ends: &Ends,
+        found: &mut Group<Item>,
+        tree: Option<&str>,
+    ) -> Result<(), Cancelled> {
+        let begin = |job: &Running, item: &Item| (ends.begin(job, item), item.size());
+        let found = found.take();
+        let items = self.search.unless_existing(&ends.to, found, tree, |item| &item.to, begin).await?;
+        let Search { job, request, units, .. } = &*self.search;
+        let mut group = Group::new();
+        for item in items {
+            if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
+                job.skip_archived(ends.begin(job, &item), item.size()).await;
+            } else if request.dry_run {
+                group.add(item, 0);
+            } else if !ends.is_within() {
+                across::send(units, job, ends, item).await?;
+            } else if within::is_large(&item, job.engine.copy_sizes, ends.from.capabilities()) {
+                units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), item))).await?;
+            } else {
+                group.add(item, 0);
+            }
+        }
+        let (job, ends) = (Arc::clone(job), ends.clone());
+        match request.dry_run {
+            true => group.send(units, |items| plan(job, ends, items)).await,
+            false => group.send(units, |items| within::copy_group(job, ends, items)).await,
+        }
+    }
+}
+
+/// Copies one object that was found. Memory is reserved for it if it is small.
+pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
+    if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
+        job.skip_archived(ends.begin(&job, &item), item.size()).await;
+    } else if ends.request.dry_run {
+        plan(job, ends, vec![item]).await;
+    } else if ends.is_within() {
+        within::copy_one(job, ends, item).await;
+    } else {
+        across::copy_one(job, ends, item).await;
+    }
+}
+
+/// Reports what would be copied. Requests the metadata of objects that the user named, because they may not
+/// exist.
+async fn plan(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+    for item in items {
+        let begun = ends.begin(&job, &item);
+        let size = match &item.from.meta {
+            Some(meta) => Ok(meta.size),
+            None => ends.from.head(&item.from.id, None).await.map(|meta| meta.size),
+        };
+        match size {
+            Ok(size) => job.planned(begun, size).await,
+            Err(error) => job.end(begun, 0, Err(error.into())).await,
+        }
+    }
+}

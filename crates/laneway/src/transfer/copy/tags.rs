@@ -1,0 +1,54 @@
+//! Tags of copies that take several requests. The store would forget them.
+
+use std::collections::BTreeMap;
+
+use laneway_store::{ObjectId, ObjectMeta, Store};
+
+use super::{Ends, Item};
+use crate::Error;
+use crate::event::Warning;
+use crate::job::running::Running;
+use crate::location::url;
+
+/// Returns the tags for a copy: its source's, unless the user sets others.
+///
+/// # Errors
+/// As [`of`].
+pub(super) async fn kept(
+    job: &Running,
+    ends: &Ends,
+    item: &Item,
+    source: &ObjectMeta,
+) -> Result<BTreeMap<String, String>, Error> {
+    let given = &ends.request.put.tags;
+    let both_have_tags = [&ends.from, &ends.to].into_iter().all(|store| store.capabilities().has_tags);
+    match !given.is_empty() || !both_have_tags {
+        true => Ok(given.clone()),
+        false => of(job, &ends.from, &item.from.id, source).await,
+    }
+}
+
+/// Returns an object's tags.
+///
+/// # Errors
+/// The store's error, if the object is known to have tags, or if the error doesn't mean that there are none.
+pub(crate) async fn of(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    meta: &ObjectMeta,
+) -> Result<BTreeMap<String, String>, Error> {
+    match job.unless_cancelled(store.tags(id)).await? {
+        Ok(tags) => return Ok(tags),
+        Err(error) if meta.tags.is_some_and(|count| count > 0) => return Err(error.into()),
+        Err(error) if error.is_permission() => {
+            let target = url(store.provider(), id);
+            let message = "its tags may not be read: if it has any, its copy has none".to_owned();
+            job.warn(Warning { target, message }).await;
+        }
+        // These stores have no tags.
+        Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(BTreeMap::new())
+}

@@ -1,0 +1,224 @@
+//! Copies inside one store. The store does them by itself, and no byte passes through this machine.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, TryStreamExt};
+use laneway_lanes::attempts::{counted, most};
+use laneway_store::{
+    Capabilities, Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part,
+    PutOptions, Store, Version,
+};
+
+use super::across::Copied;
+use super::{Ends, Item, across, tags};
+use crate::Error;
+use crate::content::checksum::written;
+use crate::event::Verified;
+use crate::job::running::{Made, Moved, Running};
+use crate::location::url;
+use crate::plan::copies::CopySizes;
+use crate::plan::requests_at_once;
+use crate::transfer::moved;
+use crate::transfer::upload::{CONFLICTS_MAX, Sent, Upload, begun};
+
+/// Returns whether an object is known to need more than one request.
+pub(super) fn is_large(item: &Item, sizes: CopySizes, can: &Capabilities) -> bool {
+    item.from.meta.as_ref().is_some_and(|meta| sizes.is_large(meta.size, can))
+}
+
+/// Copies a group of objects, all at once.
+pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+    if ends.request.remove_source && ends.from.capabilities().delete_many_keeps_conditions && items.len() > 1
+    {
+        return move_group(&job, &ends, items).await;
+    }
+    let mut copies: FuturesUnordered<_> =
+        items.into_iter().map(|item| counted(copy_one(Arc::clone(&job), ends.clone(), item))).collect();
+    while copies.next().await.is_some() {}
+}
+
+/// Moves a group of objects of one bucket inside a store. One request removes the copied sources, each only
+/// in the version that was copied.
+async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
+    let copy_one = |item: Item| async move {
+        let mut begun = ends.begin(job, &item);
+        let result = copy(job, ends, &item).await;
+        if let Ok((Sent { moved, .. }, _)) = &result {
+            job.progress.moved(moved.bytes);
+        }
+        begun.attempts = most();
+        (item, begun, result)
+    };
+    let mut copies: FuturesUnordered<_> = items.into_iter().map(|item| counted(copy_one(item))).collect();
+    let (mut copied, mut sources) = (Vec::new(), Vec::new());
+    while let Some((item, begun, result)) = copies.next().await {
+        match result {
+            // A source that is a named version must be looked up before its removal.
+            Ok((Sent { moved, .. }, version))
+                if ends.request.is_enough(moved.verified) && item.from.id.version.is_none() =>
+            {
+                let ObjectId { key, version: id, .. } = item.from.id.clone();
+                sources.push(Deletion { key, version, id });
+                copied.push((item, begun, moved));
+            }
+            result => ends.finish(job, &item, begun, result).await,
+        }
+    }
+    let Some((first, ..)) = copied.first() else { return };
+    let removed = ends.from.delete_many(&first.from.id.bucket, &sources).await;
+    for ((item, begun, moved), removed) in copied.into_iter().zip(removed) {
+        let result = moved::removed_object(&ends.from, &item.from.id, removed).map(|()| moved);
+        ends.end(job, &item, begun, result).await;
+    }
+}
+
+/// Copies a large object part by part. If the store can't, the bytes pass through this machine: MinIO takes
+/// no copied parts into an upload with checksums.
+async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    let options = &ends.request.put;
+    let mut copied = copy_parts(job, ends, item, options).await;
+    for _ in 0..CONFLICTS_MAX {
+        if !copied.as_ref().is_err_and(Error::is_conflict) {
+            break;
+        }
+        copied = copy_parts(job, ends, item, options).await;
+    }
+    match copied {
+        Err(e) if e.as_store().is_some_and(|e| e.is_invalid() || e.is_unsupported()) => {
+            across::any(job, ends, item).await
+        }
+        copied => copied,
+    }
+}
+
+/// Copies one object.
+pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+    let begun = ends.begin(&job, &item);
+    let result = copy(&job, &ends, &item).await;
+    if let Ok((sent, _)) = &result {
+        job.progress.moved(sent.moved.bytes);
+    }
+    ends.finish(&job, &item, begun, result).await;
+}
+
+pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    match whole(job, ends, item).await? {
+        Some(copied) => Ok(copied),
+        None => Box::pin(copy_large(job, ends, item)).await,
+    }
+}
+
+/// Does the same for a program's call. A cancelled call gets no time to finish. A request that leaves nothing
+/// to clean up is dropped at once.
+pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    match job.unless_cancelled(whole(job, ends, item)).await?? {
+        Some(copied) => Ok(copied),
+        None => Box::pin(copy_large(job, ends, item)).await,
+    }
+}
+
+/// Copies one object with one request. Returns `None` if it is too large for that.
+async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, Option<Version>)>, Error> {
+    let options = &ends.request.put;
+    let (from, to) = (&item.from.id, &item.to);
+    let mut known = item.from.meta.as_deref().cloned();
+    // A move removes only the version that it copied, so it must know that version.
+    if known.is_none() && ends.request.remove_source {
+        known = Some(ends.from.head(from, None).await?);
+    }
+    let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, ends.from.capabilities());
+    if known.as_ref().is_some_and(is_large) {
+        return Ok(None);
+    }
+    let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
+    let condition = pinned.map_or(Condition::None, Condition::Matches);
+    let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
+        // The user named a large object, and its size was unknown.
+        Err(e) if known.is_none() && e.is_invalid() && ends.from.capabilities().copy_bytes_max.is_some() => {
+            let meta = ends.from.head(from, None).await?;
+            if !is_large(&meta) {
+                return Err(e.into());
+            }
+            return Ok(None);
+        }
+        copied => copied?,
+    };
+    let verified = match compare(ends, known.as_ref(), &copied) {
+        // The object was replaced since it was listed, so the copy is of the new version.
+        Err(error) if condition.is_none() => {
+            // If the new version is unknown, the copy isn't what was listed, so this is an error.
+            let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
+            if known.as_ref().is_some_and(|listed| listed.version == now.version) {
+                return Err(error);
+            }
+            let verified = compare(ends, Some(&now), &copied)?;
+            known = Some(now);
+            verified
+        }
+        compared => compared?,
+    };
+    let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
+    let atomic = ends.to.keeps(Operation::Copy, &options.condition);
+    let sent = Sent { moved: Moved { bytes, verified, atomic, made: Made::of(&copied) }, meta: copied };
+    Ok(Some((sent, known.and_then(|meta| meta.version))))
+}
+
+/// Compares the checksums of both ends, if the store reports them. If it doesn't, we rely on the store's
+/// copy.
+fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
+    let Some(source) = source else { return Ok(Verified::NotApplicable) };
+    match (source.checksums.crc32c, copied.checksums.crc32c) {
+        (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
+        (Some(a), Some(b)) => {
+            let (a, b) = (written(&a.to_be_bytes()), written(&b.to_be_bytes()));
+            let message = format!("the crc32c of the copy is {b}, that of its source {a}");
+            Err(Error::integrity(url(ends.to.provider(), &copied.id), message))
+        }
+        _ => Ok(Verified::NotApplicable),
+    }
+}
+
+async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
+    let mut options = ends.request.options_of_copy(&meta, options);
+    options.tags = tags::kept(job, ends, item, &meta).await?;
+    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
+    let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
+    let verified = compare(ends, Some(&meta), &copied)?;
+    let atomic = ends.to.keeps(Operation::Complete, &options.condition);
+    let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
+    Ok((Sent { moved, meta: copied }, meta.version))
+}
+
+/// Copies an object in the version of `meta` into the parts of an upload, and completes it under a condition.
+/// Aborts the upload if that fails.
+///
+/// # Errors
+/// The stores' errors.
+pub(crate) async fn fill(
+    job: &Running,
+    to: &Store,
+    (source, meta): (&ObjectId, &ObjectMeta),
+    upload: &Multipart,
+    condition: &Condition,
+) -> Result<ObjectMeta, Error> {
+    let sent = async {
+        let ranges = job.engine.copy_sizes.parts(meta.size, to.capabilities().parts);
+        let mut parts: Vec<Part> = futures_util::stream::iter(ranges)
+            .map(|(number, range)| to.part_copy(upload, number, source, meta.version.as_ref(), range))
+            .buffer_unordered(requests_at_once(job.engine.cores))
+            .try_collect()
+            .await?;
+        parts.sort_by_key(|part| part.number);
+        let whole = meta.checksums.crc32c.map(Checksums::crc32c).unwrap_or_default();
+        Ok::<_, Error>(to.complete(upload, &parts, &whole, condition).await?)
+    };
+    let sent = job.unless_cancelled(sent).await.and_then(|sent| sent);
+    if sent.is_err()
+        && let Err(e) = to.abort(upload).await
+    {
+        tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
+    }
+    sent
+}

@@ -1,0 +1,118 @@
+//! Downloads, from a store to this machine.
+
+mod claims;
+mod composite;
+pub(crate) mod in_order;
+mod object;
+mod opening;
+pub(crate) mod range_writer;
+mod search;
+mod slice;
+mod sliced;
+mod small;
+mod verify;
+
+use std::sync::Arc;
+
+use laneway_store::{ObjectId, ObjectMeta, Store, Version};
+
+use crate::job::running::{Begun, Moved, Running};
+use crate::local::folder::{Place, Placing};
+use crate::local::preserve::{Attributes, Preserve};
+use crate::location::url;
+use crate::transfer::moved;
+use crate::{CopyRequest, Error, Op};
+
+pub(crate) use range_writer::{Pinned, RangeWriter};
+pub(crate) use search::{Downloads, is_asked, one};
+pub(crate) use slice::SliceTarget;
+
+/// The result of an item's download.
+pub(crate) struct Fetched {
+    pub(crate) moved: Moved,
+    pub(crate) version: Option<Version>,
+}
+
+/// An object and the file that it becomes.
+#[derive(Debug)]
+pub(crate) struct Item {
+    id: ObjectId,
+    meta: Option<Box<ObjectMeta>>,
+    /// True if the item comes from a listing, and no user named it.
+    is_listed: bool,
+    place: Place,
+    /// The place where it was named, as `FILE:LINE`, if that was in a file.
+    line: Option<Box<str>>,
+}
+
+impl Item {
+    /// Returns the item of a listed object.
+    pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
+        Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
+    }
+
+    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
+        let destination = self.place.path().display().to_string();
+        let state = self.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
+        let line = self.line.clone();
+        Begun { state, line, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
+    }
+}
+
+impl CopyRequest {
+    /// Returns how the object's file is put in place. Its attributes come from the first description with
+    /// metadata.
+    fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
+        let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
+        let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
+        Placing {
+            durable: self.durable,
+            only_absent: self.no_clobber,
+            attributes: attributes.to_be_set(preserve),
+        }
+    }
+}
+
+/// Downloads one object into a file.
+async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item, collect_max: u64) {
+    let begun = item.begin(&job, &store);
+    let (meta, place) = (item.meta.clone(), item.place.clone());
+    let result = object::fetch(&job, &request, &store, &item.id, meta, place, collect_max).await;
+    finish(&job, &request, &store, item, begun, result).await;
+}
+
+/// Ends an item. A move removes its source first.
+async fn finish(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: Item,
+    begun: Begun,
+    result: Result<Fetched, Error>,
+) {
+    let size = item.meta.as_ref().map_or(0, |meta| meta.size);
+    let result = match result {
+        Ok(mut fetched) => {
+            fetched.moved.made.source = fetched.version.clone();
+            remove_moved(request, store, &item.id, fetched).await
+        }
+        Err(error) => Err(error),
+    };
+    match item.is_listed {
+        true => job.end_listed(begun, size, result).await,
+        false => job.end(begun, size, result).await,
+    }
+}
+
+async fn remove_moved(
+    request: &CopyRequest,
+    store: &Store,
+    id: &ObjectId,
+    fetched: Fetched,
+) -> Result<Moved, Error> {
+    if request.remove_source {
+        let is_enough = request.is_enough(fetched.moved.verified);
+        moved::remove_object(store, id, fetched.version.as_ref(), is_enough).await?;
+    }
+    Ok(fetched.moved)
+}

@@ -1,0 +1,56 @@
+//! The checksums of one stream of bytes, MiB by MiB. Each is claimed in the file's journal as soon as its
+//! bytes are written.
+
+use crate::content::checksum::{Hashing, Run, Wanted};
+use crate::local::folder::Staged;
+use crate::plan::slices::CLAIM_LEN;
+
+/// A running stream.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    wanted: Wanted,
+    /// The checksums of all claimed ranges together.
+    ended: Run,
+    /// The start of the next claim.
+    start: u64,
+    under_way: Hashing,
+}
+
+impl Claims {
+    /// Returns a stream whose first byte is the object's byte `start`.
+    pub(crate) fn new(start: u64, wanted: Wanted) -> Self {
+        Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
+    }
+
+    /// Adds the next bytes. If there is a file, they have been written to it.
+    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
+        let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
+            return self.under_way.update(bytes);
+        };
+        while !bytes.is_empty() {
+            let at = self.start + self.under_way.len();
+            let room = (CLAIM_LEN - at % CLAIM_LEN) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.under_way.update(now);
+            if now.len() == room {
+                self.claim(Some(staged));
+            }
+            bytes = later;
+        }
+    }
+
+    /// Ends the stream, and returns the checksums of all of it.
+    pub(crate) fn finish(&mut self, staged: Option<&Staged>) -> Run {
+        self.claim(staged);
+        std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))
+    }
+
+    fn claim(&mut self, staged: Option<&Staged>) {
+        let run = std::mem::replace(&mut self.under_way, Hashing::new(self.wanted)).finish();
+        if let Some(staged) = staged {
+            staged.claim(self.start, &run);
+        }
+        self.start += run.len;
+        self.ended = self.ended.then(run);
+    }
+}

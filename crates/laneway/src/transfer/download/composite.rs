@@ -1,0 +1,86 @@
+//! Comparing a complete file with the store's composite: by the CRCs that its journal claims, and by bytes that are read back. These are the
+//! ends of parts within a claim, and all bytes where digests can't be combined.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt};
+use laneway_store::{Composite, ObjectMeta, PartsAlgorithm, PartsDigest, Store};
+
+use crate::Error;
+use crate::content::checksum::{Crc, Run};
+use crate::event::Verified;
+use crate::job::running::Running;
+use crate::local::folder::{Claim, Staged};
+use crate::plan::boundaries::{Stretch, cover};
+use crate::transfer::composite::{Judged, judge, layout};
+
+/// Compares the file.
+///
+/// # Errors
+/// The digest differs. A store that doesn't tell the parts' lengths is no error: the object is unverified then.
+pub(super) async fn verify(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    staged: &Arc<Staged>,
+    stored: Composite,
+) -> Result<Verified, Error> {
+    let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(Verified::Unverified) };
+    loop {
+        let ours = digest(job, staged, &layout.parts, stored.digest.algorithm()).await?;
+        let Some(ours) = ours else { return Ok(Verified::Unverified) };
+        match judge(job, store, meta, &stored, &layout, ours).await? {
+            Judged::Settled(verified) => return Ok(verified),
+            Judged::Elsewhere(found) => layout = found,
+        }
+    }
+}
+
+/// The digest of these parts of a file. The file threads read several parts at a time, since an MD5 takes longer than the network does.
+async fn digest(
+    job: &Running,
+    staged: &Arc<Staged>,
+    parts: &[Range<u64>],
+    algorithm: PartsAlgorithm,
+) -> Result<Option<PartsDigest>, Error> {
+    let read = Arc::clone(staged);
+    let claimed = move || {
+        let claims = read.claims();
+        let ranges: Vec<_> = claims.iter().map(Claim::range).collect();
+        (claims, ranges)
+    };
+    let claims = Arc::new(job.engine.files.run(claimed).await?);
+    let digests: Vec<Vec<u8>> = futures_util::stream::iter(parts.to_vec())
+        .map(|part| {
+            let (staged, claims, cancel) = (Arc::clone(staged), Arc::clone(&claims), job.cancel.clone());
+            let compute = move || of_part(&staged, &claims, part, algorithm, &|| cancel.is_set());
+            async move { job.engine.files.run(compute).await? }
+        })
+        .buffered(job.engine.cores.max(1))
+        .try_collect()
+        .await?;
+    Ok(algorithm.over(&digests.concat()))
+}
+
+fn of_part(
+    staged: &Staged,
+    (claims, ranges): &(Vec<Claim>, Vec<Range<u64>>),
+    part: Range<u64>,
+    algorithm: PartsAlgorithm,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Vec<u8>, Error> {
+    let Some(crc) = Crc::of_parts(algorithm) else {
+        let mut hasher = algorithm.part();
+        staged.read_through(part, is_cancelled, &mut |bytes| hasher.update(bytes))?;
+        return Ok(hasher.finish());
+    };
+    let mut whole = Run::of(b"", crc.wanted());
+    for stretch in cover(&part, ranges) {
+        whole = whole.then(match stretch {
+            Stretch::Claim(i) => claims[i].run(crc),
+            Stretch::Bytes(bytes) => staged.read_back(bytes, crc.wanted(), is_cancelled)?,
+        });
+    }
+    Ok((whole.value(crc).unwrap_or_default() as u32).to_be_bytes().to_vec())
+}

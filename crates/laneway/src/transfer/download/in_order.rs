@@ -1,0 +1,505 @@
+//! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Slices are fetched
+//! ahead into memory of the budget. They reserve memory in order, so the slice whose turn it is always has
+//! its share.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesOrdered;
+use laneway_lanes::attempts::{note, note_another};
+use laneway_lanes::{MemoryBudget, Reservation};
+use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
+use tokio::sync::{mpsc, oneshot};
+
+use super::range_writer::{Output, Pinned, RangeWriter};
+use super::slice::SliceTarget;
+use super::{Fetched, remove_moved};
+use crate::content::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::job::pump::ready;
+use crate::job::running::{Made, Moved, Running};
+use crate::location::url;
+use crate::plan::slices::SLICE_MIN;
+use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
+use crate::transfer::composite::in_memory;
+use crate::transfer::second_try::log_second_try;
+use crate::{ByteRange, CopyRequest, Error, Op, Progress};
+
+/// The size of the slices that are fetched ahead, and the most that the first request brings.
+const SLICE: u64 = SLICE_MIN;
+
+/// Memory for a first request of unknown size. A thousand of them fit into 64 MiB. With a slice reserved for
+/// each, 500 small objects would be read eight at a time.
+const OPENING: u64 = 64 << 10;
+
+/// The next bytes, with their reservation in the memory budget.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) bytes: Bytes,
+    _held: Held,
+}
+
+impl Chunk {
+    /// Returns a chunk of bytes in memory that the reader owns.
+    pub(crate) fn of(bytes: Bytes) -> Self {
+        Self { bytes, _held: Vec::new() }
+    }
+}
+
+/// The channel for chunks. When its receiver is gone, nobody reads any more.
+pub(crate) type Chunks = mpsc::Sender<Chunk>;
+
+/// Returns a channel in which one chunk waits while the previous one is written.
+pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
+    mpsc::channel(1)
+}
+
+/// A request for bytes in order.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// The bytes; `None` for all.
+    pub(crate) range: Option<ByteRange>,
+    /// The version that the object must have.
+    pub(crate) version: Option<Version>,
+    /// The version or time that the reader already has.
+    pub(crate) unless: Option<Unless>,
+    /// Receives the object's description before the first byte.
+    pub(crate) described: Option<oneshot::Sender<Described>>,
+}
+
+/// The description of the bytes that come.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) meta: ObjectMeta,
+    pub(crate) range: Range<u64>,
+}
+
+/// Downloads one object to a destination that takes bytes only in order.
+pub(super) async fn fetch_one(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    id: ObjectId,
+    (name, output): (String, Box<dyn Write + Send>),
+) {
+    let begun = job.begin(Op::Download, url(store.provider(), &id), Some(name.clone()));
+    let (chunks, taken) = chunks();
+    let written = tokio::sync::oneshot::channel();
+    let writer = std::thread::Builder::new().name("laneway-write".into()).spawn(move || {
+        let _ = written.0.send(write_all(taken, output, &name));
+    });
+    let fetched = match writer {
+        Ok(_) => job
+            .unless_cancelled(fetch(&job, &store, &id, Wish::default(), chunks))
+            .await
+            .and_then(|fetched| fetched),
+        Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
+    };
+    // If the writer failed, its error is the cause: it made the fetch end as cancelled. A cancelled job
+    // doesn't wait for the reader of the pipe.
+    let result = match job.cancel.is_set() {
+        true => fetched,
+        false => match written.1.await {
+            Ok(Err(error)) => Err(error),
+            _ => fetched,
+        },
+    };
+    let result = match result {
+        Ok(fetched) => remove_moved(&request, &store, &id, fetched).await,
+        Err(error) => Err(error),
+    };
+    job.end(begun, 0, result).await;
+}
+
+/// Writes chunks until there are no more. Blocks.
+pub(crate) fn write_all(
+    mut chunks: mpsc::Receiver<Chunk>,
+    mut output: impl Write,
+    name: &str,
+) -> Result<(), Error> {
+    let failed = |e| Error::local(name, "can't be written", e);
+    while let Some(chunk) = chunks.blocking_recv() {
+        output.write_all(&chunk.bytes).map_err(failed)?;
+    }
+    output.flush().map_err(failed)
+}
+
+/// Fetches an object, or a range of it, in order.
+///
+/// # Errors
+/// The store's error; `ErrorKind::Cancelled` when the receiver is gone.
+pub(crate) async fn fetch(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    wish: Wish,
+    out: Chunks,
+) -> Result<Fetched, Error> {
+    let Wish { range, version, unless, described } = wish;
+    let is_for_program = described.is_some();
+    let mut ordered = InOrder { job, store, id, version, unless, described, is_for_program, out };
+    ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
+}
+
+/// Returns the requested bytes of an object of this size, or `None` if it has none of them.
+fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
+    wish.map_or(Some(0..size), |wish| wish.within(size))
+}
+
+/// Returns the range of the first request, and the most bytes that its answer can bring, if that is at most a
+/// slice. If the start is known, the range is at most a slice.
+fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
+    let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
+    match wish.map(ByteRange::asked) {
+        None => (None, None),
+        Some(GetRange::Bounded(range)) => {
+            let len = (range.end - range.start).min(SLICE);
+            (slice(range.start, len), Some(len))
+        }
+        // The answer reports the object's size.
+        Some(GetRange::From(start)) => (slice(start, SLICE), None),
+        Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
+    }
+}
+
+/// A part of the memory budget. Bytes that wait for a program hold none of it: the program may be waiting for
+/// another call of the same engine.
+type Held = Vec<Reservation>;
+
+struct InOrder<'a> {
+    job: &'a Running,
+    store: &'a Store,
+    id: &'a ObjectId,
+    version: Option<Version>,
+    unless: Option<Unless>,
+    described: Option<oneshot::Sender<Described>>,
+    /// True if a program reads, at its own speed.
+    is_for_program: bool,
+    out: Chunks,
+}
+
+type Slice = Result<(Bytes, Run, Held), Error>;
+
+impl InOrder<'_> {
+    /// Sends the first request, which brings the object's size and version, and at most a slice. The rest
+    /// comes in slices of that version. For a whole object the request has no range, so that the answer has
+    /// the checksum. An object that fits into this answer is compared before it is handed on, and fetched
+    /// once more if it is wrong. `room` is reserved for an answer of unknown length.
+    async fn open(
+        &mut self,
+        wish: Option<ByteRange>,
+        room: u64,
+        may_try_again: bool,
+    ) -> Result<Fetched, Error> {
+        let (asked, most) = first(wish);
+        let room = most.unwrap_or(room);
+        let mut held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
+        let (version, unless) = (self.version.clone(), self.unless.clone());
+        let get = Get { version: version.as_ref(), unless: unless.as_ref(), ..Get::new(self.id) };
+        let get = Get { range: asked, expected: most, ..get };
+        let (meta, bytes) = match most {
+            Some(_) => self.collect(get).await?,
+            None => match self.stream(get, wish, room).await? {
+                Begun::Brought(meta, bytes, more) => {
+                    held.extend(more);
+                    (meta, bytes)
+                }
+                Begun::Lacks(room) => {
+                    drop(held);
+                    return Box::pin(self.open(wish, room, may_try_again)).await;
+                }
+            },
+        };
+        let Some(range) = wanted(wish, meta.size) else {
+            let wish = wish.map(|wish| wish.to_string()).unwrap_or_default();
+            let message = format!("the range {wish} lies outside the object's {} bytes", meta.size);
+            return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
+        };
+        self.describe(&meta, range.clone());
+        let have = range.start + bytes.len() as u64;
+        let (is_whole, is_all) = (range == (0..meta.size), have == range.end);
+        let wanted = match is_whole {
+            true => Wanted::to_compare_with(&meta.checksums, is_all),
+            false => Wanted::default(),
+        };
+        let begun = Run::of(&bytes, wanted);
+        if is_all
+            && may_try_again
+            && let Err(error) = self.verified(&meta, begun)
+        {
+            log_second_try(&error);
+            self.job.progress.begun_again(bytes.len() as u64);
+            drop((bytes, held));
+            note_another();
+            return Box::pin(self.open(wish, room, false)).await;
+        }
+        // An object that is compared by its parts has no checksum of the whole.
+        if is_all && is_whole && meta.checksums.parts.is_some() {
+            let fetched = self.verified(&meta, begun)?;
+            return self.compared_by_parts(fetched, &meta, bytes, held).await;
+        }
+        self.send(bytes, held).await?;
+        let rest = match is_all {
+            true => Run::of(b"", wanted),
+            false if meta.version.is_none() => {
+                let message = "without a version the store can't be asked for the rest of it";
+                return Err(Error::integrity(url(self.store.provider(), self.id), message));
+            }
+            false => self.slices(have..range.end, &Pinned::of(&meta), wanted).await?,
+        };
+        self.verified(&meta, begun.then(rest))
+    }
+
+    /// Hands on all of an object that came with one request, once it is compared with the digest of its parts.
+    async fn compared_by_parts(
+        &self,
+        mut fetched: Fetched,
+        meta: &ObjectMeta,
+        bytes: Bytes,
+        held: Held,
+    ) -> Result<Fetched, Error> {
+        if fetched.moved.verified == Verified::Unverified {
+            fetched.moved.verified = in_memory(self.job, self.store, meta, &bytes).await?;
+        }
+        self.send(bytes, held).await?;
+        Ok(fetched)
+    }
+
+    /// Fetches at most a slice.
+    async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
+        let got = self.store.get(get).await?;
+        let len = got.body.len() as u64;
+        self.job.progress.sized(len);
+        self.job.progress.moved(len);
+        Ok((Box::new(got.meta), got.body))
+    }
+
+    /// Fetches an answer of unknown length, and stops after a slice.
+    async fn stream(&mut self, get: Get<'_>, wish: Option<ByteRange>, room: u64) -> Result<Begun, Error> {
+        let progress = &self.job.progress;
+        let head = Head {
+            wish,
+            room: Room { reserved: room, more: None, memory: self.job.engine.lanes.memory().clone() },
+            meta: None,
+            lacks: None,
+            end: 0,
+            bytes: Vec::new(),
+            progress: Arc::clone(progress),
+        };
+        let head = RangeWriter::of_any(head, Arc::clone(progress));
+        let sink = || -> Box<dyn GetSink> { Box::new(head.sink()) };
+        let hedge = || head.hedge();
+        let ended = self.store.get(Get { sink: Some(&sink), hedge: Some(&hedge), ..get }).await;
+        let (meta, bytes, more, lacks) = head.end(|head| {
+            (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
+        });
+        if let Some(room) = lacks {
+            return Ok(Begun::Lacks(room));
+        }
+        let meta = match (ended, meta) {
+            (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
+            (Err(e), Some(meta)) if e.is_interrupted() => {
+                // The slices continue from here.
+                note(e.attempts() + 1);
+                meta
+            }
+            (Err(e), _) => return Err(e.into()),
+        };
+        Ok(Begun::Brought(meta, bytes.into(), more))
+    }
+
+    /// Fetches slices ahead, and sends them on in order.
+    async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
+        let memory = self.job.engine.lanes.memory();
+        let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
+        let ahead_max = requests_at_once(self.job.engine.cores);
+        let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
+        let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
+        let is_for_program = self.is_for_program;
+        let mut waiting = VecDeque::<(Bytes, Held)>::new();
+        let mut next = range.start;
+        let mut run = Run::of(b"", wanted);
+        // Before a program's first read, only one slice is fetched ahead.
+        let mut taken = 0;
+        loop {
+            let end = range.end.min(next + SLICE);
+            let ahead_max = if is_for_program { ahead_max.min(1 + taken) } else { ahead_max };
+            if next < range.end && ahead.len() + waiting.len() < ahead_max && reserving.is_none() {
+                reserving = Some(Box::pin(memory.reserve((end - next) as usize)));
+            }
+            if reserving.is_none() && ahead.is_empty() && waiting.is_empty() {
+                return Ok(run);
+            }
+            tokio::select! {
+                biased;
+                held = ready(&mut reserving), if reserving.is_some() => {
+                    reserving = None;
+                    let into = SliceTarget::Memory(Vec::with_capacity((end - next) as usize));
+                    let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
+                    ahead.push_back(Box::pin(async move {
+                        writer.bring(store, id).await?;
+                        let (run, bytes) = writer.finish();
+                        let held = if is_for_program { Vec::new() } else { vec![held] };
+                        Ok((bytes.into(), run, held))
+                    }));
+                    next = end;
+                }
+                Some(slice) = ahead.next(), if !ahead.is_empty() => {
+                    let (bytes, next_run, held) = slice?;
+                    run = run.then(next_run);
+                    waiting.push_back((bytes, held));
+                }
+                // The others continue meanwhile, because they hold memory that other calls need.
+                room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
+                    (Ok(room), Some((bytes, held))) => {
+                        room.send(Chunk { bytes, _held: held });
+                        taken += 1;
+                    }
+                    _ => return Err(Error::cancelled(url(self.store.provider(), self.id))),
+                },
+            }
+        }
+    }
+
+    fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
+        if let Some(described) = self.described.take() {
+            // The receiver may be gone.
+            drop(described.send(Described { meta: meta.clone(), range }));
+        }
+    }
+
+    async fn send(&self, bytes: Bytes, held: Held) -> Result<(), Error> {
+        let held = if self.is_for_program { Vec::new() } else { held };
+        let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
+        self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
+    }
+
+    fn verified(&self, meta: &ObjectMeta, run: Run) -> Result<Fetched, Error> {
+        let source = || url(self.store.provider(), self.id);
+        let is_whole = run.len == meta.size;
+        let verified = match is_whole {
+            true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
+            false => Verified::Unverified,
+        };
+        let moved = Moved { bytes: run.len, verified, atomic: true, made: Made::of(meta) };
+        Ok(Fetched { moved, version: meta.version.clone() })
+    }
+}
+
+/// The result of a first request of unknown length.
+enum Begun {
+    /// It brought at most a slice. The reservation is in addition to the memory reserved before.
+    Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
+    /// It stopped before its first byte, because it needs this much memory, which wasn't free.
+    Lacks(u64),
+}
+
+/// The beginning of an object, or of the requested range, in memory.
+#[derive(Debug)]
+struct Head {
+    wish: Option<ByteRange>,
+    room: Room,
+    /// The memory that it needs, if that wasn't free.
+    lacks: Option<u64>,
+    meta: Option<Box<ObjectMeta>>,
+    /// The end of the bytes, at most a slice after their start.
+    end: u64,
+    bytes: Vec<u8>,
+    progress: Arc<Progress>,
+}
+
+/// The memory reserved for a first request.
+#[derive(Debug)]
+struct Room {
+    reserved: u64,
+    more: Option<Reservation>,
+    memory: MemoryBudget,
+}
+
+impl Room {
+    /// Returns whether there is memory for this many bytes. A small answer goes on even if none is free,
+    /// because requesting it again would cost more. The dispatcher limits how many of them are under way.
+    fn has(&mut self, bytes: u64) -> bool {
+        let missing = bytes.saturating_sub(self.reserved);
+        if missing > 0 && self.more.is_none() {
+            self.more = self.memory.try_reserve(missing as usize);
+        }
+        missing == 0 || self.more.is_some() || bytes <= SMALL_DOWNLOAD_MAX
+    }
+}
+
+impl Output for Head {
+    fn begin(&mut self, meta: &ObjectMeta) {
+        let range = wanted(self.wish, meta.size).unwrap_or_default();
+        let len = range.end - range.start;
+        let first = len.min(SLICE);
+        if !self.room.has(first) {
+            self.lacks = Some(first);
+            self.end = range.start;
+            return;
+        }
+        if self.meta.is_none() {
+            self.progress.sized(len);
+        }
+        (self.lacks, self.end) = (None, range.start + first);
+        self.bytes = Vec::with_capacity(first as usize);
+        self.meta = Some(Box::new(meta.clone()));
+    }
+
+    fn route(&self, at: u64) -> Route {
+        match self.end.saturating_sub(at) {
+            _ if self.lacks.is_some() => Route::Stop,
+            0..=SMALL_DOWNLOAD_MAX => Route::Stay,
+            _ => Route::Freight,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let own = bytes.len().min((self.end - at) as usize);
+        self.bytes.extend_from_slice(&bytes[..own]);
+        Ok(own as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_request_is_at_most_a_slice_if_its_start_is_known() {
+        let range = |text: &str| Some(text.parse::<ByteRange>().unwrap());
+        let bounded = |range: Range<u64>| Some(GetRange::Bounded(range));
+        assert_eq!(first(None), (None, None));
+        assert_eq!(first(range("5-9")), (bounded(5..10), Some(5)));
+        assert_eq!(first(range("5-99999999")), (bounded(5..5 + SLICE), Some(SLICE)));
+        assert_eq!(first(range("5-")), (bounded(5..5 + SLICE), None));
+        assert_eq!(first(range(&format!("{}-", u64::MAX - 9))), (bounded(u64::MAX - 9..u64::MAX), None));
+        assert_eq!(first(range("-5")), (Some(GetRange::Last(5)), Some(5)));
+        assert_eq!(first(range("-99999999")), (Some(GetRange::Last(99_999_999)), None));
+    }
+
+    #[test]
+    fn a_large_beginning_waits_for_memory_and_a_small_one_does_not() {
+        let memory = MemoryBudget::new(8 << 20);
+        let room = || Room { reserved: OPENING, more: None, memory: memory.clone() };
+        let mut one = room();
+        assert!(one.has(OPENING) && one.more.is_none());
+        assert!(one.has(6 << 20) && one.has(6 << 20), "it is reserved once");
+        assert!(!room().has(6 << 20));
+        let mut small = room();
+        assert!(small.has(SMALL_DOWNLOAD_MAX) && small.more.is_some());
+        let none_left = memory.try_reserve(memory.available()).unwrap();
+        assert!(room().has(SMALL_DOWNLOAD_MAX));
+        drop((none_left, one));
+        assert!(room().has(6 << 20));
+    }
+}

@@ -1,0 +1,202 @@
+//! Downloads one object into a file, and decides which request comes first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use laneway_lanes::attempts::{note, note_another};
+use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
+
+use super::Fetched;
+use super::opening::{Opened, Opening};
+use super::range_writer::{Pinned, RangeWriter};
+use super::slice::SliceTarget;
+use super::sliced::{Destination, Rest, Unfinished, keep};
+use super::verify::store_small;
+use crate::content::checksum::{Crc, Wanted};
+use crate::job::running::Running;
+use crate::local::folder::Place;
+use crate::location::url;
+use crate::plan::slices::is_sliced;
+use crate::transfer::second_try::log_second_try;
+use crate::{CopyRequest, Error};
+
+/// Downloads an object into a file at `place`. If it has at most `collect_max` bytes (which the caller has
+/// reserved), all of it goes to memory first. Otherwise it comes slice by slice, and continues an interrupted
+/// earlier run.
+///
+/// # Errors
+/// The store's or the file system's error. The destination is unchanged then.
+pub(crate) async fn fetch(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+) -> Result<Fetched, Error> {
+    match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
+        Err(error) if error.is_mismatch() => {
+            log_second_try(&error);
+            // If the size was unknown before, the second try counts it once more.
+            job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
+            note_another();
+            let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
+            again.await.map_err(Error::for_good)
+        }
+        fetched => fetched,
+    }
+}
+
+async fn fetch_once(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+) -> Result<Fetched, Error> {
+    let destination = Destination { place, source: url(store.provider(), id) };
+    let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
+    // If version and checksum are known, no request has to come first.
+    let is_planned =
+        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
+    if let Some(meta) = known.clone().filter(|_| is_planned) {
+        return rest.fetch_planned(meta, destination).await;
+    }
+    let at = destination.clone();
+    // If a listing has shown a large object, others are probably under way. A HEAD brings the same
+    // description as a GET without a range, and waits for none of them. The GET's connection would have to be
+    // closed where the slices begin.
+    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
+    if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+        // A GET without a range would bring again what an earlier run already has.
+        let version = known.as_ref().and_then(|meta| meta.version.as_ref());
+        let meta = job.unless_cancelled(store.head(id, version)).await??;
+        if known.is_none() {
+            job.progress.sized(meta.size);
+        }
+        return rest.fetch_planned(Box::new(meta), destination).await;
+    }
+    let is_size_known = known.is_some();
+    let progress = Arc::clone(&job.progress);
+    let memory = job.engine.lanes.memory().clone();
+    let (opening, mut announced) =
+        Opening::open(destination.clone(), collect_max, memory, is_size_known, progress);
+    let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
+    let hedge = || opening.hedge();
+    let get = Get {
+        id,
+        range: None,
+        version: known.as_ref().and_then(|meta| meta.version.as_ref()),
+        unless: None,
+        expected: known.as_ref().map(|meta| meta.size),
+        size: known.as_ref().map(|meta| meta.size),
+        sink: Some(&sink),
+        hedge: Some(&hedge),
+        breaks: None,
+    };
+    let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };
+    let mut stream = store.get(get).boxed().fuse();
+    let cancelled = job.cancel.wait();
+    let ended = tokio::select! {
+        biased;
+        () = cancelled => return Err(Error::cancelled(url(store.provider(), id))),
+        Ok(large) = &mut announced => return rest.fetch(large, Some((stream, &opening))).await,
+        ended = &mut stream => ended,
+    };
+    match opening.opened() {
+        Some(Opened::Described(meta)) if ended.is_ok() => rest.fetch_described(meta, destination).await,
+        opened => rest.finish_opening(ended, opened, destination.place).await,
+    }
+}
+
+impl Rest<'_> {
+    /// Handles an opening stream that ended before it announced a large object.
+    async fn finish_opening(
+        mut self,
+        ended: Result<Got, laneway_store::Error>,
+        opened: Option<Opened>,
+        place: Place,
+    ) -> Result<Fetched, Error> {
+        match opened {
+            Some(Opened::Collected(meta, bytes)) => {
+                match ended {
+                    Err(e) if e.is_interrupted() => note(e.attempts() + 1),
+                    ended => drop(ended?),
+                }
+                let bytes = self.complete(&meta, bytes).await?;
+                let (version, store) = (meta.version.clone(), self.store.clone());
+                let preserve = self.request.preserves(self.store.capabilities());
+                let (permit, placing) =
+                    (self.job.writing().await, self.request.placing(preserve, [Some(&meta), None]));
+                let write = move || {
+                    let _permit = permit;
+                    store_small(&store, &meta, &bytes, &place, placing)
+                };
+                let moved = self.job.engine.files.run(write).await??;
+                Ok(Fetched { moved, version })
+            }
+            Some(Opened::Head(large, run)) => {
+                let staged = Arc::clone(&large.staged);
+                match self.opener_ended(ended, run) {
+                    Ok(()) => self.fetch(large, None).await,
+                    Err(error) => Err(keep(self.job, &staged, self.request, error)),
+                }
+            }
+            Some(Opened::Described(_)) | None => match ended {
+                Err(e) => Err(e.into()),
+                Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
+            },
+        }
+    }
+
+    /// Fetches the missing bytes of a small object whose stream broke.
+    async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let have = bytes.len() as u64;
+        if have < meta.size {
+            let rest = Vec::with_capacity((meta.size - have) as usize);
+            let progress = Arc::clone(&self.job.progress);
+            let writer = RangeWriter::new(
+                have..meta.size,
+                Pinned::of(meta),
+                Wanted::default(),
+                SliceTarget::Memory(rest),
+                progress,
+            );
+            self.pinned(meta)?;
+            writer.bring(self.store, self.id).await?;
+            bytes.append(&mut writer.finish().1);
+        }
+        Ok(bytes)
+    }
+
+    /// Fetches an object of which the opening stream brought only the metadata.
+    async fn fetch_described(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+        if meta.version.is_some() {
+            return self.fetch_planned(meta, to).await;
+        }
+        // Without a version, the object must come in one answer. Knowing its size makes that answer bulk from
+        // the start.
+        let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
+        Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
+    }
+}
+
+/// Ends an opening stream when its download ends in any way, so that a sink still running on its lane writes
+/// nothing.
+struct EndOnDrop<'a> {
+    job: &'a Running,
+    request: &'a CopyRequest,
+    opening: Arc<Opening>,
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(Opened::Head(large, _)) = self.opening.opened() {
+            drop(Unfinished { job: self.job, request: self.request, staged: large.staged });
+        }
+    }
+}

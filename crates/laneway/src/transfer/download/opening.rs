@@ -1,0 +1,156 @@
+//! The first request of a download: a GET without a range. It brings size, version, checksums and the first
+//! bytes in one round trip. A small object is complete with it. For a large one it continues until it meets
+//! the slices that others fetch.
+
+use std::sync::Arc;
+
+use laneway_lanes::{MemoryBudget, Reservation};
+use laneway_store::{ObjectMeta, Route};
+use tokio::sync::oneshot;
+
+use super::claims::Claims;
+use super::range_writer::{Output, RangeWriter};
+use super::sliced::{Destination, Large};
+use crate::content::checksum::{Run, Wanted};
+use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::{Error, Progress};
+
+/// The destination of an opening stream's bytes.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    destination: Destination,
+    collect_max: u64,
+    memory: MemoryBudget,
+    /// Announces the size only if it was unknown before.
+    is_size_known: bool,
+    progress: Arc<Progress>,
+    meta: Option<Box<ObjectMeta>>,
+    claims: Claims,
+    body: Body,
+    large: Option<oneshot::Sender<Large>>,
+    /// The extra reservation for an object that turned out a little larger than expected, and the size it is
+    /// for.
+    more: Option<(u64, Reservation)>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Unopened,
+    Collected(Vec<u8>),
+    File(Option<Large>),
+}
+
+/// The result of an opening stream alone.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// All of a small object.
+    Collected(Box<ObjectMeta>, Vec<u8>),
+    /// The beginning of a large object, or all of it.
+    Head(Large, Run),
+    /// Only the metadata of a large object: its lane isn't meant for bulk.
+    Described(Box<ObjectMeta>),
+}
+
+/// An opening stream.
+pub(crate) type Opening = RangeWriter<Opener>;
+
+impl RangeWriter<Opener> {
+    /// Returns an opening stream that collects at most `collect_max` bytes in memory. The receiver gets an
+    /// object that is larger.
+    pub(super) fn open(
+        destination: Destination,
+        collect_max: u64,
+        memory: MemoryBudget,
+        is_size_known: bool,
+        progress: Arc<Progress>,
+    ) -> (Arc<Self>, oneshot::Receiver<Large>) {
+        let (large, announced) = oneshot::channel();
+        let opener = Opener {
+            destination,
+            collect_max,
+            memory,
+            is_size_known,
+            progress: Arc::clone(&progress),
+            meta: None,
+            claims: Claims::new(0, Wanted::default()),
+            body: Body::Unopened,
+            large: Some(large),
+            more: None,
+        };
+        (Self::of_any(opener, progress), announced)
+    }
+
+    /// Ends the stream, and returns its result if it has any.
+    pub(super) fn opened(&self) -> Option<Opened> {
+        self.end(|opener| match std::mem::replace(&mut opener.body, Body::Unopened) {
+            Body::Collected(bytes) => opener.meta.take().map(|meta| Opened::Collected(meta, bytes)),
+            Body::File(Some(large)) => {
+                large.slices().opener_ended();
+                let run = opener.claims.finish(Some(&large.staged));
+                Some(Opened::Head(large, run))
+            }
+            Body::File(None) => opener.meta.take().map(Opened::Described),
+            Body::Unopened => None,
+        })
+    }
+}
+
+impl Output for Opener {
+    fn begin(&mut self, meta: &ObjectMeta) {
+        if self.meta.is_none() && !self.is_size_known {
+            self.progress.sized(meta.size);
+        }
+        self.meta = Some(Box::new(meta.clone()));
+        // An object a little larger than its reservation needs no freight lane, if memory is free.
+        let max = self.collect_max;
+        if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && self.more.is_none() {
+            let more = self.memory.try_reserve((meta.size - max) as usize);
+            self.more = more.map(|held| (meta.size, held));
+        }
+        self.body = match meta.size <= self.more.as_ref().map_or(max, |(room, _)| *room) {
+            true => Body::Collected(Vec::with_capacity(meta.size as usize)),
+            false => Body::File(None),
+        };
+    }
+
+    fn route(&self, _at: u64) -> Route {
+        if matches!(self.body, Body::Collected(_)) { Route::Stay } else { Route::Freight }
+    }
+
+    fn end(&self) -> u64 {
+        match (&self.body, &self.meta) {
+            (Body::File(Some(large)), _) => large.slices().opener_end().unwrap_or(0),
+            (Body::Collected(_) | Body::File(None), Some(meta)) => meta.size,
+            _ => 0,
+        }
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let large = match &mut self.body {
+            Body::Unopened => return Ok(0),
+            Body::Collected(collected) => {
+                let size = self.meta.as_ref().map_or(0, |meta| meta.size as usize);
+                let own = bytes.len().min(size.saturating_sub(collected.len()));
+                collected.extend_from_slice(&bytes[..own]);
+                return Ok(own as u64);
+            }
+            Body::File(Some(large)) => large,
+            // Create it here and not in `begin`, because this may block and `begin` may not.
+            Body::File(unmade) => {
+                let Some(meta) = self.meta.clone() else { return Ok(0) };
+                let made = Large::opened(meta, &self.destination)?;
+                self.claims = Claims::new(0, made.wanted);
+                if let Some(large) = self.large.take() {
+                    // If the job was cancelled, the receiver is gone.
+                    let _ = large.send(made.clone());
+                }
+                unmade.insert(made)
+            }
+        };
+        let own = large.slices().opener_takes(bytes.len() as u64);
+        let taken = &bytes[..own as usize];
+        large.staged.write_at(taken, at)?;
+        self.claims.update(taken, Some(&large.staged));
+        Ok(own)
+    }
+}

@@ -1,0 +1,492 @@
+//! Writes the bytes of an object, or of a range of it, in order and each once. A request and its hedge share
+//! one writer, and whichever brings a byte first supplies it. Attempts that follow each other share it too.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError, Version};
+
+use super::slice::Slice;
+use crate::engine::threads::{Mutex, MutexGuard, PoisonError};
+use crate::{Error, Progress};
+
+/// The version and size that all slices of an object must have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pinned {
+    pub(crate) size: u64,
+    pub(crate) version: Option<Version>,
+}
+
+impl Pinned {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self { size: meta.size, version: meta.version.clone() }
+    }
+
+    /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to ranges.
+    /// Then the size must do: the request names the version.
+    pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
+        let is_other = match (&self.version, &meta.version) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            _ => false,
+        };
+        if is_other || meta.size != self.size {
+            return Err(changed(meta));
+        }
+        Ok(())
+    }
+}
+
+/// The destination of the bytes.
+pub(crate) trait Output: Send + 'static {
+    /// The first answer of an attempt begins to bring an object described by `meta`, from its first byte on.
+    /// Not called if the version was known beforehand.
+    fn begin(&mut self, _meta: &ObjectMeta) {}
+
+    /// Returns how to read an answer that begins at `at`.
+    fn route(&self, at: u64) -> Route;
+
+    /// Returns the current end of the bytes to write.
+    fn end(&self) -> u64;
+
+    /// Takes the bytes from `at` on, and returns how many it has taken. If it takes fewer, [`end`](Self::end)
+    /// is reached.
+    ///
+    /// # Errors
+    /// The file system's error.
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error>;
+}
+
+/// A range that is being fetched. It outlives the attempts that bring it.
+#[derive(Debug)]
+pub(crate) struct RangeWriter<O = Slice> {
+    state: Mutex<State<O>>,
+    /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
+    is_pinned: bool,
+    progress: Arc<Progress>,
+}
+
+#[derive(Debug)]
+struct State<O> {
+    /// The attempt that may write. The sink of an earlier one may still run on its lane.
+    attempt: u32,
+    /// The attempt that `of` and `at` belong to.
+    begun: u32,
+    /// The version that all answers of the attempt must have.
+    of: Option<Pinned>,
+    /// The first byte of an answer to the opening request, once one has begun.
+    start: u64,
+    /// The next byte to write.
+    at: u64,
+    output: O,
+}
+
+impl<O: Output> RangeWriter<O> {
+    /// Returns a writer of the bytes from `start` on, of an object with a known version.
+    pub(crate) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
+        let state = State { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
+        Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
+    }
+
+    /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
+    pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
+        let state = State { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
+        Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
+    }
+
+    /// Returns the sink of another attempt. Sinks of earlier attempts write nothing from now on.
+    pub(super) fn sink(self: &Arc<Self>) -> Sink<O> {
+        let mut state = self.lock();
+        state.attempt += 1;
+        if self.is_pinned {
+            state.begun = state.attempt;
+        }
+        let at = self.is_pinned.then_some(state.at);
+        Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
+    }
+
+    /// Returns another sink for the same attempt. It starts at the current position, or at the beginning
+    /// while nothing has come. Two answers are certain to have the same bytes only if they have a version.
+    pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
+        let state = self.lock();
+        let (attempt, end) = (state.attempt, state.output.end());
+        let sink = |at| Box::new(Sink { writer: Arc::clone(self), attempt, at, answer_end: end });
+        if state.begun != attempt {
+            return GetHedge::Send(None, sink(None));
+        }
+        let has_version = state.of.as_ref().is_some_and(|of| of.version.is_some());
+        match has_version && state.at < end {
+            true => GetHedge::Send(Some(state.at..end), sink(Some(state.at))),
+            false => GetHedge::Nothing,
+        }
+    }
+
+    /// Ends the writing. Sinks that still run belong to no attempt any more.
+    pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
+        let mut state = self.lock();
+        state.attempt += 1;
+        with(&mut state.output)
+    }
+
+    /// Changes the end of the writing, which stays behind the written bytes.
+    pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
+        let mut state = self.lock();
+        let State { at, output, .. } = &mut *state;
+        with(*at, output)
+    }
+
+    /// Returns the version that was known beforehand, or that the first answer has shown.
+    pub(super) fn of(&self) -> Option<Pinned> {
+        self.lock().of.clone()
+    }
+
+    /// Returns the next byte to write, and the end.
+    pub(super) fn position(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.at, state.output.end())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<O>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The sink of one answer.
+pub(super) struct Sink<O> {
+    writer: Arc<RangeWriter<O>>,
+    attempt: u32,
+    /// The next byte of its answer, if that is known.
+    at: Option<u64>,
+    answer_end: u64,
+}
+
+impl<O: Output> GetSink for Sink<O> {
+    fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
+        let mut state = self.writer.lock();
+        if state.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        match &state.of {
+            Some(of) if state.begun == state.attempt => {
+                of.check(meta)?;
+                // A hedge was sent before the first byte had come. Without versions, its answer can't be
+                // matched.
+                if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
+                    return Err(changed(meta).into());
+                }
+            }
+            _ => {
+                state.begun = self.attempt;
+                state.of = Some(Pinned::of(meta));
+                // The bytes of an earlier attempt come again.
+                self.writer.progress.taken_back(state.at - state.start);
+                (state.start, state.at) = (range.start, range.start);
+                state.output.begin(meta);
+            }
+        }
+        let start = self.at.unwrap_or(state.start);
+        if range.start != start {
+            let message = format!("bytes from {start} were asked for, the store sends from {}", range.start);
+            return Err(Error::integrity(meta.id.to_string(), message).into());
+        }
+        self.at = Some(start);
+        self.answer_end = range.end;
+        Ok(state.output.route(start))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        let mut state = self.writer.lock();
+        if state.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        let State { start, at, output, .. } = &mut *state;
+        let own = self.at.get_or_insert(*start);
+        let new = new_bytes(own, *at, bytes);
+        let written = output.write(*at, new)?;
+        *at += written;
+        self.writer.progress.moved(written);
+        // At the answer's own end, don't stop: that would close its connection, which others can use.
+        let is_cut = *at == output.end() && *own != self.answer_end;
+        Ok(if is_cut { Route::Stop } else { Route::Stay })
+    }
+}
+
+fn changed(meta: &ObjectMeta) -> Error {
+    Error::integrity(meta.id.to_string(), "the object changed while it was read")
+}
+
+/// Returns the bytes of an answer that no other answer has brought yet. They begin at `at`, which moves
+/// behind them. All bytes before `come` are there.
+fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
+    let known = come.saturating_sub(*at).min(bytes.len() as u64);
+    *at += bytes.len() as u64;
+    &bytes[known as usize..]
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::ObjectId;
+
+    use super::super::SliceTarget;
+    use super::*;
+    use crate::content::checksum::{Run, Wanted};
+
+    fn meta(size: u64, generation: u64) -> ObjectMeta {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
+        meta.version = Some(Version::Generation(generation));
+        meta
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    fn writer() -> Arc<RangeWriter> {
+        let pinned = Pinned::of(&meta(10, 1));
+        RangeWriter::new(2..8, pinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
+    }
+
+    #[test]
+    fn an_attempt_goes_on_where_the_one_before_stood() {
+        let writer = writer();
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 2..8).unwrap();
+        assert_eq!(first.write(b"23").unwrap(), Route::Stay);
+        let mut again = writer.sink();
+        assert_eq!(again.begin(&meta(10, 1), 4..8).unwrap(), Route::Stay);
+        assert_eq!(first.write(b"xx").unwrap(), Route::Stop, "a sink that was given up writes nothing");
+        assert_eq!(again.write(b"4567").unwrap(), Route::Stay);
+        let (run, bytes) = writer.finish();
+        assert_eq!(bytes, b"234567");
+        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+    }
+
+    fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
+        match writer.hedge() {
+            GetHedge::Send(Some(range), sink) => (range, sink),
+            _ => panic!("no hedge"),
+        }
+    }
+
+    #[test]
+    fn of_two_at_once_each_byte_lands_once_from_whichever_brings_it_first() {
+        let writer = writer();
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 2..8).unwrap();
+        assert_eq!(first.write(b"23").unwrap(), Route::Stay);
+        let (range, mut other) = hedge(&writer);
+        assert_eq!(range, 4..8);
+        other.begin(&meta(10, 1), range).unwrap();
+        assert_eq!(other.write(b"4").unwrap(), Route::Stay);
+        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it goes on after all");
+        assert_eq!(other.write(b"56").unwrap(), Route::Stay);
+        assert_eq!(other.write(b"7").unwrap(), Route::Stay, "its own end");
+        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "which is the other's too");
+        let (run, bytes) = writer.finish();
+        assert_eq!(bytes, b"234567");
+        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+    }
+
+    #[test]
+    fn who_is_behind_when_all_has_landed_is_stopped() {
+        let writer = writer();
+        let mut first = writer.sink();
+        let (_, mut other) = hedge(&writer);
+        assert_eq!(other.write(b"234567").unwrap(), Route::Stay);
+        assert_eq!(first.write(b"23").unwrap(), Route::Stop);
+        assert_eq!(writer.finish().1, b"234567");
+    }
+
+    #[test]
+    fn both_of_an_attempt_that_was_given_up_write_nothing() {
+        let writer = writer();
+        let mut first = writer.sink();
+        let (_, mut other) = hedge(&writer);
+        let mut next = writer.sink();
+        assert_eq!((first.write(b"x").unwrap(), other.write(b"x").unwrap()), (Route::Stop, Route::Stop));
+        assert_eq!(next.write(b"234567").unwrap(), Route::Stay);
+        assert_eq!(writer.finish().1, b"234567");
+    }
+
+    #[test]
+    fn what_is_not_pinned_or_has_landed_gets_no_second() {
+        let unpinned = Pinned { size: 10, version: None };
+        let unpinned =
+            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default());
+        assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
+        let landed = writer();
+        landed.sink().write(b"234567").unwrap();
+        assert!(matches!(landed.hedge(), GetHedge::Nothing));
+    }
+
+    #[test]
+    fn a_slice_that_is_split_stops_where_the_other_begins() {
+        let size = 6 << 20;
+        let pinned = Pinned::of(&meta(size, 1));
+        let writer = RangeWriter::new(
+            0..size,
+            pinned,
+            Wanted::CRC32C,
+            SliceTarget::Memory(Vec::new()),
+            Arc::default(),
+        );
+        let mut sink = writer.sink();
+        sink.begin(&meta(size, 1), 0..size).unwrap();
+        assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
+        assert_eq!(writer.split(size), Some(4 << 20..size));
+        assert_eq!(writer.split(MIB), None, "its end would go as a small request");
+        assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
+        assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
+    }
+
+    #[test]
+    fn bytes_beyond_the_slice_are_not_taken() {
+        let writer = writer();
+        let mut sink = writer.sink();
+        assert_eq!(sink.write(b"23456789").unwrap(), Route::Stop);
+        assert_eq!(writer.finish().1, b"234567");
+    }
+
+    #[test]
+    fn a_slice_of_another_generation_or_size_is_refused() {
+        for other in [meta(10, 2), meta(11, 1)] {
+            assert!(writer().sink().begin(&other, 2..8).unwrap_err().to_string().contains("changed"));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_tells_no_version_is_compared_by_its_size() {
+        let untold = |size| ObjectMeta::new(ObjectId::new("b", "k"), size);
+        assert!(writer().sink().begin(&untold(10), 2..8).is_ok());
+        assert!(writer().sink().begin(&untold(11), 2..8).is_err());
+    }
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl Output for Nowhere {
+        fn route(&self, _at: u64) -> Route {
+            Route::Stay
+        }
+
+        fn end(&self) -> u64 {
+            10
+        }
+
+        fn write(&mut self, _at: u64, bytes: &[u8]) -> Result<u64, Error> {
+            Ok(bytes.len() as u64)
+        }
+    }
+
+    #[test]
+    fn what_a_second_attempt_brings_again_is_counted_once() {
+        let progress = Arc::new(Progress::default());
+        let writer = RangeWriter::of_any(Nowhere, Arc::clone(&progress));
+        for (attempt, bytes) in [b"0123".as_slice(), b"01", b"0123456789"].into_iter().enumerate() {
+            let mut sink = writer.sink();
+            sink.begin(&meta(10, attempt as u64), 0..10).unwrap();
+            sink.write(bytes).unwrap();
+            assert_eq!(progress.bytes_done(), bytes.len() as u64);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_starts_elsewhere_is_refused() {
+        assert!(writer().sink().begin(&meta(10, 1), 0..8).is_err());
+    }
+
+    #[test]
+    fn what_another_has_brought_is_left_out() {
+        let mut at = 10;
+        assert_eq!(new_bytes(&mut at, 10, b"ab"), b"ab");
+        assert_eq!(new_bytes(&mut at, 13, b"cd"), b"d");
+        assert_eq!(new_bytes(&mut at, 20, b"ef"), b"");
+        assert_eq!(at, 16);
+    }
+
+    /// Takes everything that comes, up to a length.
+    #[derive(Debug)]
+    struct Collect(Vec<u8>, u64);
+
+    impl Output for Collect {
+        fn begin(&mut self, meta: &ObjectMeta) {
+            *self = Self(Vec::new(), meta.size.min(6));
+        }
+
+        fn route(&self, _at: u64) -> Route {
+            Route::Stay
+        }
+
+        fn end(&self) -> u64 {
+            self.1
+        }
+
+        fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+            let take = bytes.len().min((self.1 - at) as usize);
+            self.0.extend_from_slice(&bytes[..take]);
+            Ok(take as u64)
+        }
+    }
+
+    fn of_any() -> Arc<RangeWriter<Collect>> {
+        RangeWriter::of_any(Collect(Vec::new(), 0), Arc::default())
+    }
+
+    #[test]
+    fn an_object_of_any_state_is_hedged_whole_until_an_answer_has_begun() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge of the whole") };
+        other.begin(&meta(10, 1), 0..10).unwrap();
+        assert_eq!(other.write(b"012").unwrap(), Route::Stay);
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        assert_eq!(first.write(b"01234").unwrap(), Route::Stay, "two of them are new");
+        let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert_eq!(range, 5..6);
+        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "all that is wanted has come, and more would");
+        assert!(matches!(writer.hedge(), GetHedge::Nothing));
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
+    }
+
+    #[test]
+    fn the_end_of_an_object_of_any_size_is_hedged_from_wherever_it_begins() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge of the whole") };
+        other.begin(&meta(10, 1), 2..10).unwrap();
+        assert_eq!(other.write(b"23").unwrap(), Route::Stay);
+        first.begin(&meta(10, 1), 2..10).unwrap();
+        assert_eq!(first.write(b"234").unwrap(), Route::Stay, "one of them is new");
+        let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert_eq!(range, 5..6);
+        let GetHedge::Send(_, mut elsewhere) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert!(elsewhere.begin(&meta(10, 1), 2..10).is_err());
+        assert_eq!(other.write(b"45").unwrap(), Route::Stop);
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"2345");
+    }
+
+    #[test]
+    fn two_answers_without_a_version_or_of_two_states_are_never_mixed() {
+        let mut unversioned = meta(10, 1);
+        unversioned.version = None;
+        for (one, two) in
+            [(meta(10, 1), meta(10, 2)), (meta(10, 1), meta(9, 1)), (unversioned.clone(), unversioned)]
+        {
+            let writer = of_any();
+            let mut first = writer.sink();
+            let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge") };
+            first.begin(&one, 0..10).unwrap();
+            assert!(other.begin(&two, 0..10).unwrap_err().to_string().contains("changed"), "{two:?}");
+        }
+    }
+
+    #[test]
+    fn another_attempt_at_an_object_of_any_state_begins_anew() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        first.write(b"xy").unwrap();
+        let mut again = writer.sink();
+        again.begin(&meta(10, 2), 0..10).unwrap();
+        assert_eq!(first.write(b"z").unwrap(), Route::Stop);
+        again.write(b"0123").unwrap();
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"0123");
+    }
+}

@@ -1,0 +1,356 @@
+//! Finds the objects to download, and their destinations.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
+
+use super::{Item, fetch_one, in_order, small};
+use crate::event::Verified;
+use crate::job::existing::EXISTS;
+use crate::job::pump::{Cancelled, Group, ITEM_COST};
+use crate::job::running::{Made, Moved, Running};
+use crate::job::search::{Asked, Search, asked};
+use crate::listing::{Source, SourceObject};
+use crate::local::folder::{Destination, Folder, is_directory, is_stream};
+use crate::location::mapping::tree_prefix;
+use crate::location::names::{FOLDED, Names};
+use crate::location::relative::Relative;
+use crate::location::url;
+use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::transfer::moved;
+use crate::{CopyRequest, Error, Location, Op};
+
+/// The memory reserved for an object of unknown size. Up to this size, it is collected in memory.
+const UNKNOWN_MAX: u64 = 256 << 10;
+
+/// The destination of downloads.
+enum To {
+    /// Below a folder.
+    Folder(Arc<Folder>),
+    /// A path that the user named: a file, or the folder that a tree becomes.
+    Named { path: PathBuf, tree: Arc<Folder> },
+    /// Standard output.
+    Output,
+}
+
+/// Finds the objects to download.
+pub(crate) struct Downloads<'a> {
+    pub(crate) search: &'a mut Search,
+    to: To,
+    /// The names used so far, if the destination treats names that differ only in case as one.
+    folded: Option<Names>,
+}
+
+impl<'a> Downloads<'a> {
+    /// Downloads below `folder`, which replaces the destination if that is local.
+    pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
+        let request = &search.request;
+        let to = match (&request.destination, folder) {
+            (Location::Local(_), Some(folder)) if request.is_into_folder() => To::Folder(folder),
+            (Location::Local(path), Some(tree)) => To::Named { path: path.clone(), tree },
+            _ => To::Output,
+        };
+        let folds = match &to {
+            To::Folder(folder) => folder.folds_case(),
+            To::Named { tree, .. } => request.recursive && tree.folds_case(),
+            To::Output => false,
+        };
+        Self { search, to, folded: folds.then(|| Names::new(true)) }
+    }
+
+    /// Looks through one source. If it is a single object, it starts its download. Its size may be known, or
+    /// an answer about it may be here already.
+    ///
+    /// # Errors
+    /// The error of its listing. Errors of single objects are reported as theirs.
+    pub(crate) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        size: Option<u64>,
+        ahead: Asked,
+    ) -> Result<(), Error> {
+        let store = self.search.job.store(provider)?.clone();
+        let is_folder = matches!(self.to, To::Folder(_));
+        let name = self.search.request.tree_name(&source.bucket, &source.key);
+        let tree_prefix = tree_prefix("", is_folder, &name);
+        let mut objects = source.objects(&store, self.search.order());
+        let mut ahead = Some(ahead).filter(Option::is_some);
+        while let Some(mut page) = objects.next().await? {
+            page.retain(|object| object.is_taken_by(&self.search.request.filter));
+            let answers = match ahead.take() {
+                Some(answer) => vec![answer],
+                None => asked(&store, &page, |id| self.is_asked(&store, id)).await,
+            };
+            let mut group = Group::new();
+            for (mut object, answer) in page.into_iter().zip(answers) {
+                let is_listed = object.meta.is_some();
+                match answer {
+                    Some(Ok(meta)) => object.meta = Some(Box::new(meta)),
+                    Some(Err(error)) => {
+                        let source = url(provider, &object.id);
+                        self.search.fail(Op::Download, source, error.of_line(object.line)).await;
+                        continue;
+                    }
+                    None => {}
+                }
+                if let (None, Some(size)) = (&object.meta, size) {
+                    object.meta = Some(Box::new(ObjectMeta::new(object.id.clone(), size)));
+                }
+                if self.object(&store, &tree_prefix, object, is_listed, &mut group).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.send(&store, &mut group).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_asked(&self, store: &Store, id: &ObjectId) -> bool {
+        is_asked(&self.search.job, &self.search.request, store, id)
+    }
+
+    /// Starts the download of an object. An error means that the job was cancelled.
+    pub(crate) async fn object(
+        &mut self,
+        store: &Store,
+        tree_prefix: &str,
+        object: SourceObject,
+        is_listed: bool,
+        group: &mut Group<Item>,
+    ) -> Result<(), Cancelled> {
+        let SourceObject { id, meta, name, in_tree, line } = object;
+        let size = meta.as_ref().map(|meta| meta.size);
+        let folder = match &self.to {
+            To::Folder(folder) => Arc::clone(folder),
+            To::Named { tree, .. } if in_tree => Arc::clone(tree),
+            // Nothing lies below the prefix, so the source is the object of that name. It enters a folder
+            // that exists.
+            To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
+                Arc::clone(tree)
+            }
+            To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
+        };
+        let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
+        // An empty object whose key ends in a slash stands for a folder.
+        let is_marker = size == Some(0) && (below.ends_with('/') || below.is_empty());
+        if is_marker {
+            below.truncate(below.trim_end_matches('/').len());
+            let version = meta.and_then(|meta| meta.version);
+            return self.marker(store, folder, (&id, version), below).await;
+        }
+        let source = || url(store.provider(), &id);
+        let relative = match Relative::new(below) {
+            Ok(relative) => relative,
+            Err(e) => return self.refuse(source(), e.to_string()).await,
+        };
+        if !self.search.names.is_new(relative.as_str()) {
+            return self.refuse(source(), format!("another source also maps to {relative}")).await;
+        }
+        if self.folded.as_mut().is_some_and(|folded| !folded.is_new(&relative.as_str().to_lowercase())) {
+            return self.refuse(source(), FOLDED.to_owned()).await;
+        }
+        let item = Item { place: folder.place(&relative), id, meta, is_listed, line };
+        self.search.job.progress.found(1, size.unwrap_or(0));
+        self.item(store, item, size, group).await
+    }
+
+    async fn item(
+        &mut self,
+        store: &Store,
+        item: Item,
+        size: Option<u64>,
+        group: &mut Group<Item>,
+    ) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| item.place.holds(size)) {
+            job.skip_done(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
+        if request.no_clobber && item.place.exists() {
+            let begun = item.begin(job, store);
+            job.skip(begun, size.unwrap_or(0), EXISTS).await;
+            return Ok(());
+        }
+        if item.meta.as_ref().is_some_and(|meta| meta.archived) {
+            let begun = item.begin(job, store);
+            job.skip_archived(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
+        if request.dry_run {
+            return units.small(ITEM_COST, plan(Arc::clone(job), store.clone(), item)).await;
+        }
+        let fetched = |item, collect_max| {
+            counted(fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), item, collect_max))
+        };
+        match size {
+            Some(size) if size <= SMALL_DOWNLOAD_MAX => {
+                group.add(item, size);
+                if group.is_full() { self.send(store, group).await } else { Ok(()) }
+            }
+            Some(_) => units.large(fetched(item, 0)).await,
+            None => units.small(ITEM_COST + UNKNOWN_MAX as usize, fetched(item, UNKNOWN_MAX)).await,
+        }
+    }
+
+    /// Downloads one object to a named destination: a file, or one that takes bytes only in order.
+    async fn single(
+        &mut self,
+        store: &Store,
+        id: ObjectId,
+        meta: Option<Box<ObjectMeta>>,
+        is_listed: bool,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), &id);
+        let size = meta.as_ref().map(|meta| meta.size);
+        let output: (String, Box<dyn Write + Send>) = match &self.to {
+            // Opening a pipe waits for its reader.
+            To::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
+                (path.display().to_string(), Box::new(std::io::sink()))
+            }
+            To::Named { path, .. } => {
+                let at = path.clone();
+                match self
+                    .search
+                    .job
+                    .engine
+                    .files
+                    .run(move || Destination::at(&at))
+                    .await
+                    .and_then(|found| found)
+                {
+                    Ok(Destination::Place(place)) => {
+                        let item = Item { id, meta, is_listed, place, line: None };
+                        self.search.job.progress.found(1, size.unwrap_or(0));
+                        let mut group = Group::new();
+                        self.item(store, item, size, &mut group).await?;
+                        return self.send(store, &mut group).await;
+                    }
+                    Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
+                    Err(error) => {
+                        let destination = Some(path.display().to_string());
+                        self.search.job.fail(Op::Download, source, destination, error).await;
+                        return Ok(());
+                    }
+                }
+            }
+            To::Output | To::Folder(_) => match standard_output() {
+                Ok(file) => ("-".to_owned(), Box::new(file)),
+                Err(error) => {
+                    self.search.job.fail(Op::Download, source, Some("-".to_owned()), error).await;
+                    return Ok(());
+                }
+            },
+        };
+        self.search.job.progress.found(1, 0);
+        let (job, store) = (Arc::clone(&self.search.job), store.clone());
+        if self.search.request.dry_run {
+            let begun = job.begin(Op::Download, source, Some(output.0));
+            match store.head(&id, None).await {
+                Ok(meta) => job.planned(begun, meta.size).await,
+                Err(error) => job.end(begun, 0, Err(error.into())).await,
+            }
+            return Ok(());
+        }
+        let request = Arc::clone(&self.search.request);
+        self.search.units.large(counted(in_order::fetch_one(job, request, store, id, output))).await
+    }
+
+    /// Creates a folder for an empty object that stands for it.
+    async fn marker(
+        &mut self,
+        store: &Store,
+        folder: Arc<Folder>,
+        (id, version): (&ObjectId, Option<Version>),
+        below: String,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), id);
+        if !below.is_empty()
+            && let Err(e) = Relative::new(below.clone())
+        {
+            return self.refuse(source, e.to_string()).await;
+        }
+        self.search.job.progress.found(1, 0);
+        let begun = self.search.job.begin(Op::Download, source, Some(folder.path_of(&below)));
+        if self.search.request.dry_run {
+            self.search.job.planned(begun, 0).await;
+            return Ok(());
+        }
+        let created =
+            self.search.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
+        let moved =
+            Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let removed = match (created, self.search.request.remove_source) {
+            (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), true).await,
+            (created, _) => created,
+        };
+        self.search.job.end(begun, 0, removed.map(|()| moved)).await;
+        Ok(())
+    }
+
+    async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
+        let error = Error::refused(&source, why);
+        self.search.fail(Op::Download, source, error).await;
+        Ok(())
+    }
+
+    /// Starts the items that wait to begin together. An error means that the job was cancelled.
+    pub(crate) async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
+        group.send(units, |items| small::fetch_group(job, request, store, items)).await
+    }
+}
+
+/// Returns whether a named object's metadata is requested before its bytes. That is needed for its file
+/// attributes, which GCS sends with no object's bytes, or because a manifest knows the object.
+pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
+    let is_described = request.preserve
+        && !store.capabilities().get_tells_metadata
+        && request.destination != Location::Standard;
+    is_described || job.is_known(&url(store.provider(), id))
+}
+
+/// Downloads one object that was found. Memory is reserved for it if it is small.
+pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+    let size = item.meta.as_ref().map_or(0, |meta| meta.size);
+    if item.meta.as_ref().is_some_and(|meta| meta.archived) {
+        let begun = item.begin(&job, &store);
+        job.skip_archived(begun, size).await;
+    } else if request.dry_run {
+        plan(job, store, item).await;
+    } else if size <= SMALL_DOWNLOAD_MAX {
+        small::fetch_group(job, request, store, vec![item]).await;
+    } else {
+        fetch_one(job, request, store, item, 0).await;
+    }
+}
+
+/// Reports what would be downloaded, or why it could not be.
+async fn plan(job: Arc<Running>, store: Store, item: Item) {
+    let begun = item.begin(&job, &store);
+    let Item { id, meta, place, .. } = item;
+    let size = match meta {
+        Some(meta) => Ok(meta.size),
+        None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),
+    };
+    let looked = job.engine.files.run(move || place.look()).await;
+    match size.and_then(|size| looked?.map(|()| size)) {
+        Ok(size) => job.planned(begun, size).await,
+        Err(error) => job.end(begun, 0, Err(error)).await,
+    }
+}
+
+/// Returns standard output as a file of its own. [`std::io::Stdout`] looks for line ends in every chunk, and
+/// treats a descriptor that can't be written as one that accepts everything.
+fn standard_output() -> Result<File, Error> {
+    let owned = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))
+}

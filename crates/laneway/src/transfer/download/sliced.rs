@@ -1,0 +1,366 @@
+//! Downloads a large object into a file, in parallel slices. If the size was unknown, an opening stream is
+//! one of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, Fuse};
+use futures_util::stream::FuturesUnordered;
+use laneway_lanes::Claim;
+use laneway_lanes::attempts::note_another;
+use laneway_store::{Got, ObjectId, ObjectMeta, Store};
+
+use super::Fetched;
+use super::opening::{Opened, Opening};
+use super::range_writer::{Pinned, RangeWriter};
+use super::slice::SliceTarget;
+use super::verify::verify_file;
+use crate::content::checksum::{Crc, Run, Wanted};
+use crate::job::running::{Made, Moved, Running};
+use crate::local::folder::{Place, Staged, Subject, TakeUp};
+use crate::local::platform::boot;
+use crate::location::url;
+use crate::plan::resume::missing;
+use crate::plan::slices::{CONNECTION_PAYS, HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
+use crate::{CopyRequest, Error};
+
+/// Up to this size, an object with only an MD5 is fetched in one stream, because MD5s can't be combined.
+const MD5_IN_ORDER_MAX: u64 = 64 << 20;
+
+/// The destination of a large object.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) place: Place,
+    /// The URL of its source.
+    pub(crate) source: String,
+}
+
+/// A large object whose first bytes have come, with everything that helping streams need.
+#[derive(Clone, Debug)]
+pub(crate) struct Large {
+    pub(crate) meta: Arc<ObjectMeta>,
+    pub(crate) staged: Arc<Staged>,
+    pub(crate) slices: Arc<Mutex<Slices>>,
+    /// The runs that an earlier run of the job brought, by their first byte.
+    pub(crate) done: Vec<(u64, Run)>,
+    pub(crate) wanted: Wanted,
+    /// True if several streams may fetch it.
+    pub(crate) is_shared: bool,
+}
+
+impl Large {
+    /// Prepares the file and the slices of an object that a GET without a range has begun to bring.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
+        Self::prepare(meta, destination, &|| false, true, |_: &[_], size| Slices::opened(size))
+    }
+
+    /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks while
+    /// it reads back a file from before the machine's last boot, unless `is_cancelled`.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn planned(
+        meta: Box<ObjectMeta>,
+        destination: &Destination,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size| {
+            let done = done.iter().map(|(start, run)| *start..*start + run.len);
+            Slices::planned(missing(done, size))
+        })
+    }
+
+    fn prepare(
+        meta: Box<ObjectMeta>,
+        destination: &Destination,
+        is_cancelled: &dyn Fn() -> bool,
+        fresh: bool,
+        slices: impl FnOnce(&[(u64, Run)], u64) -> Slices,
+    ) -> Result<Self, Error> {
+        let Destination { place, source } = destination;
+        let size = meta.size;
+        let stored = &meta.checksums;
+        let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
+        let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
+        let wanted = Wanted::to_compare_with(stored, in_order);
+        // Without a version, slices could come from two versions.
+        let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
+        let (staged, done) = match (&meta.version, Crc::of(wanted)) {
+            (Some(version), Some(crc)) if is_shared => {
+                let subject = Subject { url: source.clone(), version: version.clone(), size, crc };
+                place.resume(&TakeUp { subject: &subject, fresh, boot: boot(), is_cancelled })?
+            }
+            _ => {
+                if !fresh {
+                    place.forget(source);
+                }
+                (place.stage(size)?, Vec::new())
+            }
+        };
+        Ok(Self {
+            wanted,
+            staged: Arc::new(staged),
+            slices: Arc::new(Mutex::new(slices(&done, size))),
+            meta: Arc::from(meta),
+            done,
+            is_shared,
+        })
+    }
+
+    /// Returns the slices, locked.
+    pub(crate) fn slices(&self) -> MutexGuard<'_, Slices> {
+        self.slices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The download of the bytes that an opening stream doesn't bring.
+pub(super) struct Rest<'a> {
+    pub(super) job: &'a Running,
+    pub(super) request: &'a CopyRequest,
+    pub(super) store: &'a Store,
+    pub(super) id: &'a ObjectId,
+    /// The runs that have come, by their first byte.
+    pub(super) runs: BTreeMap<u64, Run>,
+}
+
+pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
+
+impl Rest<'_> {
+    /// Fetches an object whose version, size and checksum are known.
+    pub(super) async fn fetch_planned(
+        self,
+        meta: Box<ObjectMeta>,
+        to: Destination,
+    ) -> Result<Fetched, Error> {
+        let cancel = self.job.cancel.clone();
+        let prepare = move || Large::planned(meta, &to, &|| cancel.is_set());
+        let large = self.job.engine.files.run(prepare).await??;
+        self.fetch(large, None).await
+    }
+
+    /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
+    pub(super) async fn fetch(
+        self,
+        large: Large,
+        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
+    ) -> Result<Fetched, Error> {
+        let (job, request, staged) = (self.job, self.request, Arc::clone(&large.staged));
+        let _unfinished = Unfinished { job, request, staged: Arc::clone(&staged) };
+        self.bring(large, opener).await.map_err(|error| keep(job, &staged, request, error))
+    }
+
+    async fn bring(
+        mut self,
+        large: Large,
+        opener: Option<(OpenerStream<'_>, &Arc<Opening>)>,
+    ) -> Result<Fetched, Error> {
+        for (start, run) in &large.done {
+            self.job.progress.there(run.len);
+            self.runs.insert(*start, *run);
+        }
+        let mut slices = FuturesUnordered::new();
+        let (mut stream, opening) = match opener {
+            Some((stream, opening)) => (stream, Some(opening)),
+            None => (Fuse::terminated(), None),
+        };
+        let mut is_opening = opening.is_some();
+        let (job, store, id) = (self.job, self.store, self.id);
+        let writer = |range: Range<u64>, pinned: Pinned| {
+            let into = SliceTarget::File(Arc::clone(&large.staged));
+            RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
+        };
+        let bring = |start: u64, writer: Arc<RangeWriter>| async move {
+            writer.bring(store, id).await?;
+            Ok::<_, Error>((start, writer.finish().0))
+        };
+        let mut under_way: BTreeMap<u64, Stream> = BTreeMap::new();
+        let mut split = Split::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
+        let mut spare = store.spare(&id.bucket).await;
+        let mut cancelled = std::pin::pin!(job.cancel.wait());
+        loop {
+            // One stream continues as long as there is work. Others start when lanes have nothing better to
+            // do.
+            loop {
+                let lane = if large.is_shared { spare.claim() } else { None };
+                if lane.is_none() && (is_opening || !slices.is_empty()) {
+                    break;
+                }
+                let left = large.slices().claim();
+                let more = usize::from(lane.is_some()) + spare.lanes();
+                let Some(range) = left.or_else(|| split.end_of(&large, &under_way, more)) else { break };
+                let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
+                let stream = Stream { writer: Arc::clone(&writer), start, began: Instant::now() };
+                under_way.insert(start, stream);
+                slices.push(Claim::scope(lane, bring(start, writer)));
+            }
+            if !is_opening && slices.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
+                ended = &mut stream, if is_opening => {
+                    is_opening = false;
+                    if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
+                        self.opener_ended(ended, run)?;
+                    }
+                }
+                Some(slice) = slices.next(), if !slices.is_empty() => {
+                    let (start, run) = slice?;
+                    under_way.remove(&start);
+                    self.runs.insert(start, run);
+                }
+                () = spare.changed(), if large.is_shared => {}
+            }
+        }
+        drop(slices);
+        let meta = Arc::clone(&large.meta);
+        let verified = verify_file(job, store, &large, &self.runs, self.request.remove_source).await?;
+        drop(stream);
+        // The attempts have ended, so no sink that still runs can write.
+        let staged = Arc::clone(&large.staged);
+        let placing = self.request.placing(self.request.preserves(store.capabilities()), [Some(&meta), None]);
+        job.engine.files.run(move || staged.commit(placing)).await??;
+        let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
+        Ok(Fetched { moved, version: meta.version.clone() })
+    }
+
+    pub(super) fn opener_ended(
+        &mut self,
+        ended: Result<Got, laneway_store::Error>,
+        run: Run,
+    ) -> Result<(), Error> {
+        match ended {
+            Ok(_) => {}
+            Err(e) if e.is_interrupted() => note_another(),
+            Err(e) => return Err(e.into()),
+        }
+        if run.len > 0 {
+            self.runs.insert(0, run);
+        }
+        Ok(())
+    }
+
+    /// Returns the version to continue with. Continuing in the middle is safe only in the same version.
+    pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
+        if meta.version.is_none() {
+            let message = "the connection broke, and without a version the store can't be asked for the rest";
+            return Err(Error::integrity(url(self.store.provider(), self.id), message));
+        }
+        Ok(Pinned::of(meta))
+    }
+}
+
+/// A range that is being fetched.
+struct Stream {
+    writer: Arc<RangeWriter>,
+    start: u64,
+    began: Instant,
+}
+
+/// Chooses the ranges that other streams take over.
+struct Split {
+    round_trip: Duration,
+    /// The bytes of all these ranges so far.
+    so_far: u64,
+    /// The time when the opener's first bytes had come.
+    opened: Instant,
+    /// The most streams at once so far. That many may run again without another connection.
+    streams_max: usize,
+}
+
+impl Split {
+    fn new(round_trip: Duration) -> Self {
+        Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
+    }
+
+    /// Takes over the end of the longest stream, for one of `more` helping streams. It takes as much as
+    /// others have taken so far, but no more than its share. So a stream that turns out not to help has taken
+    /// little.
+    fn end_of(
+        &mut self,
+        large: &Large,
+        under_way: &BTreeMap<u64, Stream>,
+        more: usize,
+    ) -> Option<Range<u64>> {
+        let now = Instant::now();
+        let since = |then: Instant| now.saturating_duration_since(then);
+        let mut slices = large.slices();
+        let before = slices.before_opener();
+        let mut all = before;
+        let mut longest: Option<(u64, u64, &Stream)> = None;
+        for stream in under_way.values() {
+            let (at, end) = stream.writer.position();
+            all += end - at;
+            if longest.is_none_or(|(left, ..)| left < end - at) {
+                longest = Some((end - at, at - stream.start, stream));
+            }
+        }
+        // A stream that has only begun has no measured rate. Use the rate of the whole object, because its
+        // end may be near.
+        let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
+        let came = large.meta.size.saturating_sub(all + done);
+        let is_new = since(self.opened) < self.round_trip;
+        let whole_takes = |help: Duration| is_new || is_worth_help(all, came, since(self.opened), help);
+        let streams_now = under_way.len() + usize::from(before > 0) + 1;
+        if streams_now > self.streams_max && !whole_takes(self.round_trip * CONNECTION_PAYS) {
+            return None;
+        }
+        let help = self.round_trip * HELP_PAYS;
+        let helps = |left: u64, brought: u64, began: Instant| match since(began) {
+            young if young < help => whole_takes(help),
+            old => is_worth_help(left, brought, old, help),
+        };
+        let streams = under_way.len() + usize::from(before > 0) + more;
+        let most = (all / streams.max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
+        let end = match longest {
+            Some((left, brought, stream)) if left > before => {
+                helps(left, brought, stream.began).then(|| stream.writer.split(most))?
+            }
+            _ => {
+                let brought = slices.opener_end().unwrap_or_default() - before;
+                helps(before, brought, self.opened).then(|| slices.split_opener(most))?
+            }
+        }?;
+        self.so_far += end.end - end.start;
+        self.streams_max = self.streams_max.max(streams_now);
+        Some(end)
+    }
+}
+
+/// Keeps the bytes for a later run, if it can continue with them. That needs an unchanged object, and a
+/// failure that concerns neither the bytes nor this machine.
+pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
+    let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
+    match is_kept.then(|| staged.keep()).flatten() {
+        Some(bytes) => {
+            job.kept(bytes);
+            error.keeping(bytes)
+        }
+        None => error,
+    }
+}
+
+/// Removes a temporary file when its download ends without committing or keeping it. A cancelled job may
+/// simply drop a download.
+pub(super) struct Unfinished<'a> {
+    pub(super) job: &'a Running,
+    pub(super) request: &'a CopyRequest,
+    pub(super) staged: Arc<Staged>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let is_kept = self.request.keep_partial && self.job.cancel.is_set();
+        match is_kept.then(|| self.staged.keep()).flatten() {
+            Some(bytes) => self.job.kept(bytes),
+            None => self.staged.abandon(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Downloads small objects into files. Each takes one request, a group goes at once, and file threads write
+//! groups.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use laneway_store::{Get, Got, ObjectId, Provider, Store};
+
+use super::verify::store_small;
+use super::{Fetched, Item, finish};
+use crate::job::running::{Begun, Running};
+use crate::location::url;
+use crate::transfer::second_try::log_second_try;
+use crate::{CopyRequest, Error};
+
+/// Downloads a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes
+/// each, for which memory is reserved. They aren't tied to the version that the listing saw: each comes in
+/// one answer, with that answer's own checksum.
+pub(crate) async fn fetch_group(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    items: Vec<Item>,
+) {
+    let mut gets: FuturesUnordered<_> = items
+        .into_iter()
+        .map(|item| {
+            let begun = item.begin(&job, &store);
+            get(&store, item, begun, 1)
+        })
+        .collect();
+    let mut writes = FuturesUnordered::new();
+    // Each removal of a move takes its own request, and none waits for another.
+    let mut endings = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(written) = writes.next(), if !writes.is_empty() => {
+                for Written { asked: Asked { item, begun, tries }, result } in written {
+                    match result {
+                        Err(error) if error.is_mismatch() && tries == 1 => {
+                            log_second_try(&error);
+                            gets.push(get(&store, item, begun, 2));
+                        }
+                        result => endings.push(finish(&job, &request, &store, item, begun, result)),
+                    }
+                }
+            }
+            Some(()) = endings.next(), if !endings.is_empty() => {}
+            Some(first) = gets.next(), if !gets.is_empty() => {
+                // Take everything else that has arrived along to the file thread.
+                let mut ready = vec![first];
+                while let Some(Some(next)) = gets.next().now_or_never() {
+                    ready.push(next);
+                }
+                writes.push(write(&job, &request, &store, ready));
+            }
+            else => return,
+        }
+    }
+}
+
+/// An object that was requested.
+struct Asked {
+    item: Item,
+    begun: Begun,
+    /// The number of tries, each with any number of attempts.
+    tries: u32,
+}
+
+struct Answer {
+    asked: Asked,
+    got: Result<Got, laneway_store::Error>,
+}
+
+struct Written {
+    asked: Asked,
+    result: Result<Fetched, Error>,
+}
+
+async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> Answer {
+    let id: &ObjectId = &item.id;
+    let expected = item.meta.as_ref().map(|meta| meta.size);
+    let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
+    begun.attempts = got.as_ref().map_or(0, |got| got.attempts + tries - 1);
+    Answer { asked: Asked { item, begun, tries }, got }
+}
+
+async fn write(
+    job: &Arc<Running>,
+    request: &Arc<CopyRequest>,
+    store: &Store,
+    answers: Vec<Answer>,
+) -> Vec<Written> {
+    let (provider, inside, from) = (store.provider(), Arc::clone(job), store.clone());
+    let preserve = request.preserves(store.capabilities());
+    let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
+    let (permit, asked) = (job.writing().await, Arc::new(asked));
+    let (read, request) = (Arc::clone(&asked), Arc::clone(request));
+    let written = job.engine.files.run(move || {
+        let _permit = permit;
+        let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
+            let (item, got) = (&asked.item, got?);
+            let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
+            let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
+            inside.progress.moved(moved.bytes);
+            Ok(Fetched { moved, version: got.meta.version })
+        };
+        read.iter().zip(got).map(store_one).collect::<Vec<_>>()
+    });
+    let written = written.await;
+    // The file thread has released them, however it ended.
+    let asked = Arc::into_inner(asked).unwrap_or_default();
+    let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
+    asked.into_iter().zip(results).map(|(asked, result)| Written { asked, result }).collect()
+}
+
+/// Returns the failure of a whole group as the error of each of its objects.
+fn for_each<T>(provider: Provider, asked: &[Asked], error: &Error) -> Vec<Result<T, Error>> {
+    asked.iter().map(|asked| Err(error.again(url(provider, &asked.item.id)))).collect()
+}

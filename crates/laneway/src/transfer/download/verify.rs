@@ -1,0 +1,98 @@
+//! Compares the received bytes with the store's checksums, before a file is put in place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use laneway_store::{ObjectMeta, Store};
+
+use super::composite;
+use super::sliced::Large;
+use crate::Error;
+use crate::content::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::job::running::{Made, Moved, Running};
+use crate::local::folder::{Place, Placing};
+use crate::location::url;
+use crate::transfer::composite::one_part;
+
+/// Compares a complete file by the checksums of its `runs`. If these can't be combined into the store's
+/// checksum, it uses the checksums of the uploaded parts, or reads the file back.
+///
+/// # Errors
+/// Integrity, if bytes are missing or differ.
+pub(super) async fn verify_file(
+    job: &Running,
+    store: &Store,
+    large: &Large,
+    runs: &BTreeMap<u64, Run>,
+    is_move: bool,
+) -> Result<Verified, Error> {
+    let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
+    let verified = verify(&source, meta, runs, large.wanted)?;
+    if verified != Verified::Unverified {
+        return Ok(verified);
+    }
+    match meta.checksums.parts {
+        Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
+        // A move needs it, also where the object was so large that no stream brought all of it.
+        None if large.wanted.md5 || (is_move && meta.checksums.md5.is_some()) => {
+            read_back(job, source, large).await
+        }
+        None => Ok(verified),
+    }
+}
+
+/// Compares by MD5 a file whose stream broke, so that no MD5 of the whole exists. Reads the file back.
+async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
+    let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
+    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    let cancel = job.cancel.clone();
+    let compare = move || {
+        let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
+        run.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
+    };
+    job.engine.files.run(compare).await?
+}
+
+/// Compares the received bytes with the store's checksum of the whole.
+fn verify(
+    source: &str,
+    meta: &ObjectMeta,
+    runs: &BTreeMap<u64, Run>,
+    wanted: Wanted,
+) -> Result<Verified, Error> {
+    let mut whole = Run::of(b"", wanted);
+    for (start, run) in runs {
+        if *start != whole.len {
+            return Err(Error::integrity(source, format!("bytes from {} to {start} are missing", whole.len)));
+        }
+        whole = whole.then(*run);
+    }
+    if whole.len != meta.size {
+        return Err(Error::integrity(source, format!("{} of {} bytes came", whole.len, meta.size)));
+    }
+    whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
+}
+
+/// Verifies a small object and writes it. Blocks.
+pub(crate) fn store_small(
+    store: &Store,
+    meta: &ObjectMeta,
+    bytes: &[u8],
+    place: &Place,
+    placing: Placing,
+) -> Result<Moved, Error> {
+    let mut runs = BTreeMap::new();
+    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    if !bytes.is_empty() {
+        runs.insert(0, Run::of(bytes, wanted));
+    }
+    let verified = match verify(&url(store.provider(), &meta.id), meta, &runs, wanted)? {
+        Verified::Unverified => one_part(store, meta, bytes)?,
+        verified => verified,
+    };
+    let staged = place.stage(0)?;
+    staged.write_at(bytes, 0)?;
+    staged.commit(placing)?;
+    Ok(Moved { bytes: meta.size, verified, atomic: true, made: Made::of(meta) })
+}

@@ -1,0 +1,93 @@
+//! The end of a move: after the copy is verified, its source is removed in the version that was copied.
+
+use std::io;
+use std::path::Path;
+
+use laneway_store::{Condition, ObjectId, Store, Version};
+
+use crate::Error;
+use crate::location::identity::Identity;
+use crate::location::named_version;
+use crate::location::url;
+
+/// Removes the object that was moved, provided that its copy is verified as the request demands and that nobody has replaced it meanwhile.
+///
+/// # Errors
+/// The store's error, or that the copy was not verified.
+pub(crate) async fn remove_object(
+    store: &Store,
+    id: &ObjectId,
+    version: Option<&Version>,
+    is_enough: bool,
+) -> Result<(), Error> {
+    if !is_enough {
+        return Err(Error::unverified(url(store.provider(), id)));
+    }
+    if id.version.is_some() {
+        named_version::look_at(store, id).await?;
+    }
+    let condition = version.cloned().map_or(Condition::None, Condition::Matches);
+    removed_object(store, id, store.delete(id, &condition).await)
+}
+
+/// Judges the result of removing a move's source.
+///
+/// # Errors
+/// If the source is still there, or another object is in its place.
+pub(crate) fn removed_object(
+    store: &Store,
+    id: &ObjectId,
+    result: Result<(), laneway_store::Error>,
+) -> Result<(), Error> {
+    match result {
+        // Somebody else has removed it.
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.is_precondition() => Err(Error::replaced(url(store.provider(), id))),
+        removed => Ok(removed?),
+    }
+}
+
+/// Removes a file, unless its content has changed since it was copied. Blocks.
+///
+/// # Errors
+/// If it was replaced, or the file system refuses.
+pub(crate) fn remove_file(path: &Path, copied: Identity) -> Result<(), Error> {
+    let failed = |e| Error::local(path, "copied, but can't be removed", e);
+    match std::fs::metadata(path) {
+        Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
+            return Err(Error::replaced(path.display().to_string()));
+        }
+        // A link to a file that was moved before is dangling now.
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    std::fs::remove_file(path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_replaced_after_it_was_copied_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let identity = || Identity::of(&std::fs::metadata(&path).unwrap());
+        std::fs::write(&path, "old").unwrap();
+        let copied = identity();
+        std::fs::write(&path, "newer").unwrap();
+        let error = remove_file(&path, copied).unwrap_err();
+        assert!(
+            error.kind() == crate::ErrorKind::Source && error.to_string().contains("replaced meanwhile"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+        // Another name for it changes the file's times and none of its content.
+        let copied = identity();
+        std::fs::hard_link(&path, dir.path().join("g")).unwrap();
+        std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();
+        remove_file(&path, copied).unwrap();
+        remove_file(&dir.path().join("link"), copied).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the other name");
+    }
+}

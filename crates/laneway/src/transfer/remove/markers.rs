@@ -1,0 +1,180 @@
+//! S3's delete markers among all versions. They are listed before the versions below them, and removed after
+//! them. So a key stays deleted as long as it has a version, wherever a removal is interrupted.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::job::pump::Cancelled;
+use crate::listing::SourceObject;
+
+/// Number of markers that may wait. Beyond it, the markers of keys that are completely listed are removed.
+const WAITING_MAX: usize = 10_000;
+
+/// Delete markers that wait for the removal of the versions below them.
+pub(super) struct Markers {
+    waiting: Vec<SourceObject>,
+    /// The key that was listed last. More of its versions may come.
+    last: String,
+    below: Arc<Below>,
+    /// Ends once every batch of versions has ended.
+    under_way: (mpsc::Sender<()>, mpsc::Receiver<()>),
+}
+
+/// The state of the versions.
+#[derive(Default)]
+struct Below {
+    /// The keys with markers, and whether a version of theirs could not be removed.
+    is_left: Mutex<HashMap<String, bool>>,
+    /// Batches that have not ended.
+    batches: AtomicUsize,
+}
+
+impl Below {
+    fn is_left(&self) -> MutexGuard<'_, HashMap<String, bool>> {
+        self.is_left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reports the end of a batch of versions to the markers above them.
+pub(super) struct Above {
+    below: Arc<Below>,
+    _under_way: mpsc::Sender<()>,
+}
+
+impl Above {
+    /// Notes that the batch has ended, and that versions of these keys are left.
+    pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
+        let mut is_left = self.below.is_left();
+        for key in left {
+            if let Some(is_left) = is_left.get_mut(key) {
+                *is_left = true;
+            }
+        }
+        drop(is_left);
+        self.below.batches.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Default for Markers {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), last: String::new(), below: Arc::default(), under_way: mpsc::channel(1) }
+    }
+}
+
+impl Markers {
+    /// Keeps the markers of a listing's batch, and returns the rest.
+    pub(super) fn take(&mut self, arrived: Vec<SourceObject>) -> Vec<SourceObject> {
+        if let Some(last) = arrived.last() {
+            self.last.clone_from(&last.id.key);
+        }
+        let (markers, versions): (Vec<_>, Vec<_>) =
+            arrived.into_iter().partition(SourceObject::is_delete_marker);
+        if !markers.is_empty() {
+            let mut is_left = self.below.is_left();
+            for marker in &markers {
+                is_left.entry(marker.id.key.clone()).or_default();
+            }
+        }
+        self.waiting.extend(markers);
+        versions
+    }
+
+    /// Returns the handle for a batch of versions that starts.
+    pub(super) fn above(&self) -> Above {
+        self.below.batches.fetch_add(1, Ordering::AcqRel);
+        Above { below: Arc::clone(&self.below), _under_way: self.under_way.0.clone() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns whether so many wait that the markers of completely listed keys should be removed.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX && self.waiting.iter().any(|marker| marker.id.key != self.last)
+    }
+
+    /// Waits until the versions are removed. Returns the markers that may be removed now, and those that must
+    /// stay because a version stayed. Unless `is_all`, the markers of the last listed key go on waiting,
+    /// because more of its versions may come.
+    ///
+    /// # Errors
+    /// If the job was cancelled before.
+    pub(super) async fn settled(
+        &mut self,
+        is_all: bool,
+    ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), Cancelled> {
+        let (begun, mut ended) = std::mem::replace(&mut self.under_way, mpsc::channel(1));
+        drop(begun);
+        // Nothing is ever sent. The channel closes with the last batch.
+        while ended.recv().await.is_some() {}
+        if self.below.batches.load(Ordering::Acquire) > 0 {
+            return Err(Cancelled);
+        }
+        let last = &self.last;
+        let (settled, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|marker| is_all || marker.id.key != *last);
+        self.waiting = waiting;
+        let mut is_left = self.below.is_left();
+        let (kept, gone) =
+            settled.into_iter().partition(|marker| is_left.get(&marker.id.key).copied().unwrap_or_default());
+        is_left.retain(|key, _| !is_all && key == last);
+        Ok((gone, kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use laneway_store::{ObjectId, ObjectMeta};
+
+    use super::*;
+
+    fn listed(key: &str, is_marker: bool) -> SourceObject {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", key), 1);
+        meta.delete_marker = is_marker;
+        let id = meta.id.clone();
+        SourceObject { id, meta: Some(Box::new(meta)), name: key.to_owned(), line: None, in_tree: true }
+    }
+
+    fn keys(objects: &[SourceObject]) -> Vec<&str> {
+        objects.iter().map(|object| object.id.key.as_str()).collect()
+    }
+
+    #[test]
+    fn markers_go_once_the_versions_below_them_have() {
+        let mut markers = Markers::default();
+        let versions =
+            markers.take(vec![listed("a", true), listed("a", false), listed("b", true), listed("b", false)]);
+        assert_eq!(keys(&versions), ["a", "b"]);
+        let batch = markers.above();
+        assert!(markers.settled(false).now_or_never().is_none(), "the versions are still there");
+        // A wait that was given up has let go of the channel, and the batch ends all the same.
+        batch.end(std::iter::empty());
+        let (gone, kept) = markers.settled(false).now_or_never().expect("ready").expect("settled");
+        assert_eq!((keys(&gone), kept.len()), (vec!["a"], 0), "more may come of b");
+        let (gone, _) = markers.settled(true).now_or_never().expect("ready").expect("settled");
+        assert!(keys(&gone) == ["b"] && markers.is_empty());
+    }
+
+    #[test]
+    fn the_marker_above_a_version_that_stays_is_kept() {
+        let mut markers = Markers::default();
+        markers.take(vec![listed("a", true), listed("b", true)]);
+        markers.above().end(["a", "c"].into_iter());
+        let (gone, kept) = markers.settled(true).now_or_never().expect("ready").expect("settled");
+        assert_eq!((keys(&gone), keys(&kept)), (vec!["b"], vec!["a"]));
+    }
+
+    #[test]
+    fn batches_that_were_given_up_let_no_marker_go() {
+        let mut markers = Markers::default();
+        markers.take(vec![listed("a", true)]);
+        drop(markers.above());
+        assert!(markers.settled(true).now_or_never().expect("ready").is_err());
+    }
+}

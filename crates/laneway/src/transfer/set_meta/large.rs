@@ -1,0 +1,92 @@
+//! Objects that are too large to copy in one request. They are changed by an upload onto themselves, whose
+//! parts the store copies from the object.
+
+use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
+
+use crate::Error;
+use crate::job::running::Running;
+use crate::listing::SourceObject;
+use crate::transfer::copy::{fill, tags_of};
+use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
+
+/// Returns whether a listing shows that an object is that large.
+pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
+    let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
+    object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
+}
+
+/// Returns whether a named object is that large. Its size was unknown, and the store has refused to change it
+/// in one request.
+pub(super) async fn is_found(
+    job: &Running,
+    store: &Store,
+    object: &SourceObject,
+    error: &laneway_store::Error,
+) -> bool {
+    let is_refused = error.is_unsupported() || error.is_invalid();
+    let can = store.capabilities();
+    let may_be = is_refused && can.copy_bytes_max.is_some() && object.id.version.is_none();
+    let large = |meta: ObjectMeta| job.engine.copy_sizes.is_large(meta.size, can);
+    object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
+}
+
+/// Changes an object in the version that was found, and in no other.
+///
+/// # Errors
+/// `Precondition` if it was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
+pub(super) async fn change(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    change: &MetaChange,
+) -> Result<ObjectMeta, Error> {
+    let mut checked = true;
+    let mut conflicts = 0;
+    loop {
+        match change_once(job, store, id, change, checked).await {
+            // MinIO copies no parts into an upload with checksums.
+            Err(Failed { error, had_checksums: true }) if is_refused(&error) => checked = false,
+            Err(Failed { error, .. }) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
+            done => return done.map_err(|failed| failed.error),
+        }
+    }
+}
+
+struct Failed {
+    error: Error,
+    had_checksums: bool,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, had_checksums: false }
+    }
+}
+
+impl From<laneway_store::Error> for Failed {
+    fn from(error: laneway_store::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+fn is_refused(error: &Error) -> bool {
+    error.as_store().is_some_and(|error| error.is_invalid() || error.is_unsupported())
+}
+
+async fn change_once(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    change: &MetaChange,
+    checked: bool,
+) -> Result<ObjectMeta, Failed> {
+    let changing = job.unless_cancelled(store.changing(id, change)).await??;
+    let tags = tags_of(job, store, id, changing.found()).await?;
+    let changing = changing.tags(tags);
+    let upload = begun(job, store, store.begin_change(&changing, checked), Upload::Multipart).await??;
+    let had_checksums = upload.checksums != PartChecksums::None;
+    let source = (id, changing.found());
+    let filled = fill(job, store, source, &upload, &changing.condition()).await;
+    let made = filled.map_err(|error| Failed { error, had_checksums })?;
+    Ok(store.changed(&changing, &made).await?)
+}

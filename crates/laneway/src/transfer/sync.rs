@@ -1,0 +1,434 @@
+//! Makes one place equal to another. It reads both sides as streams of names in order, and merges them. The
+//! items of copy jobs carry the differences out. Removals wait until all copies are done.
+
+mod carry;
+mod compare;
+mod content;
+mod folded;
+mod merge;
+mod named;
+mod removals;
+mod remove;
+mod side;
+pub(crate) mod verify;
+
+use std::sync::Arc;
+
+use crate::inventory::Place;
+use crate::job::pump::{Cancelled, Units, pumped};
+use crate::job::running::{FILTERED, Running};
+use crate::job::search::Search;
+use crate::listing::folder_prefix;
+use crate::listing::names_from::NameList;
+use crate::listing::walk::Links;
+use crate::local::folder;
+use crate::location::names::FOLDED;
+use crate::{Error, Location, Op, SyncRequest, Warning};
+
+use carry::Carrier;
+use compare::{Action, Rules};
+use content::Unknown;
+use folded::Folded;
+use merge::{InTheWay, Turn, turn};
+use removals::{Removal, Removals};
+use side::{At, Entry, Role, Side};
+
+/// Most copies that may wait for a removal of something in their way.
+const BLOCKED_MAX: usize = 1 << 14;
+
+/// Carries out a sync request up to its last event.
+pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
+    match request.check() {
+        Err(error) => fail(&job, &request, error).await,
+        Ok(()) => {
+            let subject = request.subject(&job.added_at(&request.destination));
+            if let Err(error) = job.keep_manifest(request.manifest.as_ref(), subject, request.dry_run).await {
+                fail(&job, &request, error).await;
+                return job.finish().await;
+            }
+            if op(&request) == Op::Upload {
+                job.progress.counts_sent();
+            }
+            let request = Arc::new(request);
+            let unknown = Arc::new(Unknown::default());
+            let searching =
+                |units| look_through(Arc::clone(&job), Arc::clone(&request), units, Arc::clone(&unknown));
+            if let Some(found) = pumped(&job, searching).await {
+                unknown.tell(&job, &request).await;
+                clean_up(&job, &request, found).await;
+                job.progress.scanned();
+            }
+        }
+    }
+    job.finish().await;
+}
+
+/// The work that waits until every copy has ended.
+#[derive(Default)]
+struct Found {
+    removals: Removals,
+    /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
+    blocked: Vec<Entry>,
+    /// Number of names of the source that the filter takes.
+    taken: u64,
+}
+
+/// The state of merging both sides.
+struct Merging<'a> {
+    job: &'a Running,
+    request: &'a SyncRequest,
+    rules: Rules,
+    carrier: Carrier<'a>,
+    in_the_way: InTheWay,
+    /// Names seen so far, if the destination treats names that differ only in case as one.
+    folded: Option<Folded>,
+    /// True if names come from a file, in any order.
+    is_named: bool,
+    found: Found,
+}
+
+async fn look_through(
+    job: Arc<Running>,
+    request: Arc<SyncRequest>,
+    units: Units,
+    unknown: Arc<Unknown>,
+) -> Found {
+    let mut search = search(&job, &request, units);
+    let mut found = Found::default();
+    match merge(&job, &request, &mut search, unknown, &mut found).await {
+        Ok(()) if found.removals.count == 0 && found.blocked.is_empty() => job.progress.scanned(),
+        Ok(()) => {}
+        Err(error) => fail(&job, &request, error).await,
+    }
+    found
+}
+
+/// Returns a search for copies that doesn't look at destinations itself.
+fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
+    let copying = Arc::new(request.copying().with_condition());
+    Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
+}
+
+/// Reads both sides to their ends.
+///
+/// # Errors
+/// The error of a listing or of the destination's folder. The search is over then, and nothing may be
+/// removed.
+async fn merge(
+    job: &Running,
+    request: &SyncRequest,
+    search: &mut Search,
+    unknown: Arc<Unknown>,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let folds = match &request.destination {
+        Location::Local(root) => folder::folds_case(root),
+        _ => false,
+    };
+    let mut merging = Merging {
+        job,
+        request,
+        rules: request.rules(),
+        carrier: Carrier::new(search, request, unknown)?,
+        in_the_way: InTheWay::default(),
+        folded: folds.then(Folded::default),
+        is_named: request.files_from.is_some(),
+        found: std::mem::take(found),
+    };
+    let merged = match &request.files_from {
+        Some(at) => {
+            let names = NameList::start(at, request.reading())?;
+            let why = |is_empty| match is_empty {
+                true => "contains no names",
+                false if request.filter.is_empty() => "contains no name of the source",
+                false => FILTERED,
+            };
+            merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
+        }
+        None => {
+            let mut source = side(job, request, Role::Source)?;
+            let mut destination = side(job, request, Role::Destination)?;
+            let merged = merging.merge(&mut source, &mut destination).await;
+            // A bucket that can be listed exists, even if it is empty.
+            let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
+            let is_missing = is_prefix && source.is_empty && !source.has_itself;
+            if merged.is_ok() && is_missing && !request.allow_empty {
+                let why = "does not exist: no object lies below it";
+                return Err(Error::not_found(request.source.to_string(), why));
+            }
+            let why = if source.is_empty { "is empty" } else { FILTERED };
+            merged.map(|()| (request.source.to_string(), why))
+        }
+    };
+    let sent = merging.carrier.flush().await;
+    let Merging { folded, found: merged_found, .. } = merging;
+    *found = merged_found;
+    if let Some(folded) = folded {
+        found.removals.keep(|name| folded.may_go(name)).map_err(spool)?;
+    }
+    // If the job was cancelled, the rest is not sent.
+    drop(sent);
+    let (target, why) = merged?;
+    if found.taken == 0 && job.failed() == 0 {
+        job.warn(Warning { target, message: why.to_owned() }).await;
+    }
+    Ok(())
+}
+
+impl Merging<'_> {
+    async fn merge(&mut self, source: &mut Side, destination: &mut Side) -> Result<(), Error> {
+        loop {
+            if source.is_waiting() || destination.is_waiting() {
+                // Send the copies found so far before waiting for a page.
+                if self.carrier.flush().await.is_err() {
+                    return Ok(());
+                }
+            }
+            let next = source.peek(self.job).await?.map(|entry| entry.name.as_str());
+            let there = destination.peek(self.job).await?.map(|entry| entry.name.as_str());
+            let Some(turn) = turn(next, there) else { return Ok(()) };
+            let entry = if turn == Turn::Destination { None } else { source.take() };
+            let there = if turn == Turn::Source { None } else { destination.take() };
+            if let Some(there) = there.as_ref().filter(|_| turn == Turn::Destination)
+                && source.leaves_out(&there.name)
+            {
+                continue;
+            }
+            if self.one(entry, there).await?.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does what is needed for one name.
+    async fn one(
+        &mut self,
+        source: Option<Entry>,
+        there: Option<Entry>,
+    ) -> Result<Result<(), Cancelled>, Error> {
+        let Some(name) = source.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
+            return Ok(Ok(()));
+        };
+        if let Some(source) = &source {
+            self.spares(&name);
+            if self.rules.filter.takes(&name, source.facts.size, source.facts.changed) {
+                self.found.taken += 1;
+            }
+        }
+        let action =
+            self.rules.action(&name, source.as_ref().map(|e| &e.facts), there.as_ref().map(|e| &e.facts));
+        if let (Action::Copy | Action::Compare(_), Some(source), Some(At::Object(made))) =
+            (action, &source, there.as_ref().map(|there| &there.at))
+            && self.job.has_manifest()
+            && self.job.has_made(&self.carrier.begin(self.job, source), made.version.as_ref())
+        {
+            self.job.unchanged(1);
+            self.folds_into(&name);
+            return Ok(Ok(()));
+        }
+        match (action, source, there) {
+            (Action::Nothing, ..) => {}
+            (Action::Unchanged, ..) => {
+                self.job.unchanged(1);
+                self.folds_into(&name);
+            }
+            (Action::Skip(why), Some(entry), _) if !self.is_folder_there(&entry) => {
+                self.job.progress.found(1, entry.facts.size);
+                let begun = self.carrier.begin(self.job, &entry);
+                self.job.skip(begun, entry.facts.size, why).await;
+            }
+            (Action::Delete, _, Some(entry)) if !self.is_folder_there(&entry) => self.removes(entry)?,
+            (Action::Copy, Some(entry), there) if !self.is_folder_there(&entry) => {
+                if !self.folds_into(&name) {
+                    self.job.progress.found(1, entry.facts.size);
+                    let begun = self.carrier.begin(self.job, &entry);
+                    let error = Error::refused(entry.place(self.carrier.source()), FOLDED);
+                    self.job.end(begun, entry.facts.size, Err(error)).await;
+                } else if there.is_none() && self.is_blocked(&entry) && self.found.blocked.len() < BLOCKED_MAX
+                {
+                    self.found.blocked.push(entry);
+                } else {
+                    return Ok(self.carrier.copy(entry).await);
+                }
+            }
+            (Action::Compare(by), Some(source), Some(there)) => {
+                self.folds_into(&name);
+                return Ok(self.carrier.compare(source, there, by).await);
+            }
+            (Action::Skip(_) | Action::Delete | Action::Copy | Action::Compare(_), ..) => {}
+        }
+        Ok(Ok(()))
+    }
+
+    fn removes(&mut self, entry: Entry) -> Result<(), Error> {
+        let version = match &entry.at {
+            At::File(_) => {
+                self.in_the_way.deletes(&entry.name);
+                None
+            }
+            At::Object(meta) => meta.version.clone(),
+        };
+        let removal = Removal { name: entry.name, size: entry.facts.size, version };
+        self.found.removals.add(removal).map_err(spool)
+    }
+
+    /// Returns whether it is an object that stands for a folder, and a local folder of that name exists.
+    fn is_folder_there(&self, entry: &Entry) -> bool {
+        let root = match (&self.request.source, &self.request.destination) {
+            (Location::Local(root), _) | (_, Location::Local(root)) => root,
+            _ => return false,
+        };
+        entry.is_folder() && root.join(&entry.name).is_dir()
+    }
+
+    /// Returns whether something that will be removed stands where this file, or a folder above it, must be.
+    fn is_blocked(&mut self, entry: &Entry) -> bool {
+        let Location::Local(root) = &self.request.destination else { return false };
+        let at = root.join(&entry.name);
+        let is_below = match self.is_named {
+            // Removals aren't known before the last name is read.
+            true => folder::file_in_the_way(&at).is_some(),
+            false => self.in_the_way.is_below(&entry.name),
+        };
+        self.rules.delete && (is_below || at.is_dir())
+    }
+
+    /// Makes sure that a name of the source isn't removed under another name that the destination treats as
+    /// equal.
+    fn spares(&mut self, name: &str) {
+        if let Some(folded) = &mut self.folded {
+            folded.spare(name);
+        }
+    }
+
+    /// Takes a name at a destination that may treat it as equal to another. Returns false if it does.
+    fn folds_into(&mut self, name: &str) -> bool {
+        self.folded.as_mut().is_none_or(|folded| folded.is_given(name))
+    }
+}
+
+/// Removes items that the source doesn't have, if all went well. Then copies items that these were in the way
+/// of.
+async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) {
+    let Found { removals, blocked, taken } = found;
+    let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
+    if is_cleared {
+        job.progress.found(removals.count, 0);
+        let removing = |units| remove::all(job, request, removals, units);
+        match pumped(job, removing).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => fail(job, request, error).await,
+            None => return,
+        }
+    }
+    if blocked.is_empty() {
+        return;
+    }
+    let copying = |units| async move {
+        let mut search = search(job, request, units);
+        let unknown = Arc::new(Unknown::default());
+        match Carrier::new(&mut search, request, unknown) {
+            Ok(mut carrier) => {
+                for entry in blocked {
+                    // If something is still in the way, the copy fails, and so does its plan.
+                    let sent = match request.dry_run && is_cleared {
+                        true => carrier.plan(job, entry).await,
+                        false => carrier.copy(entry).await,
+                    };
+                    if sent.is_err() {
+                        return;
+                    }
+                }
+                drop(carrier.flush().await);
+            }
+            Err(error) => fail(job, request, error).await,
+        }
+    };
+    pumped(job, copying).await;
+}
+
+/// Returns whether this many removals are allowed. Reports it if they aren't.
+async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
+    let (target, count) = (request.destination.to_string(), removals.count);
+    let failed = job.failed();
+    if failed > 0 {
+        let message = format!("nothing was removed ({count} would have been), because {failed} failed");
+        job.warn(Warning { target, message }).await;
+        return false;
+    }
+    let why = match request.max_delete {
+        _ if taken == 0 && !request.allow_empty => {
+            format!("the source is empty, and {count} would be removed; add --allow-empty to do so")
+        }
+        Some(max) if count > max => {
+            format!("{count} would be removed, more than --max-delete {max}")
+        }
+        _ => return true,
+    };
+    let error = Error::refused(&target, why);
+    job.fail(Op::Remove, target, None, error).await;
+    false
+}
+
+/// Returns which links of the source are followed.
+fn links(request: &SyncRequest) -> Links {
+    match (request.follow_symlinks, request.ignore_symlinks) {
+        (_, true) => Links::None,
+        (true, false) => Links::All,
+        (false, false) => Links::ToFiles,
+    }
+}
+
+fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error> {
+    let at = if role == Role::Source { &request.source } else { &request.destination };
+    match at {
+        Location::Object { provider, bucket, key } => {
+            if let Some(at) = request.inventory.as_ref().filter(|_| role == Role::Source) {
+                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                return Side::inventory(job, at, place, role);
+            }
+            let store = job.store(*provider)?;
+            Side::prefix(store, bucket, &folder_prefix(key), role)
+        }
+        Location::Local(root) => {
+            let links = if role == Role::Source { links(request) } else { Links::None };
+            Side::tree(root.clone(), role, links, &request.filter)
+        }
+        Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is not a folder")),
+        Location::Standard => Err(Error::usage("-", "a stream can't be synced")),
+    }
+}
+
+fn op(request: &SyncRequest) -> Op {
+    match (&request.source, &request.destination) {
+        (Location::Object { .. }, Location::Object { .. }) => Op::Copy,
+        (_, Location::Object { .. }) => Op::Upload,
+        _ => Op::Download,
+    }
+}
+
+async fn fail(job: &Running, request: &SyncRequest, error: Error) {
+    let (source, destination) = (request.source.to_string(), request.destination.to_string());
+    job.fail(op(request), source, Some(destination), error).await;
+}
+
+/// Returns the error of the temporary file for removals.
+fn spool(error: std::io::Error) -> Error {
+    Error::local("a temporary file", "can't be used", error)
+}
+
+impl SyncRequest {
+    fn rules(&self) -> Rules {
+        Rules {
+            filter: self.filter.clone(),
+            delete: self.delete,
+            checksum: self.checksum,
+            size_only: self.size_only,
+            update: self.update,
+            existing: self.existing,
+            ignore_existing: self.ignore_existing,
+            keeps_times: self.preserve || !self.destination.is_object(),
+            asks_times: self.preserve && self.source.is_object() && !self.destination.is_object(),
+        }
+    }
+}

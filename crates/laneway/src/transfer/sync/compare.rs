@@ -1,0 +1,224 @@
+//! Decides what to do with a name that is on one side or on both.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::listing::filter::Filter;
+
+/// The reasons for leaving a name as it is.
+pub(super) const NOT_THERE: &str = "the destination doesn't exist";
+pub(super) const THERE: &str = "the destination exists";
+pub(super) const NEWER: &str = "the destination is newer";
+
+/// The facts about a name on one side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Facts {
+    pub(super) size: u64,
+    /// The time of change: a file's own, or the store's for an object.
+    pub(super) changed: Option<SystemTime>,
+    /// The file's modification time in seconds since 1970. For an object, it is known if the metadata has it.
+    pub(super) mtime: Option<i64>,
+}
+
+/// The rules of the comparison.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Rules {
+    pub(super) filter: Filter,
+    pub(super) delete: bool,
+    pub(super) checksum: bool,
+    /// True if only sizes are compared.
+    pub(super) size_only: bool,
+    /// True if items that are newer at the destination are left alone.
+    pub(super) update: bool,
+    pub(super) existing: bool,
+    pub(super) ignore_existing: bool,
+    /// True if source objects that look changed are asked for the file time in their metadata. It is set if
+    /// their listings don't show the time, and their files have it.
+    pub(super) asks_times: bool,
+    /// True if a copy carries the time of its source, if that is known.
+    pub(super) keeps_times: bool,
+}
+
+/// The facts by which two sides of equal size are compared if listings don't show enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// Their checksums. An object is asked for if its listing doesn't show one.
+    Checksum,
+    /// The same for items that differ only in time. Asking for each would cost more than it saves.
+    Content,
+    /// The file time in the object's metadata.
+    Time,
+}
+
+/// The action for a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    /// The job ignores it.
+    Nothing,
+    /// Both sides are equal.
+    Unchanged,
+    Copy,
+    /// It is copied, unless a further look shows both sides to be equal.
+    Compare(By),
+    Skip(&'static str),
+    Delete,
+}
+
+impl Rules {
+    /// Returns the action for a name. The source decides about a pair: what the filter excludes there is left
+    /// alone at the destination.
+    pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
+        let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
+        match (source, destination) {
+            (Some(source), _) if !takes(source) => Action::Nothing,
+            (Some(_), None) if self.existing => Action::Skip(NOT_THERE),
+            (Some(_), None) => Action::Copy,
+            (Some(_), Some(_)) if self.ignore_existing => Action::Skip(THERE),
+            (Some(source), Some(destination)) if source.size == destination.size && self.size_only => {
+                Action::Unchanged
+            }
+            (Some(source), Some(destination)) if self.update && is_newer(destination, source) => {
+                match source.size == destination.size && is_as_new(source, destination) {
+                    true => Action::Unchanged,
+                    false => Action::Skip(NEWER),
+                }
+            }
+            (Some(source), Some(destination)) if source.size != destination.size => Action::Copy,
+            (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
+            (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
+            (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
+            // The copy also sets the time.
+            (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => Action::Copy,
+            (Some(_), Some(_)) => Action::Compare(By::Content),
+            (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
+            (None, _) => Action::Nothing,
+        }
+    }
+}
+
+/// Returns whether two items of equal size look equal by their times. If both sides know the file's own time,
+/// it must be the same. Otherwise the destination must not be older than the source.
+pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
+    if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
+        return source == destination;
+    }
+    match (source.changed, destination.changed) {
+        (Some(source), Some(destination)) => destination >= as_precise(source, destination),
+        _ => false,
+    }
+}
+
+/// Returns whether one was changed after the other, by the files' own times if both sides know them.
+fn is_newer(one: &Facts, other: &Facts) -> bool {
+    match (one.mtime, other.mtime) {
+        (Some(one), Some(other)) => one > other,
+        _ => one.changed.zip(other.changed).is_some_and(|(one, other)| one > other),
+    }
+}
+
+/// Cuts a time to the precision of the other one. Stores report seconds or milliseconds, and an object isn't
+/// older than its file just because the rest is missing.
+fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
+    let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());
+    let (Ok(own), Ok(other)) = (nanos(time), nanos(other)) else { return time };
+    let unit = [1_000_000_000, 1_000_000, 1_000].into_iter().find(|unit| other % unit == 0).unwrap_or(1);
+    time - Duration::from_nanos((own % unit).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(size: u64, changed_ms: u64) -> Facts {
+        Facts { size, changed: Some(UNIX_EPOCH + Duration::from_millis(changed_ms)), mtime: None }
+    }
+
+    #[test]
+    fn a_pair_is_copied_where_sizes_differ_or_the_destination_is_older() {
+        let action = |s: Facts, d: Facts| Rules::default().action("a", Some(&s), Some(&d));
+        assert_eq!(action(facts(1, 1000), facts(2, 2000)), Action::Copy);
+        assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Compare(By::Content));
+        assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
+        assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
+        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "of a store of whole seconds");
+        assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Compare(By::Content));
+        let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
+        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "of milliseconds");
+        assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
+        let unknown = Facts { changed: None, ..facts(1, 0) };
+        assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));
+    }
+
+    #[test]
+    fn where_both_tell_the_files_own_time_it_alone_counts() {
+        let own = |mtime, changed| Facts { mtime: Some(mtime), ..facts(1, changed) };
+        assert!(is_as_new(&own(7, 9000), &own(7, 1000)) && !is_as_new(&own(7, 1000), &own(8, 9000)));
+        // A clock of the store that goes wrong matters only where one side tells none.
+        assert!(!is_as_new(&own(7, 7200), &facts(1, 3600)) && is_as_new(&facts(1, 3600), &own(3, 3600)));
+    }
+
+    /// Every combination of what is there and what is asked for.
+    #[test]
+    fn each_name_gets_one_action() {
+        let (old, new) = (facts(1, 1000), facts(1, 2000));
+        let rules = |set: fn(&mut Rules)| {
+            let mut rules = Rules::default();
+            set(&mut rules);
+            rules
+        };
+        let plain = rules(|_| {});
+        let delete = rules(|r| r.delete = true);
+        let existing = rules(|r| r.existing = true);
+        let ignoring = rules(|r| r.ignore_existing = true);
+        let checksum = rules(|r| r.checksum = true);
+        let asking = rules(|r| r.asks_times = true);
+        let keeping = rules(|r| r.keeps_times = true);
+        let timed = Facts { mtime: Some(2), ..new };
+        let (by_size, updating) = (rules(|r| r.size_only = true), rules(|r| r.update = true));
+        for (rules, source, destination, expected) in [
+            (&plain, Some(old), None, Action::Copy),
+            (&plain, None, Some(old), Action::Nothing),
+            (&plain, None, None, Action::Nothing),
+            (&delete, None, Some(old), Action::Delete),
+            (&delete, Some(old), Some(new), Action::Unchanged),
+            (&delete, Some(old), None, Action::Copy),
+            (&existing, Some(old), None, Action::Skip(NOT_THERE)),
+            (&by_size, Some(new), Some(old), Action::Unchanged),
+            (&by_size, Some(new), Some(facts(9, 0)), Action::Copy),
+            (&updating, Some(old), Some(facts(9, 2000)), Action::Skip(NEWER)),
+            (&updating, Some(old), Some(new), Action::Unchanged),
+            (&updating, Some(new), Some(facts(9, 1000)), Action::Copy),
+            (&existing, Some(new), Some(old), Action::Compare(By::Content)),
+            (&keeping, Some(timed), Some(old), Action::Copy),
+            (&keeping, Some(new), Some(old), Action::Compare(By::Content)),
+            (&ignoring, Some(new), Some(old), Action::Skip(THERE)),
+            (&ignoring, Some(new), Some(facts(9, 0)), Action::Skip(THERE)),
+            (&ignoring, Some(new), None, Action::Copy),
+            (&checksum, Some(old), Some(new), Action::Compare(By::Checksum)),
+            (&checksum, Some(old), Some(facts(2, 9000)), Action::Copy),
+            (&checksum, Some(old), None, Action::Copy),
+            (&asking, Some(new), Some(old), Action::Compare(By::Time)),
+            (&asking, Some(old), Some(new), Action::Unchanged),
+            (&asking, Some(new), Some(facts(9, 0)), Action::Copy),
+        ] {
+            let action = rules.action("a", source.as_ref(), destination.as_ref());
+            assert_eq!(action, expected, "{rules:?} {source:?} {destination:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_filter_excludes_is_left_alone_on_both_sides() {
+        let filter = Filter::default().exclude("*.tmp").unwrap().max_size(10);
+        let rules = Rules { filter, delete: true, ..Rules::default() };
+        let action = |name: &str, source: Option<Facts>, destination: Option<Facts>| {
+            rules.action(name, source.as_ref(), destination.as_ref())
+        };
+        let (small, big) = (facts(1, 1000), facts(11, 1000));
+        for (source, destination) in [(Some(small), None), (None, Some(small)), (Some(small), Some(big))] {
+            assert_eq!(action("a.tmp", source, destination), Action::Nothing);
+        }
+        assert_eq!(action("a", Some(big), Some(small)), Action::Nothing, "excluded by its source");
+        assert_eq!(action("a", Some(small), Some(big)), Action::Copy);
+        assert_eq!(action("a", None, Some(big)), Action::Nothing, "excluded at the destination");
+        assert_eq!(action("a", None, Some(small)), Action::Delete);
+    }
+}

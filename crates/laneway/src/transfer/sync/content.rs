@@ -1,0 +1,273 @@
+//! Compares two contents by facts that listings don't show: a checksum that both sides have, or the file time
+//! in an object's metadata.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_store::{Checksums, ObjectMeta, Store, Version};
+
+use super::compare::{By, Facts, is_as_new};
+use super::side::At;
+use crate::content::checksum::Wanted;
+use crate::event::Verified;
+use crate::job::running::Running;
+use crate::local::preserve::Attributes;
+use crate::transfer::composite::{Judged, judge, layout};
+use crate::transfer::upload::{hashed_file, hashed_parts_while};
+use crate::{Error, SyncRequest, Warning};
+
+/// Counts items that have no checksum known to both sides.
+#[derive(Debug, Default)]
+pub(super) struct Unknown(AtomicU64);
+
+impl Unknown {
+    /// Reports how many there were.
+    pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
+        let count = self.0.load(Ordering::Relaxed);
+        if count > 0 {
+            let message = format!(
+                "{count} have no checksum in common with their source, and were compared by their times"
+            );
+            job.warn(Warning { target: request.destination.to_string(), message }).await;
+        }
+    }
+}
+
+/// A content to compare.
+pub(super) enum Content {
+    File(PathBuf),
+    Object(Store, Box<ObjectMeta>),
+}
+
+impl Content {
+    /// Returns `None` for an object without its store.
+    pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
+        match at {
+            At::File(path) => Some(Self::File(path)),
+            At::Object(meta) => Some(Self::Object(store?, meta)),
+        }
+    }
+}
+
+/// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
+/// kind of checksum. Checksums in listings come first. For an object that is encrypted with a KMS or
+/// customer's key, the ETag isn't its MD5. So if `asks`, an object with a differing ETag is asked for, and so
+/// is one whose listing shows nothing.
+///
+/// # Errors
+/// The store's error for an object that is asked for.
+pub(super) async fn is_same(
+    job: &Running,
+    by: By,
+    unknown: &Unknown,
+    (source, there): (Content, Content),
+    (source_facts, there_facts): (Facts, Facts),
+) -> Result<bool, Error> {
+    let asks = by == By::Checksum;
+    let same = match (source, there) {
+        (Content::File(path), Content::Object(store, meta))
+        | (Content::Object(store, meta), Content::File(path)) => {
+            let listed = file_is(job, &path, listed_sums(&meta)).await?;
+            let is_certain = listed == Some(true) || is_comparable(&meta.checksums);
+            match !is_certain && (asks || listed.is_none()) {
+                true => {
+                    let meta = asked(job, &store, &meta).await?;
+                    match file_is(job, &path, meta.checksums.clone()).await? {
+                        None => {
+                            by_parts(job, &store, &meta, &path, |_| {}).await?.map(|equal| equal.is_some())
+                        }
+                        same => same,
+                    }
+                    .or(listed)
+                }
+                false => listed,
+            }
+        }
+        (Content::Object(from, a), Content::Object(to, b)) => {
+            let listed = compared(&listed_sums(&a), &listed_sums(&b));
+            let is_certain = listed == Some(true) || compared(&a.checksums, &b.checksums).is_some();
+            let (mut first, mut second, mut same) = (a.checksums.clone(), b.checksums.clone(), None);
+            if asks && !is_certain && !is_comparable(&first) {
+                first = asked(job, &from, &a).await?.checksums;
+                same = compared(&first, &second);
+            }
+            if asks && !is_certain && same.is_none() && !is_comparable(&second) {
+                second = asked(job, &to, &b).await?.checksums;
+                same = compared(&first, &second);
+            }
+            same.or(listed)
+        }
+        (Content::File(_), Content::File(_)) => None,
+    };
+    Ok(same.unwrap_or_else(|| {
+        if asks {
+            unknown.0.fetch_add(1, Ordering::Relaxed);
+        }
+        is_as_new(&source_facts, &there_facts)
+    }))
+}
+
+/// Returns whether an object's metadata has the same file time.
+///
+/// # Errors
+/// The store's error.
+pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> Result<bool, Error> {
+    let Content::Object(store, meta) = source else { return Ok(false) };
+    let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
+    let kept = Attributes::of_object(&metadata).mtime.map(|(s, _)| s);
+    Ok(kept.is_some() && kept == there.mtime)
+}
+
+/// Requests an object's metadata.
+pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
+    job.asked();
+    Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
+}
+
+pub(super) fn is_comparable(sums: &Checksums) -> bool {
+    sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
+}
+
+/// Returns the checksums in an object's listing. The MD5 may come from the ETag.
+pub(super) fn listed_sums(meta: &ObjectMeta) -> Checksums {
+    let mut sums = meta.checksums.clone();
+    sums.md5 = md5(meta);
+    sums
+}
+
+/// Returns the MD5 in a listing, which may come from the ETag.
+fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
+    let of_etag = || match &meta.version {
+        Some(Version::ETag(etag)) => md5_of(etag),
+        _ => None,
+    };
+    meta.checksums.md5.or_else(of_etag)
+}
+
+/// Returns the MD5 in the ETag of an object with one part.
+fn md5_of(etag: &str) -> Option<[u8; 16]> {
+    if etag.len() != 32 || !etag.is_ascii() {
+        return None;
+    }
+    let mut md5 = [0; 16];
+    for (at, byte) in md5.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(etag.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(md5)
+}
+
+/// Returns whether two sets of checksums are of one content, or `None` if they share no kind. Composite
+/// checksums of parts prove something only if they are equal.
+fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
+    fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+        Some(a? == b?)
+    }
+    let pairs = [
+        pair(a.crc32c, b.crc32c),
+        pair(a.crc64nvme, b.crc64nvme),
+        pair(a.crc32, b.crc32),
+        pair(a.md5, b.md5),
+        pair(a.parts, b.parts).filter(|equal| *equal),
+    ];
+    let known: Vec<bool> = pairs.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.into_iter().all(|equal| equal))
+}
+
+/// Returns whether a file has these checksums. An unreadable file counts as different, and its copy reports
+/// the cause.
+async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
+    if !is_comparable(&sums) {
+        return Ok(None);
+    }
+    let wanted = Wanted::to_compare_with(&sums, true);
+    let path = path.to_owned();
+    let run = job.engine.files.run(move || hashed_file(&path, wanted));
+    Ok(match job.unless_cancelled(run).await?? {
+        Ok(run) => match run.verify(&sums) {
+            Ok(Verified::Unverified) => None,
+            verified => Some(verified.is_ok()),
+        },
+        Err(_) => Some(false),
+    })
+}
+
+/// Compares a file with the digest of an object's parts: by what they are equal, if they are. `None` without one that says anything.
+///
+/// # Errors
+/// Only where the file can't be read, or the job is cancelled.
+pub(super) async fn by_parts(
+    job: &Running,
+    store: &Store,
+    meta: &ObjectMeta,
+    path: &Path,
+    read: impl Fn(u64) + Clone + Send + 'static,
+) -> Result<Option<Option<Verified>>, Error> {
+    let Some(stored) = meta.checksums.parts else { return Ok(None) };
+    let Some(mut layout) = layout(job, store, meta, &stored).await? else { return Ok(None) };
+    loop {
+        let (path, parts, read) = (path.to_owned(), layout.parts.clone(), read.clone());
+        let cancel = job.cancel.clone();
+        let hashed = move || {
+            hashed_parts_while(&path, (&parts, stored.digest.algorithm()), |bytes| {
+                read(bytes);
+                match cancel.is_set() {
+                    true => Err(Error::cancelled(path.display().to_string())),
+                    false => Ok(()),
+                }
+            })
+        };
+        let Some(ours) = job.engine.files.run(hashed).await?? else { return Ok(None) };
+        match judge(job, store, meta, &stored, &layout, ours).await {
+            Ok(Judged::Settled(Verified::Unverified)) => return Ok(None),
+            Ok(Judged::Settled(verified)) => return Ok(Some(Some(verified))),
+            Ok(Judged::Elsewhere(found)) => layout = found,
+            Err(error) if error.is_mismatch() => return Ok(Some(None)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::{Composite, PartsDigest};
+
+    use super::*;
+
+    #[test]
+    fn contents_are_the_same_where_every_checksum_that_both_have_is() {
+        let crc = Checksums::crc32c;
+        let md5 = |byte| {
+            let mut sums = Checksums::default();
+            sums.md5 = Some([byte; 16]);
+            sums
+        };
+        let both = |value, byte| {
+            let mut sums = md5(byte);
+            sums.crc32c = Some(value);
+            sums
+        };
+        assert_eq!(compared(&crc(1), &crc(1)), Some(true));
+        assert_eq!(compared(&crc(1), &crc(2)), Some(false));
+        assert_eq!(compared(&crc(1), &md5(1)), None);
+        assert_eq!(compared(&both(1, 1), &md5(1)), Some(true));
+        assert_eq!(compared(&both(1, 1), &both(1, 2)), Some(false));
+        assert_eq!(compared(&Checksums::default(), &Checksums::default()), None);
+    }
+
+    #[test]
+    fn an_etag_of_one_part_is_an_md5() {
+        assert_eq!(md5_of("000102030405060708090a0b0c0d0e0f").map(|md5| md5[15]), Some(15));
+        assert_eq!((md5_of("0123456789abcdef0123456789abcdef-3"), md5_of("opaque")), (None, None));
+    }
+
+    #[test]
+    fn composites_of_other_parts_say_nothing() {
+        let of = |value| {
+            let mut sums = Checksums::default();
+            sums.parts = Some(Composite { digest: PartsDigest::Crc32c(value), parts: 2 });
+            sums
+        };
+        assert_eq!(compared(&of(1), &of(1)), Some(true));
+        assert_eq!(compared(&of(1), &of(2)), None);
+    }
+}

@@ -1,0 +1,335 @@
+//! Names from a file, looked up on both sides. Neither side is listed, so a few names of a large tree cost a
+//! few requests.
+
+use std::io::ErrorKind::{NotADirectory, NotFound};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use laneway_store::{ObjectId, Store};
+
+use super::side::{At, Entry};
+use super::{Merging, links, op};
+use crate::job::pump::Cancelled;
+use crate::job::running::Running;
+use crate::listing::folder_prefix;
+use crate::listing::names_from::{NameList, Named};
+use crate::listing::walk::{FoundFile, Links};
+use crate::local::folder;
+use crate::location::names::Names;
+use crate::location::relative::Relative;
+use crate::location::url;
+use crate::{Error, Location, SyncRequest, Warning};
+
+/// Objects of a batch (at most 256 names) that are looked up at once.
+const HEADS_AT_ONCE: usize = 128;
+
+/// A side where names are looked up.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A source folder, with the rule for links.
+    Source {
+        root: PathBuf,
+        links: Links,
+    },
+    /// A destination folder. Links in it are not followed.
+    Destination {
+        root: PathBuf,
+    },
+    Prefix {
+        store: Store,
+        bucket: String,
+        prefix: String,
+    },
+}
+
+/// The finding for a name on one side.
+enum Seen {
+    Entry(Box<Entry>),
+    Nothing,
+    /// The source leaves it out, so nothing is done about it.
+    LeftOut(Warning),
+}
+
+/// The finding for a name on both sides.
+struct Looked {
+    name: String,
+    line: Box<str>,
+    source: Result<Seen, Error>,
+    there: Result<Seen, Error>,
+}
+
+impl Merging<'_> {
+    /// Does what is needed for each name. Returns whether there was none.
+    ///
+    /// # Errors
+    /// If the file of names can't be read, or a line isn't a name. The names before it are done.
+    pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
+        let from = Place::source(self.job, self.request)?;
+        let to = Place::destination(self.job, self.request)?;
+        let mut given = Given { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
+        let mut is_empty = true;
+        let mut coming = given.next().await?;
+        while let Some(batch) = coming {
+            is_empty = false;
+            // Look the next names up while these are sent.
+            let (sent, next) = tokio::join!(self.batch(&from, batch), given.next());
+            if sent?.is_err() {
+                return Ok(is_empty);
+            }
+            coming = next?;
+        }
+        Ok(is_empty)
+    }
+
+    async fn batch(&mut self, from: &Place, batch: Vec<Looked>) -> Result<Result<(), Cancelled>, Error> {
+        for looked in batch {
+            if self.one_named(from, looked).await?.is_err() {
+                return Ok(Err(Cancelled));
+            }
+        }
+        Ok(self.carrier.flush().await)
+    }
+
+    async fn one_named(&mut self, from: &Place, looked: Looked) -> Result<Result<(), Cancelled>, Error> {
+        let Looked { name, line, source, there } = looked;
+        let target = from.target(&name);
+        let failed = match (source, there) {
+            (Err(error), _) | (_, Err(error)) => error,
+            (Ok(Seen::LeftOut(warning)), _) => {
+                self.spares(&name);
+                self.job.warn(warning).await;
+                return Ok(Ok(()));
+            }
+            (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => Error::not_found(
+                &target,
+                "is missing from the source; --delete would remove it from the destination",
+            ),
+            (Ok(Seen::Nothing), Ok(Seen::Entry(there))) if !self.is_called(&there).await? => {
+                // The file there has another name, which differs in case.
+                return Ok(Ok(()));
+            }
+            (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
+        };
+        let destination = Some(self.request.destination.to_string());
+        self.job.fail(op(self.request), target, destination, failed.of_line(Some(line))).await;
+        Ok(Ok(()))
+    }
+}
+
+impl Merging<'_> {
+    /// Returns whether an entry has exactly this name, if the destination would also find it under others.
+    async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
+        let (Some(_), At::File(_), Location::Local(root)) =
+            (&self.folded, &there.at, &self.request.destination)
+        else {
+            return Ok(true);
+        };
+        let (root, name) = (root.clone(), there.name.clone());
+        self.job.engine.files.run(move || folder::has_exactly(&root, &name)).await?
+    }
+}
+
+impl Seen {
+    fn entry(self) -> Option<Entry> {
+        match self {
+            Self::Entry(entry) => Some(*entry),
+            Self::Nothing | Self::LeftOut(_) => None,
+        }
+    }
+}
+
+/// Names from their file, each once, with the findings for them.
+struct Given<'a> {
+    job: &'a Running,
+    from: &'a Place,
+    to: &'a Place,
+    names: NameList,
+    known: Names,
+}
+
+impl Given<'_> {
+    /// Returns the next names, in their order, or `None` at the end.
+    ///
+    /// # Errors
+    /// The defect of their file, or if the job has ended.
+    async fn next(&mut self) -> Result<Option<Vec<Looked>>, Error> {
+        let Some(mut batch) = self.names.next().await? else { return Ok(None) };
+        batch.retain(|named| self.known.is_new(&named.name));
+        let names: Arc<[String]> = batch.iter().map(|named| named.name.clone()).collect();
+        let (source, there) =
+            tokio::try_join!(self.from.look(self.job, &names), self.to.look(self.job, &names))?;
+        let both = source.into_iter().zip(there);
+        let looked = batch.into_iter().zip(both);
+        let looked =
+            looked.map(|(Named { name, line }, (source, there))| Looked { name, line, source, there });
+        Ok(Some(looked.collect()))
+    }
+}
+
+impl Place {
+    fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+        match &request.source {
+            Location::Local(root) => Ok(Self::Source { root: root.clone(), links: links(request) }),
+            at => Ok(Self::prefix(job, at)?.into_source()),
+        }
+    }
+
+    fn destination(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+        match &request.destination {
+            Location::Local(root) => Ok(Self::Destination { root: root.clone() }),
+            at => Self::prefix(job, at),
+        }
+    }
+
+    fn prefix(job: &Running, at: &Location) -> Result<Self, Error> {
+        let Location::Object { provider, bucket, key } = at else {
+            return Err(Error::usage(at.to_string(), "is not a folder"));
+        };
+        let store = job.store(*provider)?.clone();
+        Ok(Self::Prefix { store, bucket: bucket.clone(), prefix: folder_prefix(key) })
+    }
+
+    fn into_source(self) -> Self {
+        match self {
+            Self::Prefix { store, bucket, prefix } => {
+                Self::Prefix { store: store.as_source(), bucket, prefix }
+            }
+            place => place,
+        }
+    }
+
+    /// Returns a name on this side, for messages.
+    fn target(&self, name: &str) -> String {
+        match self {
+            Self::Source { root, .. } | Self::Destination { root } => root.join(name).display().to_string(),
+            Self::Prefix { store, bucket, prefix } => {
+                url(store.provider(), &ObjectId::new(bucket, format!("{prefix}{name}")))
+            }
+        }
+    }
+
+    /// Looks some names up.
+    async fn look(&self, job: &Running, names: &Arc<[String]>) -> Result<Vec<Result<Seen, Error>>, Error> {
+        match self {
+            Self::Prefix { store, bucket, prefix } => {
+                let head =
+                    |name: String| head(job, store, ObjectId::new(bucket, format!("{prefix}{name}")), name);
+                Ok(stream::iter(names.to_vec()).map(head).buffered(HEADS_AT_ONCE).collect().await)
+            }
+            Self::Source { .. } | Self::Destination { .. } => {
+                let (place, names) = (self.clone(), Arc::clone(names));
+                job.engine.files.run(move || names.iter().map(|name| place.file(name)).collect()).await
+            }
+        }
+    }
+
+    /// Looks a name up on this machine. Blocks.
+    fn file(&self, name: &str) -> Result<Seen, Error> {
+        let refused = |why: String| Err(Error::refused(self.target(name), why));
+        // A name with a slash at its end is an object that stands for a folder.
+        if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
+            return refused(e.to_string());
+        }
+        match self {
+            Self::Source { root, links } => {
+                let path = root.join(name);
+                let link = link_on_the_way(root, name);
+                let is_followed = |link: &PathBuf| match links {
+                    Links::All => true,
+                    Links::ToFiles => *link == path,
+                    Links::None => false,
+                };
+                if let Some(link) = link.as_ref().filter(|link| !is_followed(link)) {
+                    return Ok(Seen::LeftOut(Warning::left_out(link, "it is a symbolic link")));
+                }
+                match std::fs::metadata(&path) {
+                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    Ok(_) => refused("is not a file".to_owned()),
+                    // The link exists, and its target may exist tomorrow, so nothing is removed for it.
+                    Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Err(e) => Err(Error::local(&path, "can't be read", e)),
+                }
+            }
+            Self::Destination { root } => {
+                let path = root.join(name);
+                match path.symlink_metadata() {
+                    _ if link_on_the_way(root, name).is_some() => Ok(Seen::Nothing),
+                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    // Anything there that isn't a regular file is left alone.
+                    Ok(_) => Ok(Seen::Nothing),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Err(e) => Err(Error::local(&path, "can't be looked at", e)),
+                }
+            }
+            Self::Prefix { .. } => Ok(Seen::Nothing),
+        }
+    }
+}
+
+/// Looks an object up.
+async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<Seen, Error> {
+    job.asked();
+    match store.head(&id, None).await {
+        Ok(meta) => Ok(Seen::Entry(Box::new(Entry::of_object(name, meta)))),
+        Err(error) if error.is_not_found() => Ok(Seen::Nothing),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Seen {
+    fn of_file(path: PathBuf, name: &str, metadata: &std::fs::Metadata) -> Self {
+        let (size, modified) = (metadata.len(), metadata.modified().ok());
+        Self::Entry(Box::new(Entry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
+    }
+}
+
+/// Returns the first symbolic link between a folder and an entry below it, which may be the entry itself.
+fn link_on_the_way(root: &Path, name: &str) -> Option<PathBuf> {
+    let mut path = root.to_owned();
+    name.split('/').find_map(|component| {
+        path.push(component);
+        path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()).then(|| path.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_its_folder_or_through_a_link_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("d")).unwrap();
+        std::fs::write(dir.path().join("outside"), "theirs").unwrap();
+        std::fs::write(root.join("d/f"), "f").unwrap();
+        symlink(dir.path(), root.join("link")).unwrap();
+        symlink("d/f", root.join("to-file")).unwrap();
+        symlink("gone", root.join("dangling")).unwrap();
+        let source = |links| Place::Source { root: root.clone(), links };
+        let destination = Place::Destination { root: root.clone() };
+        for place in [source(Links::ToFiles), source(Links::None), source(Links::All), destination.clone()] {
+            assert!(place.file("../outside").is_err());
+            assert!(matches!(place.file("d/f"), Ok(Seen::Entry(_))));
+            for nothing in ["none", "none/at/all", "d/f/below"] {
+                assert!(matches!(place.file(nothing), Ok(Seen::Nothing)), "{nothing}");
+            }
+        }
+        assert!(source(Links::ToFiles).file("d").is_err(), "is not a file");
+        for links in [Links::ToFiles, Links::All] {
+            assert!(matches!(source(links).file("to-file"), Ok(Seen::Entry(_))));
+            assert!(source(links).file("dangling").is_err(), "it is no name that is gone");
+        }
+        assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(Seen::LeftOut(_))));
+        assert!(matches!(source(Links::All).file("link/outside"), Ok(Seen::Entry(_))));
+        for link in ["to-file", "link/outside"] {
+            assert!(matches!(source(Links::None).file(link), Ok(Seen::LeftOut(_))), "{link}");
+            assert!(matches!(destination.file(link), Ok(Seen::Nothing)), "{link}");
+        }
+        assert!(matches!(destination.file("d"), Ok(Seen::Nothing)));
+    }
+}

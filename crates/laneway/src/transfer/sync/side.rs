@@ -1,0 +1,270 @@
+//! One side of a sync: everything below a folder or a prefix, in the byte order of names and in bounded
+//! memory.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use laneway_store::{List, ObjectMeta, Store};
+use tokio::sync::mpsc;
+
+use super::compare::Facts;
+use super::merge::LeftOut;
+use crate::inventory::{Batch, Inventory, Place};
+use crate::job::running::Running;
+use crate::listing::walk::{self, Found, FoundFile, Links, Order, Walk};
+use crate::listing::{InOrder, Pages, pages};
+use crate::local::preserve::Attributes;
+use crate::location::url;
+use crate::{Error, ErrorKind, Filter, Location, Op};
+
+/// A name on one side.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its path below the top, separated by `/`.
+    pub(super) name: String,
+    pub(super) facts: Facts,
+    pub(super) at: At,
+}
+
+/// The kind of a name.
+#[derive(Debug)]
+pub(super) enum At {
+    File(PathBuf),
+    Object(Box<ObjectMeta>),
+}
+
+/// The role of a side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Source,
+    Destination,
+}
+
+/// The content of one side.
+pub(super) struct Side {
+    role: Role,
+    stream: Stream,
+    ready: VecDeque<Entry>,
+    order: InOrder,
+    left_out: LeftOut,
+    /// True if it is only compared. A file whose name can't be a key is then a difference on either side.
+    is_compared: bool,
+    /// True if there was nothing at all, regardless of filters.
+    pub(super) is_empty: bool,
+    /// True if an object has exactly the prefix as its key.
+    pub(super) has_itself: bool,
+}
+
+enum Stream {
+    Tree(mpsc::Receiver<Vec<Found>>),
+    Prefix { pages: Pages, store: Store, bucket: String, prefix: String },
+    Inventory { inventory: Inventory, prefix_len: usize },
+    Ended,
+}
+
+impl Side {
+    /// Returns a local folder. A destination may be missing, and links in it are not followed.
+    ///
+    /// # Errors
+    /// If it can't be looked at.
+    pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
+        let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+        let stream = match role == Role::Destination && is_missing() {
+            true => Stream::Ended,
+            false => {
+                let walk = Walk { links, order: Order::Names, filter: filter.clone() };
+                Stream::Tree(walk::start(root, walk, 1)?)
+            }
+        };
+        Ok(Self::of(role, stream))
+    }
+
+    /// Returns the same side for a job that only compares.
+    pub(super) fn compared(self) -> Self {
+        Self { is_compared: true, ..self }
+    }
+
+    /// Returns a prefix of a store, which ends in a slash or is empty.
+    ///
+    /// # Errors
+    /// If the bucket's listings have no order.
+    pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
+        if !store.lists_in_order(bucket) {
+            let bucket = format!("{}://{bucket}", store.scheme());
+            let why = "lists its objects in no order, by which two sides could be compared";
+            return Err(Error::refused(bucket, why));
+        }
+        let pages = pages(store, List::new(bucket, prefix));
+        let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
+        Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
+    }
+
+    /// Returns a prefix of a store by its inventory, which must be in the order of its keys.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(super) fn inventory(job: &Running, at: &Location, place: Place, role: Role) -> Result<Self, Error> {
+        let prefix_len = place.prefix.len();
+        let inventory = Inventory::start(at, &job.engine, place)?;
+        Ok(Self::of(role, Stream::Inventory { inventory, prefix_len }))
+    }
+
+    fn of(role: Role, stream: Stream) -> Self {
+        Self {
+            role,
+            stream,
+            ready: VecDeque::new(),
+            order: InOrder::default(),
+            left_out: LeftOut::default(),
+            is_compared: false,
+            is_empty: true,
+            has_itself: false,
+        }
+    }
+
+    /// Returns the next name, which stays until it is [taken](Self::take), or `None` at the end. Entries
+    /// without a valid name are reported on the way.
+    ///
+    /// # Errors
+    /// The listing's error. For a destination also an unreadable entry: nothing that lies there may count as
+    /// missing.
+    pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
+        while self.ready.is_empty() {
+            match &mut self.stream {
+                Stream::Ended => return Ok(None),
+                Stream::Tree(batches) => match batches.recv().await {
+                    Some(batch) => self.found(job, batch).await?,
+                    None => self.stream = Stream::Ended,
+                },
+                Stream::Inventory { inventory, prefix_len } => match inventory.next().await? {
+                    Some(Batch { file, objects }) => {
+                        for (line, meta) in objects {
+                            let name = meta.id.key.get(*prefix_len..).unwrap_or_default().to_owned();
+                            self.order.admit(&name).map_err(|why| {
+                                let why =
+                                    format!("{why}, and two sides are compared in the order of their names");
+                                Error::refused(format!("{file}:{line}"), why)
+                            })?;
+                            match name.is_empty() {
+                                true => self.has_itself = true,
+                                false => self.ready.push_back(Entry::of_object(name, meta)),
+                            }
+                        }
+                    }
+                    None => self.stream = Stream::Ended,
+                },
+                Stream::Prefix { pages, store, bucket, prefix } => match pages.next().await {
+                    Some(page) => {
+                        for meta in page?.objects {
+                            let name = meta.id.key.get(prefix.len()..).unwrap_or_default().to_owned();
+                            self.order.admit(&name).map_err(|why| {
+                                Error::source(format!("{}://{bucket}/{prefix}", store.scheme()), why)
+                            })?;
+                            // An object with exactly the prefix as its key isn't a name below it.
+                            match name.is_empty() {
+                                true => self.has_itself = true,
+                                false => self.ready.push_back(Entry::of_object(name, meta)),
+                            }
+                        }
+                    }
+                    None => self.stream = Stream::Ended,
+                },
+            }
+            self.is_empty &= self.ready.is_empty();
+        }
+        Ok(self.ready.front())
+    }
+
+    /// Returns whether the next name has not arrived yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
+    }
+
+    /// Returns whether a name before the next one was left out here, or lies below such a name. It may exist
+    /// all the same.
+    pub(super) fn leaves_out(&mut self, name: &str) -> bool {
+        self.left_out.holds(name)
+    }
+
+    /// Takes the next name.
+    pub(super) fn take(&mut self) -> Option<Entry> {
+        self.ready.pop_front()
+    }
+
+    async fn found(&mut self, job: &Running, batch: Vec<Found>) -> Result<(), Error> {
+        for found in batch {
+            match (found, self.role) {
+                (Found::File(file), _) => {
+                    // An entry that changed its kind since its folder was read comes out of order. It would
+                    // make others look missing.
+                    self.order.admit(&file.name).map_err(|why| {
+                        Error::source(
+                            file.path.display().to_string(),
+                            format!("changed while it was read: {why}"),
+                        )
+                    })?;
+                    self.ready.push_back(Entry::of_file(file));
+                }
+                (Found::Failed(path, error), Role::Source) => {
+                    job.fail(Op::Upload, path.display().to_string(), None, error).await;
+                }
+                (Found::Failed(path, error), Role::Destination)
+                    if self.is_compared && error.kind() == ErrorKind::Refused =>
+                {
+                    job.fail(Op::Verify, path.display().to_string(), None, error).await;
+                }
+                // No key can have its name.
+                (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
+                (Found::Failed(_, error), Role::Destination) => return Err(error),
+                (Found::LeftOut(name, warning), Role::Source) => {
+                    self.left_out.add(name);
+                    job.warn(warning).await;
+                }
+                // Anything there that isn't a regular file is left alone, whatever the request says.
+                (Found::LeftOut(..), Role::Destination) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    pub(super) fn of_file(file: FoundFile) -> Self {
+        let FoundFile { path, name, size, modified } = file;
+        let mtime = modified.and_then(seconds);
+        Self { name, facts: Facts { size, changed: modified, mtime }, at: At::File(path) }
+    }
+
+    pub(super) fn of_object(name: String, meta: ObjectMeta) -> Self {
+        let kept = meta.metadata.as_ref().and_then(|metadata| Attributes::of_object(metadata).mtime);
+        let facts = Facts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
+        Self { name, facts, at: At::Object(Box::new(meta)) }
+    }
+
+    /// Returns its place, for messages.
+    pub(super) fn place(&self, store: Option<&Store>) -> String {
+        match (&self.at, store) {
+            (At::Object(meta), Some(store)) => url(store.provider(), &meta.id),
+            (At::Object(meta), None) => meta.id.to_string(),
+            (At::File(path), _) => path.display().to_string(),
+        }
+    }
+
+    /// Returns whether it is an empty object that stands for a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.name.ends_with('/') && self.facts.size == 0
+    }
+}
+
+/// Returns whole seconds since 1970.
+fn seconds(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).ok(),
+        Err(before) => {
+            let before = before.duration();
+            let whole = i64::try_from(before.as_secs()).ok()?;
+            Some(-whole - i64::from(before.subsec_nanos() > 0))
+        }
+    }
+}

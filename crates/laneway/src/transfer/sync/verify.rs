@@ -1,0 +1,254 @@
+//! Compares two places by their listings, and by the bytes of local files.
+
+mod content;
+mod finding;
+mod report;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::merge::{Turn, turn};
+use super::side::{At, Entry, Role, Side};
+use crate::event::Verified;
+use crate::inventory::Place;
+use crate::job::running::{FILTERED, Made, Moved, Running};
+use crate::listing::folder_prefix;
+use crate::listing::walk::Links;
+use crate::{Error, Location, Op, VerifyRequest, Warning};
+
+use finding::{Finding, finding};
+use report::Report;
+
+/// Names that are compared at once: somewhat more than there are threads to read files.
+const COMPARED_AT_ONCE: usize = 64;
+
+/// Carries out a request up to its last event.
+pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
+    let compared = match request.check() {
+        Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
+        Err(error) => Ok(Err(error)),
+    };
+    match compared {
+        Ok(Ok(())) => job.progress.scanned(),
+        Ok(Err(error)) => {
+            let (source, destination) = (request.source.to_string(), request.destination.to_string());
+            job.fail(Op::Verify, source, Some(destination), error).await;
+        }
+        // If the job was cancelled, there is nothing to report.
+        Err(_) => {}
+    }
+    job.finish().await;
+}
+
+async fn compare(job: &Arc<Running>, request: &VerifyRequest) -> Result<(), Error> {
+    let mut report = match request.report.clone() {
+        Some(path) => Some(Report::begin(job, path).await?),
+        None => None,
+    };
+    let compared = merge(job, request, report.as_mut()).await;
+    if let Some(report) = report {
+        report.end(job, compared.is_ok()).await?;
+    }
+    compared
+}
+
+async fn merge(
+    job: &Arc<Running>,
+    request: &VerifyRequest,
+    report: Option<&mut Report>,
+) -> Result<(), Error> {
+    let (source, destination) = (side(job, request, Role::Source)?, side(job, request, Role::Destination)?);
+    let mut pairs = Pairs { job, request, source, destination };
+    let mut telling = Telling { job, report, under_way: FuturesOrdered::new(), taken: 0 };
+    let ended = loop {
+        match pairs.next().await {
+            Ok(Some(pair)) => {
+                let compared = async move { (pair.finding(job).await, pair) };
+                telling.under_way.push_back(compared.boxed());
+                telling.tell(COMPARED_AT_ONCE).await?;
+            }
+            ended => break ended,
+        }
+    };
+    telling.tell(0).await?;
+    ended?;
+    let taken = telling.taken;
+    if taken == 0 {
+        let message = match pairs.source.is_empty && pairs.destination.is_empty {
+            true => "is empty, and so is the other side",
+            false => FILTERED,
+        };
+        job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
+    }
+    Ok(())
+}
+
+/// Names that are compared in parallel, and reported in order.
+struct Telling<'a> {
+    job: &'a Running,
+    report: Option<&'a mut Report>,
+    under_way: FuturesOrdered<BoxFuture<'a, (Compared, Pair<'a>)>>,
+    taken: u64,
+}
+
+impl Telling<'_> {
+    /// Continues all comparisons, and reports finished ones, until at most `left_max` are left.
+    ///
+    /// # Errors
+    /// If the report can't be written.
+    async fn tell(&mut self, left_max: usize) -> Result<(), Error> {
+        loop {
+            let next = match self.under_way.len() > left_max {
+                true => self.under_way.next().await,
+                false => self.under_way.next().now_or_never().flatten(),
+            };
+            let Some(((finding, error), pair)) = next else { return Ok(()) };
+            self.taken += 1;
+            if let Some(report) = self.report.as_deref_mut() {
+                report.add(self.job, pair.row(&finding)).await?;
+            }
+            pair.tell(self.job, finding, error).await;
+        }
+    }
+}
+
+/// The names of both sides, in order.
+struct Pairs<'a> {
+    job: &'a Running,
+    request: &'a VerifyRequest,
+    source: Side,
+    destination: Side,
+}
+
+impl<'a> Pairs<'a> {
+    /// Returns the next name that takes part.
+    ///
+    /// # Errors
+    /// The error of a listing or a folder.
+    async fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
+        let Self { job, request, source, destination } = self;
+        loop {
+            let next = source.peek(job).await?.map(|entry| entry.name.as_str());
+            let there = destination.peek(job).await?.map(|entry| entry.name.as_str());
+            let Some(turn) = turn(next, there) else { return Ok(None) };
+            let entry = if turn == Turn::Destination { None } else { source.take() };
+            let there = if turn == Turn::Source { None } else { destination.take() };
+            let Some(name) = entry.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
+                continue;
+            };
+            if entry.is_none() && source.leaves_out(&name) {
+                continue;
+            }
+            let pair = Pair { request, name, source: entry, destination: there };
+            if pair.is_meant() {
+                return Ok(Some(pair));
+            }
+        }
+    }
+}
+
+fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Error> {
+    let at = if role == Role::Source { &request.source } else { &request.destination };
+    match at {
+        Location::Object { provider, bucket, key } => {
+            let inventory = match role {
+                Role::Source => &request.source_inventory,
+                Role::Destination => &request.destination_inventory,
+            };
+            if let Some(at) = inventory {
+                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                return Side::inventory(job, at, place, role);
+            }
+            Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)
+        }
+        Location::Local(root) => {
+            Ok(Side::tree(root.clone(), role, Links::ToFiles, &request.filter)?.compared())
+        }
+        Location::Standard | Location::Version { .. } => Err(Error::usage(at.to_string(), "is not a folder")),
+    }
+}
+
+/// The finding, with the error of an entry that can't be read.
+type Compared = (Finding, Option<Error>);
+
+/// A name, and its entries on both sides.
+struct Pair<'a> {
+    request: &'a VerifyRequest,
+    name: String,
+    source: Option<Entry>,
+    destination: Option<Entry>,
+}
+
+impl Pair<'_> {
+    /// Returns whether the filter takes it and it can be on both sides. An object that stands for a folder is
+    /// no local file.
+    fn is_meant(&self) -> bool {
+        let is_local = !self.request.source.is_object() || !self.request.destination.is_object();
+        let Some(entry) = self.source.as_ref().or(self.destination.as_ref()) else { return false };
+        !(is_local && entry.is_folder())
+            && self.request.filter.takes(&self.name, entry.facts.size, entry.facts.changed)
+    }
+
+    /// Compares the two by their listings, and by bytes if one is a local file.
+    async fn finding(&self, job: &Arc<Running>) -> Compared {
+        let finding = finding(self.source.as_ref(), self.destination.as_ref());
+        let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
+            return (finding, None);
+        };
+        let is_local = matches!(source.at, At::File(_)) || matches!(destination.at, At::File(_));
+        if !self.request.read || !is_local || finding != Finding::Same(Verified::Unverified) {
+            return (finding, None);
+        }
+        match content::finding(job, (&self.request.source, source), (&self.request.destination, destination))
+            .await
+        {
+            Ok(finding) => (finding, None),
+            Err(error) => (Finding::Unreadable(error.to_string()), Some(error)),
+        }
+    }
+
+    fn row(&self, finding: &Finding) -> report::Row {
+        let (at, entry) = match (&self.request.source, &self.source) {
+            (Location::Object { .. }, Some(entry)) => (&self.request.source, Some(entry)),
+            _ if self.request.destination.is_object() => {
+                (&self.request.destination, self.destination.as_ref())
+            }
+            _ => (&self.request.source, self.source.as_ref()),
+        };
+        report::Row::of(at, &self.name, entry, finding)
+    }
+
+    async fn tell(&self, job: &Running, finding: Finding, error: Option<Error>) {
+        let (source, destination) =
+            (place(&self.request.source, &self.name), place(&self.request.destination, &self.name));
+        let size = self.source.as_ref().or(self.destination.as_ref()).map_or(0, |entry| entry.facts.size);
+        job.progress.found(1, 0);
+        let target = if matches!(finding, Finding::Extra) { source.clone() } else { destination.clone() };
+        let begun = job.begin(Op::Verify, source, Some(destination));
+        let result = match finding {
+            Finding::Same(verified) => {
+                Ok(Moved { bytes: size, verified, atomic: true, made: Made::default() })
+            }
+            Finding::Missing | Finding::Extra => Err(Error::not_found(target, finding.message())),
+            Finding::Size(..) | Finding::Etag | Finding::Checksum(_) => {
+                Err(Error::integrity(target, finding.message()))
+            }
+            Finding::Unreadable(why) => Err(error.unwrap_or_else(|| Error::source(target, why))),
+        };
+        job.end(begun, size, result).await;
+    }
+}
+
+/// Returns where a name is, or would be, for messages.
+fn place(at: &Location, name: &str) -> String {
+    match at {
+        Location::Object { provider, bucket, key } => {
+            format!("{}://{bucket}/{}{name}", provider.scheme(), folder_prefix(key))
+        }
+        Location::Local(root) => root.join(name).display().to_string(),
+        Location::Standard | Location::Version { .. } => name.to_owned(),
+    }
+}

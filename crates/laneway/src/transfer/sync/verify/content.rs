@@ -1,0 +1,77 @@
+//! Compares a local file's bytes with the other side's checksums.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use laneway_store::Checksums;
+
+use super::finding::{Finding, contents};
+use crate::content::checksum::Wanted;
+use crate::event::Verified;
+use crate::job::running::Running;
+use crate::transfer::sync::content::{asked, by_parts, is_comparable, listed_sums};
+use crate::transfer::sync::side::{At, Entry};
+use crate::transfer::upload::hashed_file_while;
+use crate::{Error, Location};
+
+/// Compares two entries of equal size, at least one of which is a local file. An object without a checksum of
+/// all its bytes in its listing is asked for.
+///
+/// # Errors
+/// If a file can't be read, or changes meanwhile; a store's error.
+pub(super) async fn finding(
+    job: &Arc<Running>,
+    source: (&Location, &Entry),
+    destination: (&Location, &Entry),
+) -> Result<Finding, Error> {
+    let (path, meta) = match (&source.1.at, &destination.1.at) {
+        (At::File(path), At::File(other)) => {
+            let (ours, theirs) = (hashed(job, path, Wanted::CRC32C), hashed(job, other, Wanted::CRC32C));
+            return Ok(contents(&ours.await?, &theirs.await?));
+        }
+        (At::File(path), At::Object(meta)) | (At::Object(meta), At::File(path)) => (path, meta),
+        (At::Object(_), At::Object(_)) => return Ok(Finding::Same(Verified::Unverified)),
+    };
+    let listed = listed_sums(meta);
+    let mut found = Finding::Same(Verified::Unverified);
+    if is_comparable(&listed) {
+        found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
+        // If a KMS or customer's key encrypts the object, the ETag isn't its MD5.
+        if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
+            return Ok(found);
+        }
+        found = Finding::Etag;
+    }
+    let place = if source.0.is_object() { source.0 } else { destination.0 };
+    let Some((provider, _)) = place.as_object() else { return Ok(found) };
+    let store = job.store(provider)?;
+    let meta = asked(job, store, meta).await?;
+    let sums = &meta.checksums;
+    if is_comparable(sums) {
+        return Ok(contents(&hashed(job, path, Wanted::to_compare_with(sums, true)).await?, sums));
+    }
+    let (reading, size) = (Arc::clone(job), meta.size);
+    job.progress.sized(size);
+    Ok(match by_parts(job, store, &meta, path, move |bytes| reading.progress.moved(bytes)).await? {
+        Some(Some(verified)) => Finding::Same(verified),
+        Some(None) => Finding::Checksum("digest of the parts"),
+        None => found,
+    })
+}
+
+/// Returns the checksums of a file. Its bytes count as moved while they are read.
+async fn hashed(job: &Arc<Running>, path: &Path, wanted: Wanted) -> Result<Checksums, Error> {
+    let (reading, path) = (Arc::clone(job), path.to_owned());
+    let size = path.metadata().map_or(0, |metadata| metadata.len());
+    job.progress.sized(size);
+    let read = move || {
+        hashed_file_while(&path, wanted, |bytes| {
+            reading.progress.moved(bytes);
+            match reading.cancel.is_set() {
+                true => Err(Error::cancelled(path.display().to_string())),
+                false => Ok(()),
+            }
+        })
+    };
+    Ok(job.engine.files.run(read).await??.checksums())
+}

@@ -1,0 +1,135 @@
+//! Compares two entries of one name.
+
+use laneway_store::{Checksums, Version};
+
+use crate::event::Verified;
+use crate::transfer::sync::content::listed_sums;
+use crate::transfer::sync::side::{At, Entry};
+
+/// The finding about a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    /// Both sides have it, with equal size, and equal content if they share a kind of checksum.
+    Same(Verified),
+    /// The destination lacks it.
+    Missing,
+    /// The source lacks it.
+    Extra,
+    /// The sizes differ: the source's, and the destination's.
+    Size(u64, u64),
+    /// The ETags differ. They are MD5s, unless a KMS or customer's key encrypts the objects, which no listing
+    /// shows.
+    Etag,
+    /// This checksum differs.
+    Checksum(&'static str),
+    /// One of the two can't be read, for this reason.
+    Unreadable(String),
+}
+
+impl Finding {
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Same(Verified::Unverified) => {
+                "the sizes are equal; there is no checksum that both sides tell".to_owned()
+            }
+            Self::Same(verified) => format!("size and {verified} are equal"),
+            Self::Missing => "the source has it, but the destination doesn't".to_owned(),
+            Self::Extra => "the destination has it, but the source doesn't".to_owned(),
+            Self::Size(source, destination) => {
+                format!("it has {destination} bytes, and {source} at the source")
+            }
+            Self::Etag => "its ETag differs from the source's, which tells another content unless a KMS or customer key encrypts one".to_owned(),
+            Self::Checksum(name) => format!("its {name} differs from the source's"),
+            Self::Unreadable(why) => why.clone(),
+        }
+    }
+}
+
+pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Finding {
+    let (source, destination) = match (source, destination) {
+        (Some(source), Some(destination)) => (source, destination),
+        (Some(_), None) => return Finding::Missing,
+        (None, _) => return Finding::Extra,
+    };
+    if source.facts.size != destination.facts.size {
+        return Finding::Size(source.facts.size, destination.facts.size);
+    }
+    let (At::Object(source), At::Object(destination)) = (&source.at, &destination.at) else {
+        return Finding::Same(Verified::Unverified);
+    };
+    match contents(&source.checksums, &destination.checksums) {
+        Finding::Same(Verified::Unverified) => {}
+        finding => return finding,
+    }
+    match (listed_sums(source).md5, listed_sums(destination).md5) {
+        (Some(a), Some(b)) if a == b => Finding::Same(Verified::Md5),
+        (Some(_), Some(_)) => Finding::Etag,
+        _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::CompositeMd5),
+        _ => Finding::Same(Verified::Unverified),
+    }
+}
+
+/// Returns whether two ETags of the form `MD5-N` are equal. Then the content is equal. Others prove nothing,
+/// because the parts may differ.
+fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
+    match (a, b) {
+        (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
+            let is_of_parts =
+                a.split_once('-').is_some_and(|(md5, n)| md5.len() == 32 && n.parse::<u32>().is_ok());
+            is_of_parts && a == b
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
+    fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+        Some(a? == b?)
+    }
+    let of_parts = a.parts.map_or(Verified::Composite, |sum| Verified::of_parts(sum.digest.algorithm()));
+    let pairs = [
+        (Verified::Crc32c, "crc32c", pair(a.crc32c, b.crc32c)),
+        (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
+        (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
+        (Verified::Md5, "md5", pair(a.md5, b.md5)),
+        // Those of other parts say nothing.
+        (of_parts, "digest of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
+    ];
+    let mut same = None;
+    for (verified, name, equal) in pairs {
+        match equal {
+            Some(false) => return Finding::Checksum(name),
+            Some(true) => same = same.or(Some(verified)),
+            None => {}
+        }
+    }
+    Finding::Same(same.unwrap_or(Verified::Unverified))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_compared_by_what_both_listings_tell() {
+        let md5 = |byte| {
+            let mut sums = Checksums::default();
+            sums.md5 = Some([byte; 16]);
+            sums
+        };
+        assert_eq!(contents(&Checksums::crc32c(1), &Checksums::crc32c(1)), Finding::Same(Verified::Crc32c));
+        assert_eq!(contents(&Checksums::crc32c(1), &Checksums::crc32c(2)), Finding::Checksum("crc32c"));
+        assert_eq!(contents(&md5(1), &md5(2)), Finding::Checksum("md5"));
+        assert_eq!(contents(&md5(1), &Checksums::crc32c(1)), Finding::Same(Verified::Unverified));
+    }
+
+    #[test]
+    fn etags_of_parts_tell_only_where_they_are_equal() {
+        let etag = |text: &str| Some(Version::ETag(text.to_owned()));
+        let parts = "0123456789abcdef0123456789abcdef-3";
+        assert!(is_one_etag(&etag(parts), &etag(parts)));
+        assert!(!is_one_etag(&etag(parts), &etag("0123456789abcdef0123456789abcdef-4")));
+        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "who knows what that is of");
+        assert!(!is_one_etag(&Some(Version::Generation(1)), &Some(Version::Generation(1))));
+    }
+}

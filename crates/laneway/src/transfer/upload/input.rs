@@ -1,0 +1,378 @@
+//! Standard input, pipes and devices. They are read to their end in bounded memory.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use laneway_lanes::{Reservation, Segment};
+use laneway_store::{Body, ObjectId, PutOptions, Store};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::parts::{Input, Parts, ReadyPart};
+use super::{put_verified, source};
+use crate::Error;
+use crate::content::checksum::{Hashing, Run, Wanted};
+use crate::job::running::{Moved, Running};
+use crate::plan::parts::{Cut, PART_USUAL};
+
+/// Bytes read at a time into a file.
+const READ: usize = 256 << 10;
+
+/// An input that is read to its end.
+pub(crate) struct Stream {
+    pub(crate) name: String,
+    pub(crate) input: Box<dyn Read + Send>,
+    /// Number of its bytes that the job's progress has counted as found.
+    pub(crate) found: u64,
+}
+
+/// Uploads the bytes of a stream. Up to the size of one usual part, they take one request. `expected` is the
+/// stream's length, if it is known.
+///
+/// # Errors
+/// The store's or the input's error.
+pub(crate) async fn upload(
+    job: &Running,
+    store: &Store,
+    stream: Stream,
+    id: &ObjectId,
+    options: &PutOptions,
+    expected: Option<u64>,
+) -> Result<Moved, Error> {
+    let Stream { name, input, found } = stream;
+    let reader = Reader::start(name, input)?;
+    let memory = job.engine.lanes.memory();
+    let held = job.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
+    let first = job.unless_cancelled(reader.read(PART_USUAL, Room::Memory)).await??;
+    if first.is_last {
+        let (size, sums) = (first.run.len, first.run.checksums());
+        let bytes = match first.body.segments() {
+            [Segment::Memory(bytes)] => bytes.clone(),
+            _ => Bytes::new(),
+        };
+        let put = put_verified(job, store, id, bytes, &sums, options);
+        let sent = job.unless_cancelled(put).await??;
+        job.progress.sized(size.saturating_sub(found));
+        job.progress.moved(size.max(found));
+        drop(held);
+        return Ok(sent.moved);
+    }
+    let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
+    let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
+    let cut = Cut::of(store, expected);
+    let input = StreamInput { job, reader, cut, state };
+    let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
+    // The bytes that compression saved count as moved too.
+    job.progress.moved(input.state.into_inner().found);
+    Ok(moved)
+}
+
+/// Parts of a stream.
+struct StreamInput<'a> {
+    job: &'a Running,
+    reader: Reader,
+    cut: Cut,
+    state: Mutex<State>,
+}
+
+struct State {
+    number: u32,
+    first: Option<ReadyPart>,
+    is_ended: bool,
+    /// Number of the coming bytes that the job's progress has counted as found.
+    found: u64,
+}
+
+impl State {
+    fn read(&mut self, job: &Running, len: u64) {
+        let known = len.min(self.found);
+        self.found -= known;
+        job.progress.sized(len - known);
+    }
+}
+
+impl Input for StreamInput<'_> {
+    type Begun = ReadyPart;
+
+    async fn next(&self) -> Result<Option<ReadyPart>, Error> {
+        let mut state = self.state.lock().await;
+        if state.is_ended {
+            return Ok(None);
+        }
+        state.number += 1;
+        let len = self.cut.len(state.number).ok_or_else(|| self.too_long())?;
+        let begun = state.first.take();
+        let rest = len - begun.as_ref().map_or(0, |first| first.run.len);
+        let part = match begun {
+            Some(first) if rest == 0 => first,
+            begun => {
+                // The reserved memory is the first part's, so bytes behind that go to a file.
+                let room = if begun.is_none() && rest <= PART_USUAL { Room::Memory } else { Room::File };
+                let held = match room {
+                    Room::Memory => Some(self.job.engine.lanes.memory().reserve(rest as usize).await),
+                    Room::File => None,
+                };
+                let part = self.reader.read(rest, room).await?;
+                let part = ReadyPart { held: held.map(Arc::<Reservation>::new), ..part };
+                match begun {
+                    Some(first) => joined(first, part),
+                    None => part,
+                }
+            }
+        };
+        state.is_ended = part.is_last;
+        state.read(self.job, part.run.len);
+        Ok((part.run.len > 0).then_some(part))
+    }
+
+    async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
+        // It was read before the kind of comparison was known.
+        if wanted == Wanted::CRC32C {
+            return Ok(begun);
+        }
+        let body = begun.body.clone();
+        let hashed = self.job.engine.files.run(move || hashed(&body, wanted)).await?;
+        let run = hashed.map_err(|e| Error::local("a temporary file", "can't be read", e))?;
+        Ok(ReadyPart { run, ..begun })
+    }
+
+    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rewind(&self) -> bool {
+        false
+    }
+}
+
+impl StreamInput<'_> {
+    fn too_long(&self) -> Error {
+        let held = self.cut.holds();
+        let message = format!(
+            "is longer than the {held} bytes that its upload expected; announce the length with --expect-size"
+        );
+        Error::refused(&self.reader.name, message)
+    }
+}
+
+/// Appends a part, which is in a file, to another one.
+fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
+    let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
+    ReadyPart { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
+}
+
+/// Returns the checksums of a body that has been read already.
+fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
+    let mut hashing = Hashing::new(wanted);
+    for segment in body.segments() {
+        match segment {
+            Segment::Memory(bytes) => hashing.update(bytes),
+            Segment::File { file, offset, len } => {
+                let mut buffer = vec![0; READ.min(*len as usize)];
+                let mut at = 0;
+                while at < *len {
+                    let want = READ.min((len - at) as usize);
+                    file.read_exact_at(&mut buffer[..want], offset + at)?;
+                    hashing.update(&buffer[..want]);
+                    at += want as u64;
+                }
+            }
+        }
+    }
+    Ok(hashing.finish())
+}
+
+/// A stream that is read one byte ahead, so that its end is known at the end of a part.
+struct Ahead<R> {
+    input: R,
+    byte: Option<u8>,
+}
+
+impl<R: Read> Ahead<R> {
+    fn is_over(&mut self) -> io::Result<bool> {
+        let mut byte = [0];
+        while self.byte.is_none() {
+            match self.input.read(&mut byte) {
+                Ok(0) => return Ok(true),
+                Ok(_) => self.byte = Some(byte[0]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<R: Read> Read for Ahead<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.byte, buffer.first_mut()) {
+            (Some(byte), Some(first)) => {
+                *first = byte;
+                self.byte = None;
+                Ok(1)
+            }
+            _ => self.input.read(buffer),
+        }
+    }
+}
+
+/// The place where read bytes are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    Memory,
+    File,
+}
+
+type Asked = (u64, Room, oneshot::Sender<Result<ReadyPart, Error>>);
+
+/// A thread that reads, because reading a pipe may take forever.
+struct Reader {
+    asks: mpsc::Sender<Asked>,
+    name: String,
+}
+
+impl Reader {
+    fn start(name: String, input: Box<dyn Read + Send>) -> Result<Self, Error> {
+        let mut input = Ahead { input, byte: None };
+        let (asks, mut asked) = mpsc::channel::<Asked>(1);
+        let named = name.clone();
+        let serve = move || {
+            while let Some((len, room, answer)) = asked.blocking_recv() {
+                let part = match room {
+                    Room::Memory => in_memory(&mut input, len),
+                    Room::File => in_file(&mut input, len),
+                };
+                let _ = answer.send(part.map_err(|e| source::unwrapped(&named, e)));
+            }
+        };
+        std::thread::Builder::new()
+            .name("laneway-read".into())
+            .spawn(serve)
+            .map_err(|e| Error::local(&name, "can't be read: no thread", e))?;
+        Ok(Self { asks, name })
+    }
+
+    /// Reads `len` bytes, or fewer at the end.
+    async fn read(&self, len: u64, room: Room) -> Result<ReadyPart, Error> {
+        let gone = || Error::source(&self.name, "the reading thread has ended");
+        let (answer, read) = oneshot::channel();
+        self.asks.send((len, room, answer)).await.map_err(|_| gone())?;
+        read.await.map_err(|_| gone())?
+    }
+}
+
+/// Reads the next `len` bytes, or fewer at the end, into the memory that was reserved for them. A growing
+/// vector would hold up to twice as much. Unused capacity costs nothing, because its pages are never touched.
+fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(len as usize);
+    input.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
+    let bytes = filled(&mut *input, len)?;
+    let run = Run::of(&bytes, Wanted::CRC32C);
+    let is_last = run.len < len || input.is_over()?;
+    Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
+}
+
+/// Puts a part that is too large for the memory budget into a nameless temporary file, because it may have to
+/// be sent again.
+fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
+    let mut file = tempfile::tempfile()?;
+    let mut hashing = Hashing::new(Wanted::CRC32C);
+    let mut buffer = vec![0; READ];
+    while hashing.len() < len {
+        let want = READ.min((len - hashing.len()) as usize);
+        match input.read(&mut buffer[..want]) {
+            Ok(0) => break,
+            Ok(n) => {
+                file.write_all(&buffer[..n])?;
+                hashing.update(&buffer[..n]);
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    file.rewind()?;
+    let run = hashing.finish();
+    let body = Body::file(Arc::<File>::new(file), 0, run.len);
+    let is_last = run.len < len || input.is_over()?;
+    Ok(ReadyPart { body, is_last, run, held: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_in_a_file_is_the_same_as_one_in_memory() {
+        let bytes: Vec<u8> = (0..3 * READ + 17).map(|i| (i % 253) as u8).collect();
+        let memory = in_memory(&mut ahead(&bytes), 1 << 20).unwrap();
+        let file = in_file(&mut ahead(&bytes), 1 << 20).unwrap();
+        assert_eq!((memory.run, memory.body.len()), (file.run, file.body.len()));
+        let Some(Segment::File { file, .. }) = file.body.segments().first() else { panic!() };
+        let mut read = Vec::new();
+        (&**file).read_to_end(&mut read).unwrap();
+        assert_eq!(read, bytes);
+    }
+
+    /// A stream of which each read gives a little, as pipes do, so that a vector would have to grow often.
+    struct Trickle(usize);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = buffer.len().min(1000).min(self.0);
+            self.0 -= n;
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn a_part_in_memory_takes_no_more_than_was_reserved_for_it() {
+        for there in [10, PART_USUAL as usize, 2 * PART_USUAL as usize] {
+            let bytes = filled(Trickle(there), PART_USUAL).unwrap();
+            assert_eq!(
+                (bytes.len(), bytes.capacity()),
+                (there.min(PART_USUAL as usize), PART_USUAL as usize)
+            );
+        }
+    }
+
+    #[test]
+    fn parts_stop_at_their_length_and_at_the_end() {
+        let mut input = ahead(b"0123456789");
+        let ends = |part: ReadyPart| (part.run.len, part.is_last);
+        assert_eq!(ends(in_memory(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(ends(in_file(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(ends(in_memory(&mut input, 4).unwrap()), (2, true));
+        assert_eq!(ends(in_file(&mut input, 4).unwrap()), (0, true));
+    }
+
+    #[test]
+    fn a_stream_that_ends_where_a_part_ends_is_known_to_be_over() {
+        for read in [in_memory, in_file] {
+            let mut input = ahead(b"01234567");
+            assert!(!read(&mut input, 4).unwrap().is_last);
+            let last = read(&mut input, 4).unwrap();
+            assert!(last.is_last && last.run == Run::of(b"4567", Wanted::CRC32C));
+        }
+    }
+
+    #[test]
+    fn a_piece_with_another_behind_it_is_both() {
+        let bytes: Vec<u8> = (0..2 * READ + 9).map(|i| (i % 251) as u8).collect();
+        let mut input = ahead(&bytes);
+        let first = in_memory(&mut input, 100).unwrap();
+        let both = joined(first, in_file(&mut input, 1 << 20).unwrap());
+        assert!(both.is_last && both.run == Run::of(&bytes, Wanted::CRC32C));
+        let wanted = Wanted { crc64nvme: true, md5: true, ..Wanted::CRC32C };
+        assert_eq!(hashed(&both.body, wanted).unwrap(), Run::of(&bytes, wanted));
+    }
+
+    fn ahead(bytes: &[u8]) -> Ahead<&[u8]> {
+        Ahead { input: bytes, byte: None }
+    }
+}

@@ -1,0 +1,265 @@
+//! The journal of a large upload: the store's name for it, and its stored parts. The next run continues from
+//! it.
+//!
+//! It is a file of lines, each with a checksum and a JSON record, and each valid by itself. The first record
+//! has the subject and the upload's name, which is a secret for a resumable session. Each other record is a
+//! stored part.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crc_fast::CrcAlgorithm;
+use laneway_store::{Multipart, ObjectId, Part, PutOptions, Resumable, Store};
+use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::local::folder::hold;
+use crate::location::identity::Identity;
+use crate::location::url;
+use crate::plan::kept_parts::Subject;
+
+/// The version of the format. A change of meaning raises it. A journal in a newer format is left alone.
+const FORMAT: u32 = 1;
+/// More bytes than a journal of 10,000 parts has.
+const JOURNAL_MAX: u64 = 16 << 20;
+/// The ending of a journal's name.
+const SUFFIX: &str = ".upload";
+/// Only the owner may read it: a session's URL lets anybody write to it.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Describes the upload of the file at `path`, which is absolute, to an object of `store`.
+pub(crate) fn subject(
+    path: &Path,
+    file: Identity,
+    store: &Store,
+    id: &ObjectId,
+    options: &PutOptions,
+    part_len: u64,
+) -> Subject {
+    let path = path.as_os_str().as_bytes().escape_ascii().to_string();
+    let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
+    let (url, endpoint) = (url(store.provider(), id), store.endpoint());
+    Subject { path, url, endpoint, file, options, part_len }
+}
+
+/// Returns the name of an upload's journal. It is always the same for the same file, object and store.
+fn journal_name(subject: &Subject) -> OsString {
+    let key = [&*subject.path, &*subject.url, &*subject.endpoint].join("\n");
+    format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
+}
+
+/// An upload, by the store's name for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Upload {
+    Multipart(Multipart),
+    Session(Resumable),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Record {
+    Begun { format: u32, subject: Subject, upload: Upload },
+    Part(Part),
+}
+
+/// The fields that the first record has in every format.
+#[derive(Debug, Deserialize)]
+enum First {
+    Begun { format: u32 },
+}
+
+/// The content of a journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Left {
+    pub(crate) subject: Subject,
+    pub(crate) upload: Upload,
+    pub(crate) parts: BTreeMap<u32, Part>,
+}
+
+pub(super) fn crc64(bytes: &[u8]) -> u64 {
+    crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
+}
+
+fn line(record: &Record) -> Option<String> {
+    let json = serde_json::to_string(record).ok()?;
+    Some(format!("{:016x} {json}\n", crc64(json.as_bytes())))
+}
+
+fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let (check, json) = (line.get(..16)?, line.get(17..)?);
+    let check = u64::from_str_radix(std::str::from_utf8(check).ok()?, 16).ok()?;
+    (check == crc64(json)).then(|| serde_json::from_slice(json).ok()).flatten()
+}
+
+/// Returns whether the journal has a newer format, whatever else it contains.
+pub(super) fn is_newer(bytes: &[u8]) -> bool {
+    let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
+    matches!(first, Some(First::Begun { format }) if format > FORMAT)
+}
+
+/// Parses a journal. Returns `None` if the bytes aren't one. A torn or damaged line is ignored, and the
+/// others hold.
+pub(super) fn read(bytes: &[u8]) -> Option<Left> {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
+    let parts = lines.filter_map(record).filter_map(|record| match record {
+        Record::Part(part) => Some((part.number, part)),
+        Record::Begun { .. } => None,
+    });
+    Some(Left { subject, upload, parts: parts.collect() })
+}
+
+/// A journal that this process holds.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    folder: OwnedFd,
+    name: OsString,
+    /// The offset of the next line.
+    end: AtomicU64,
+    /// Bytes of the object that the store has.
+    kept: AtomicU64,
+    /// True if its first line could be written. Without that, the other lines have no effect.
+    is_good: AtomicBool,
+}
+
+impl Journal {
+    /// Opens the journal of an upload in the folder, which is created if missing, and reads the content that
+    /// an earlier run left. Returns `None` if another process holds it, or if it has a newer format. Blocks.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn open(folder: &Path, subject: &Subject) -> io::Result<Option<(Self, Option<Left>)>> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        Self::take(folder, &journal_name(subject), OFlags::CREATE)
+    }
+
+    fn take(folder: &Path, name: &OsStr, create: OFlags) -> io::Result<Option<(Self, Option<Left>)>> {
+        let folder = OwnedFd::from(File::open(folder)?);
+        let Some(file) = hold(&folder, name, create, PRIVATE)? else { return Ok(None) };
+        let len = file.metadata()?.len();
+        let mut bytes = vec![0; if len > JOURNAL_MAX { 0 } else { len as usize }];
+        file.read_exact_at(&mut bytes, 0)?;
+        if is_newer(&bytes) {
+            return Ok(None);
+        }
+        let (end, kept) = (AtomicU64::new(len), AtomicU64::new(0));
+        let (left, name) = (read(&bytes), name.to_owned());
+        let is_good = AtomicBool::new(left.is_some());
+        Ok(Some((Self { file, folder, name, end, kept, is_good }, left)))
+    }
+
+    /// Begins the journal anew, before the first part of an upload is sent. Blocks.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn begin(&self, subject: &Subject, upload: &Upload) -> io::Result<()> {
+        self.is_good.store(false, Ordering::Relaxed);
+        self.file.set_len(0)?;
+        self.end.store(0, Ordering::Relaxed);
+        self.kept.store(0, Ordering::Relaxed);
+        self.write(&Record::Begun { format: FORMAT, subject: subject.clone(), upload: upload.clone() })?;
+        self.is_good.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Continues the journal. The store has `kept` bytes of its upload. Blocks.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
+        self.kept.store(kept, Ordering::Relaxed);
+        // This ends a torn line, which is then ignored.
+        if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
+    }
+
+    /// Makes the journal invalid: its upload can't be continued.
+    pub(crate) fn void(&self) {
+        self.is_good.store(false, Ordering::Relaxed);
+    }
+
+    /// Records a stored part. Blocks. Any number of threads may call this.
+    pub(crate) fn part(&self, part: &Part) {
+        match self.write(&Record::Part(part.clone())) {
+            Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
+            // Without this line, a later run sends the part again. That is no reason to abandon this upload.
+            Err(e) => {
+                tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
+            }
+        }
+    }
+
+    /// Notes how many bytes of the object a session has.
+    pub(crate) fn stands_at(&self, offset: u64) {
+        self.kept.fetch_max(offset, Ordering::Relaxed);
+    }
+
+    /// Returns how many bytes of the object a later run need not send.
+    pub(crate) fn kept(&self) -> u64 {
+        let is_good = self.is_good.load(Ordering::Relaxed);
+        if is_good { self.kept.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// Removes it. Blocks.
+    pub(crate) fn remove(&self) {
+        // It may be gone already, and nobody needs the error.
+        let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
+    }
+
+    /// Returns the time since the last write to it.
+    pub(crate) fn idle(&self) -> Duration {
+        let modified = self.file.metadata().and_then(|metadata| metadata.modified());
+        modified.map_or(Duration::ZERO, |at| SystemTime::now().duration_since(at).unwrap_or_default())
+    }
+
+    fn write(&self, record: &Record) -> io::Result<()> {
+        let line = line(record).ok_or_else(|| io::Error::other("a record that is no JSON"))?;
+        self.append(line.as_bytes())
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let at = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, at)
+    }
+}
+
+impl Drop for Journal {
+    /// Without its first line the journal has no use: no upload began, or it could not be recorded.
+    fn drop(&mut self) {
+        if !self.is_good.load(Ordering::Relaxed) {
+            self.remove();
+        }
+    }
+}
+
+/// Returns journals in a folder that were not written for longer than `idle` and that no process holds. It
+/// returns at most `max` of those that `is_wanted` accepts, or that are invalid. Blocks.
+pub(crate) fn abandoned(
+    folder: &Path,
+    idle: Duration,
+    max: usize,
+    is_wanted: impl Fn(&Left) -> bool,
+) -> Vec<(Journal, Option<Left>)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name();
+        let modified = entry.metadata().ok()?.modified().ok()?;
+        let is_old = SystemTime::now().duration_since(modified).is_ok_and(|age| age > idle);
+        (is_old && name.to_str()?.ends_with(SUFFIX)).then_some(name)
+    });
+    let taken = names.filter_map(|name| Journal::take(folder, &name, OFlags::empty()).ok().flatten());
+    let old = taken.filter(|(journal, _)| journal.idle() > idle);
+    old.filter(|(_, left)| left.as_ref().is_none_or(&is_wanted)).take(max).collect()
+}
+
+#[cfg(test)]
+mod tests;

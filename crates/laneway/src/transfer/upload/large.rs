@@ -1,0 +1,253 @@
+//! Uploads a large file: in parallel parts from ranges of the file, or in a resumable session if parts can't
+//! be used.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_store::{Body, Condition, ObjectId, ObjectMeta, PutOptions, Store};
+
+use super::parts::{Input, Parts, ReadyPart, Sent};
+use super::source::Source;
+use super::unfinished::{self, There, Unfinished};
+use super::verify::Given;
+use super::{Item, input, journal, put_verified};
+use crate::content::checksum::{Run, Wanted};
+use crate::content::gzip;
+use crate::event::Verified;
+use crate::job::running::{Made, Moved, Running};
+use crate::location::identity::Identity;
+use crate::location::url;
+use crate::plan::parts::{PART_USUAL, part_len};
+use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
+use crate::transfer::second_try::log_second_try;
+use crate::{CopyRequest, Error, ErrorKind};
+
+/// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Just
+/// before a part is sent from the page cache, its CRC32C is computed from there. A compressed file is sent as
+/// a stream, because its length is unknown.
+///
+/// # Errors
+/// The store's error, or that the file changed. Nothing is left behind in the store then.
+pub(crate) async fn upload(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: &Item,
+) -> Result<(Moved, Identity), Error> {
+    let path = item.path.clone();
+    let open = move || Source::open(&path).map(|source| (source.holes(), source));
+    let (holes, source) = job.engine.files.run(open).await??;
+    if let Some(holes) = holes {
+        job.remarks().sparse(&item.path.display().to_string(), holes);
+    }
+    let identity = source.identity();
+    Ok((send(job, request, store, item, source).await?, identity))
+}
+
+/// Uploads a file for a program, in one request if it is small. Nothing is kept for a later run.
+///
+/// # Errors
+/// The store's error; a file that can't be read, that changes meanwhile, or whose CRC32C isn't the `given`
+/// one.
+pub(crate) async fn file(
+    job: &Running,
+    store: &Store,
+    path: PathBuf,
+    id: &ObjectId,
+    options: &PutOptions,
+    given: Option<u32>,
+) -> Result<Sent, Error> {
+    let source = Arc::new(job.engine.files.run(move || Source::open(&path)).await??);
+    let size = source.size();
+    let given = Given { url: url(store.provider(), id), crc32c: given };
+    if size <= SMALL_UPLOAD_MAX {
+        let read = move || source.read().map(|bytes| (Run::of(&bytes, Wanted::CRC32C), bytes));
+        let (run, bytes) = job.engine.files.run(read).await??;
+        given.compare(&run)?;
+        let sums = run.checksums();
+        return job.unless_cancelled(put_verified(job, store, id, bytes.into(), &sums, options)).await?;
+    }
+    let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
+    loop {
+        let source = Arc::clone(&source);
+        let input = FileInput { job, source, next: AtomicU64::new(0), part, given: given.clone() };
+        let sent = Parts::new(job, store, id, options, None).send(Some(size), &input).await;
+        match sent {
+            Err(error) if error.is_mismatch() && !is_second => {
+                log_second_try(&error);
+                is_second = true;
+            }
+            sent => return sent,
+        }
+    }
+}
+
+async fn send(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: &Item,
+    source: Source,
+) -> Result<Moved, Error> {
+    let options = request.options_of_file(
+        store.capabilities().file_attributes,
+        &item.id.key,
+        &item.path,
+        source.attributes(),
+    );
+    if request.gzip.takes(&item.path) {
+        let stream = input::Stream {
+            name: item.path.display().to_string(),
+            input: Box::new(gzip::compressed(source.stream())),
+            found: item.size,
+        };
+        // For incompressible data, gzip adds less than this.
+        let expected = Some(item.size + item.size / 512);
+        return input::upload(job, store, stream, &item.id, &options, expected).await;
+    }
+    let size = source.size();
+    let size_max = store.capabilities().object_bytes_max;
+    if size > size_max {
+        let message = format!("{size} bytes are more than an object may have ({size_max})");
+        return Err(Error::refused(item.path.display().to_string(), message));
+    }
+    let mut unfinished = unfinished(job, request, store, item, &source, &options).await?;
+    let source = Arc::new(source);
+    if let Some(unfinished) = &unfinished
+        && let Some(There::Finished(meta)) = &unfinished.there
+    {
+        if let Some(moved) = finished(job, store, &source, meta).await? {
+            unfinished.forget(job).await;
+            return Ok(moved);
+        }
+        unfinished.void();
+    }
+    let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
+    loop {
+        let (file, source) = (Arc::clone(&source), Arc::clone(&source));
+        let input = FileInput { job, source, next: AtomicU64::new(0), part, given: Given::default() };
+        let parts = Parts::new(job, store, &item.id, &options, unfinished.as_ref());
+        match parts.send(Some(size), &input).await {
+            Err(error) if error.is_mismatch() && !is_second => {
+                file.check_unchanged()?;
+                log_second_try(&error);
+                job.progress.taken_back(size);
+                if let Some(unfinished) = &mut unfinished {
+                    unfinished.starts_over(job);
+                    unfinished.there = None;
+                }
+                is_second = true;
+            }
+            Err(error) if error.kind() == ErrorKind::Integrity => {
+                // If the file was written to after it was hashed, the store got other bytes.
+                file.check_unchanged()?;
+                return Err(error);
+            }
+            sent => return Ok(sent?.moved),
+        }
+    }
+}
+
+/// Returns whether the object of an earlier run still exists and equals the file. Then nothing is sent.
+async fn finished(
+    job: &Running,
+    store: &Store,
+    source: &Arc<Source>,
+    meta: &ObjectMeta,
+) -> Result<Option<Moved>, Error> {
+    let is_there = store.head(&meta.id, meta.version.as_ref());
+    match job.unless_cancelled(is_there).await? {
+        Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
+        _ => return Ok(None),
+    }
+    let mut whole = Run::of(b"", Wanted::CRC32C);
+    while whole.len < source.size() {
+        let (source, at) = (Arc::clone(source), whole.len);
+        let len = PART_USUAL.min(source.size() - at);
+        whole = whole.then(
+            job.unless_cancelled(job.engine.files.run(move || source.hash(at, len, Wanted::CRC32C)))
+                .await???,
+        );
+    }
+    let unchanged = Arc::clone(source);
+    job.engine.files.run(move || unchanged.check_unchanged()).await??;
+    if meta.checksums.crc32c != whole.crc32c {
+        return Ok(None);
+    }
+    job.progress.there(whole.len);
+    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
+}
+
+/// Returns the state that an earlier run left of this upload, with the journal for a later run.
+async fn unfinished(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: &Item,
+    source: &Source,
+    options: &PutOptions,
+) -> Result<Option<Unfinished>, Error> {
+    if job.engine.upload_journals.is_none() {
+        return Ok(None);
+    }
+    let named = item.path.clone();
+    // An open file has a path. If that is being changed just now, the upload runs without a journal.
+    let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
+        return Ok(None);
+    };
+    let identity = source.identity();
+    // If the completion takes the condition, the upload doesn't depend on it.
+    let condition = match store.capabilities().multipart_takes_condition {
+        true => Condition::None,
+        false => options.condition.clone(),
+    };
+    let options = options.clone().condition(condition);
+    let part_len = part_len(identity.size, store.capabilities().parts);
+    let subject = journal::subject(&path, identity, store, &item.id, &options, part_len);
+    let taken_up = unfinished::take_up(job, store, subject, request.keep_partial);
+    job.unless_cancelled(taken_up).await?
+}
+
+/// Parts of a file.
+struct FileInput<'a> {
+    job: &'a Running,
+    source: Arc<Source>,
+    /// The offset of the next part.
+    next: AtomicU64,
+    part: u64,
+    given: Given,
+}
+
+impl Input for FileInput<'_> {
+    type Begun = (u64, u64);
+
+    async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
+        let at = self.next.fetch_add(self.part, Ordering::Relaxed);
+        let len = self.part.min(self.source.size().saturating_sub(at));
+        // An empty file has one part too.
+        Ok((len > 0 || at == 0).then_some((at, len)))
+    }
+
+    async fn prepare(&self, (at, len): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
+        let source = Arc::clone(&self.source);
+        let run = self.job.engine.files.run(move || source.hash(at, len, wanted)).await??;
+        let is_last = at + len == self.source.size();
+        Ok(ReadyPart { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
+    }
+
+    async fn check(&self, whole: &Run) -> Result<(), Error> {
+        self.given.compare(whole)?;
+        let source = Arc::clone(&self.source);
+        self.job.engine.files.run(move || source.check_unchanged()).await?
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
+    }
+
+    fn at_once(&self, _cores: usize) -> usize {
+        PARTS_AT_ONCE
+    }
+}

@@ -1,0 +1,419 @@
+//! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has none,
+//! or its multipart uploads can't take a requested precondition, this is a resumable session, chunk after
+//! chunk.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use laneway_lanes::Reservation;
+use laneway_store::{
+    Body, Checksums, Composite, Condition, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
+    PartsDigest, PutOptions, Store,
+};
+
+use super::journal::Upload;
+use super::unfinished::{There, Unfinished, abort, begun};
+use super::verify;
+use crate::Error;
+use crate::content::checksum::{Run, Wanted, composite_crc32c};
+use crate::event::Verified;
+use crate::job::pump::ready;
+use crate::job::running::{Made, Moved, Running};
+use crate::location::url;
+use crate::plan::requests_at_once;
+
+/// A source of parts.
+pub(crate) trait Input: Send + Sync {
+    /// A part that was taken and must still be prepared.
+    type Begun: Send;
+
+    /// Takes the next part, or `None` at the end. It is never called twice at once. All parts but the last
+    /// are multiples of 256 KiB, as resumable sessions require, and have at least 5 MiB, as multipart uploads
+    /// require.
+    fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
+
+    /// Prepares a part, with at least the checksums that are `wanted`. Several may be prepared at once.
+    fn prepare(
+        &self,
+        begun: Self::Begun,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
+
+    /// Checks, before the object is completed, that the parts belong together. `whole` has the checksums of
+    /// all of them.
+    fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Goes back to the first part, if the source can be read again.
+    fn rewind(&self) -> bool;
+
+    /// Returns how many parts may be under way at once on this many cores. They are few if each holds its
+    /// bytes in memory.
+    fn at_once(&self, cores: usize) -> usize {
+        requests_at_once(cores)
+    }
+}
+
+/// Number of times that an upload begins anew because another write of the object came between when it was completed.
+pub(crate) const CONFLICTS_MAX: u32 = 3;
+
+/// Number of times that an upload begins anew because the store has lost it, by a restart or by a rule that aborts old
+/// uploads.
+const LOSSES_MAX: u32 = 2;
+
+/// A part that can be sent.
+pub(crate) struct ReadyPart {
+    pub(crate) body: Body,
+    pub(crate) run: Run,
+    /// True if it is known to be the last one. A stream that ends exactly at a part's end shows it only
+    /// afterwards.
+    pub(crate) is_last: bool,
+    /// The reservation for the body's memory.
+    pub(crate) held: Option<Arc<Reservation>>,
+}
+
+/// An upload that succeeded.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) moved: Moved,
+    /// The store's metadata of the object.
+    pub(crate) meta: ObjectMeta,
+}
+
+/// An object that is uploaded in parts.
+pub(crate) struct Parts<'a> {
+    pub(crate) job: &'a Running,
+    pub(crate) store: &'a Store,
+    pub(crate) id: &'a ObjectId,
+    pub(crate) options: &'a PutOptions,
+    /// The journal for a later run, with the state that an earlier run left.
+    pub(crate) unfinished: Option<&'a Unfinished>,
+    /// Bytes of this upload that count as done.
+    done: AtomicU64,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(
+        job: &'a Running,
+        store: &'a Store,
+        id: &'a ObjectId,
+        options: &'a PutOptions,
+        unfinished: Option<&'a Unfinished>,
+    ) -> Self {
+        Self { job, store, id, options, unfinished, done: AtomicU64::new(0) }
+    }
+}
+
+impl Parts<'_> {
+    /// Sends an object of `size` bytes, if that is known, then compares the stored object with the bytes that
+    /// were sent.
+    ///
+    /// # Errors
+    /// The store's or the input's error. Nothing is left behind in the store then, unless the error says so.
+    pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+        let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
+            Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
+            Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
+            // The finished object was compared already, and differs from what is sent.
+            Some(There::Finished(_)) | None => self.send_anew(size, input).await,
+        };
+        let (mut conflicts, mut losses) = (0, 0);
+        while let Err(error) = &sent {
+            let (count, max) = match begins_anew(error) {
+                false => break,
+                true if error.is_conflict() => (&mut conflicts, CONFLICTS_MAX),
+                true => (&mut losses, LOSSES_MAX),
+            };
+            *count += 1;
+            if *count > max || !input.rewind() {
+                break;
+            }
+            tracing::info!(object = %self.id, %error, "the upload begins anew");
+            self.job.progress.taken_back(self.done.swap(0, Ordering::Relaxed));
+            self.unfinished.inspect(|unfinished| unfinished.starts_over(self.job));
+            sent = self.send_anew(size, input).await;
+        }
+        if let Some(unfinished) = self.unfinished
+            && sent.as_ref().is_err_and(begins_anew)
+        {
+            unfinished.forget(self.job).await;
+        }
+        sent
+    }
+
+    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+        let is_conditional =
+            !self.store.capabilities().multipart_takes_condition && !self.options.condition.is_none();
+        if is_conditional || !self.store.supports_multipart() {
+            return self.new_session(size, input).await;
+        }
+        let begun =
+            begun(self.job, self.store, self.store.begin(self.id, self.options), Upload::Multipart).await?;
+        match begun {
+            Ok(upload) => {
+                self.begun(Upload::Multipart(upload.clone())).await;
+                self.multipart(&upload, &BTreeMap::new(), input).await
+            }
+            Err(e) if e.is_unsupported() => self.new_session(size, input).await,
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Records the store's name for an upload, before anything is sent.
+    pub(super) async fn begun(&self, upload: Upload) {
+        if let Some(unfinished) = self.unfinished {
+            unfinished.begun(self.job, upload).await;
+        }
+    }
+
+    /// Ends an upload that failed or is complete. A failed one is aborted, unless a later run can continue
+    /// it.
+    pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
+        let error = match result {
+            Ok(done) => {
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.forget(self.job).await;
+                }
+                return Ok(done);
+            }
+            Err(error) => error,
+        };
+        if begins_anew(&error) {
+            abort(self.store, upload).await;
+            self.unfinished.inspect(|unfinished| unfinished.void());
+            return Err(error);
+        }
+        if let Some(kept) = self.unfinished.and_then(|unfinished| unfinished.kept_after(&error)) {
+            self.job.kept(kept);
+            return Err(error.keeping(kept));
+        }
+        if abort(self.store, upload).await
+            && let Some(unfinished) = self.unfinished
+        {
+            unfinished.forget(self.job).await;
+        }
+        Err(error)
+    }
+
+    async fn multipart<I: Input>(
+        &self,
+        upload: &Multipart,
+        there: &BTreeMap<u32, Part>,
+        input: &I,
+    ) -> Result<Sent, Error> {
+        let result = self.all_parts(upload, there, input).await;
+        self.settle(&Upload::Multipart(upload.clone()), result).await
+    }
+
+    async fn all_parts<I: Input>(
+        &self,
+        upload: &Multipart,
+        there: &BTreeMap<u32, Part>,
+        input: &I,
+    ) -> Result<Sent, Error> {
+        let at_once = input.at_once(self.job.engine.cores);
+        let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
+        let mut running = FuturesUnordered::new();
+        let mut parts: Vec<(Part, Run)> = Vec::new();
+        let (mut number, mut is_ended) = (0, false);
+        let mut cancelled = std::pin::pin!(self.job.cancel.wait());
+        loop {
+            if !is_ended && next.is_none() && running.len() < at_once {
+                next = Some(Box::pin(input.next()));
+            }
+            if next.is_none() && running.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = &mut cancelled => return Err(self.cancelled()),
+                taken = ready(&mut next), if next.is_some() => {
+                    next = None;
+                    match taken? {
+                        Some(_) if u64::from(number) >= self.store.capabilities().parts.count_max => {
+                            return Err(self.wrong("has more parts than a multipart upload may"));
+                        }
+                        Some(begun) => {
+                            number += 1;
+                            running.push(self.part(upload, number, there.get(&number), input, begun));
+                        }
+                        None => is_ended = true,
+                    }
+                }
+                Some(part) = running.next(), if !running.is_empty() => parts.push(part?),
+            }
+        }
+        drop((next, running));
+        parts.sort_by_key(|(part, _)| part.number);
+        input.check(&whole(&parts)).await?;
+        self.complete(upload, parts).await
+    }
+
+    /// Completes the object from its parts, which are in the order of their numbers, then compares the stored
+    /// object with them.
+    /// # Errors
+    /// The store's error; an object that differs.
+    pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
+        let whole = whole(&parts);
+        let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
+        let composite = crcs.map(|crcs| {
+            let parts = u32::try_from(crcs.len()).unwrap_or(u32::MAX);
+            Composite { digest: PartsDigest::Crc32c(composite_crc32c(crcs)), parts }
+        });
+        let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
+        let known = whole.checksums();
+        let mut sums = known.clone();
+        sums.parts = composite;
+        let completed = self.store.complete(upload, &parts, &known, &self.options.condition).await;
+        let meta =
+            completed.map_err(|error| match error.is_integrity() && self.options.condition.is_none() {
+                true => Error::from(error).for_now(),
+                false => error.into(),
+            })?;
+        let mut sent = self.compare(meta, whole.len, &sums).await?;
+        sent.moved.verified = verified_by(sent.moved.verified, &parts);
+        Ok(sent)
+    }
+
+    /// Sends a part, unless the store has it and the file still has the same bytes.
+    async fn part<I: Input>(
+        &self,
+        upload: &Multipart,
+        number: u32,
+        there: Option<&Part>,
+        input: &I,
+        begun: I::Begun,
+    ) -> Result<(Part, Run), Error> {
+        let prepared = input.prepare(begun, wanted(upload)).await?;
+        let run = prepared.run;
+        let crc32c = run.crc32c.unwrap_or_default();
+        let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, Some(crc32c))) {
+            Some(part) => {
+                self.resumed(run.len);
+                part.clone()
+            }
+            None => {
+                let part = self.store.part(upload, number, prepared.body, crc32c).await?;
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.sent(self.job, part.clone()).await?;
+                }
+                self.moved(run.len);
+                part
+            }
+        };
+        drop(prepared.held);
+        Ok((part, run))
+    }
+
+    /// Counts bytes that were sent.
+    pub(super) fn moved(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.job.progress.moved(bytes);
+    }
+
+    /// Counts bytes that an earlier run has sent.
+    pub(super) fn resumed(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.unfinished.inspect(|unfinished| unfinished.resumed(self.job, bytes));
+    }
+
+    /// Compares the stored object with the bytes that were sent. Removes an object that differs.
+    pub(super) async fn compare(&self, meta: ObjectMeta, size: u64, sums: &Checksums) -> Result<Sent, Error> {
+        let tells = |meta: &ObjectMeta| {
+            let stored = &meta.checksums;
+            stored.crc32c.is_some() || stored.parts.is_some() || stored.crc64nvme.is_some()
+        };
+        let meta = match tells(&meta) {
+            true => meta,
+            // Not every store returns the checksum at completion.
+            false => match self.store.head(self.id, meta.version.as_ref()).await {
+                // The permission to write doesn't always include the permission to read. The object then
+                // counts as unverified.
+                Err(error) if error.is_permission() => meta,
+                described => described?,
+            },
+        };
+        match verify(self.store, &meta, size, sums) {
+            Ok(verified) => {
+                let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
+                Ok(Sent { moved: Moved { bytes: size, verified, atomic, made: Made::of(&meta) }, meta })
+            }
+            Err(error) => {
+                let is_gone = withdraw(self.store, &meta).await;
+                // If the wrong object still exists, a second try under a condition would fail for the wrong
+                // reason.
+                let may_try_again = is_gone || self.options.condition.is_none();
+                Err(if may_try_again { error } else { error.for_good() })
+            }
+        }
+    }
+
+    pub(super) fn wrong(&self, what: &str) -> Error {
+        Error::integrity(url(self.store.provider(), self.id), format!("the upload {what}"))
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::cancelled(url(self.store.provider(), self.id))
+    }
+}
+
+/// Returns whether an upload that failed in this way is lost, but another one may replace it.
+fn begins_anew(error: &Error) -> bool {
+    error.is_conflict() || error.is_upload_gone()
+}
+
+/// Returns the checksums to compute of each part. A later run recognises the part by its CRC32C. A store that
+/// gets no CRC32Cs of parts may compute a CRC64/NVME of the whole by itself, as S3 does.
+pub(crate) fn wanted(upload: &Multipart) -> Wanted {
+    Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
+}
+
+/// Returns the checksums of all parts together.
+fn whole(parts: &[(Part, Run)]) -> Run {
+    parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
+}
+
+/// Returns how an object of these parts was verified. If the store gives no checksum of the whole, these are
+/// the MD5s of all its parts. They were compared as the parts were sent, and named by the completion.
+fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
+    match whole {
+        Verified::Unverified if !parts.is_empty() && parts.iter().all(|part| part.md5.is_some()) => {
+            Verified::Md5
+        }
+        whole => whole,
+    }
+}
+
+/// Removes an object that turned out to be wrong, if nobody has replaced it meanwhile. Returns whether it is
+/// gone.
+pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) -> bool {
+    let condition = match (&meta.version, store.capabilities().delete_keeps_condition) {
+        (Some(version), true) => Condition::Matches(version.clone()),
+        // The delete could remove another writer's object.
+        _ => return false,
+    };
+    let removed = store.delete(&meta.id, &condition).await;
+    if let Err(e) = &removed {
+        tracing::warn!(error = %e, "an object with the wrong checksum could not be removed");
+    }
+    removed.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_verify_a_whole_of_which_nothing_is_told_where_each_was_compared() {
+        let part = |number, md5| Part { number, etag: String::new(), size: 1, crc32c: Some(1), md5 };
+        let (compared, not) = (part(1, Some([1; 16])), part(2, None));
+        assert_eq!(verified_by(Verified::Unverified, std::slice::from_ref(&compared)), Verified::Md5);
+        assert_eq!(verified_by(Verified::Unverified, &[compared.clone(), not]), Verified::Unverified);
+        assert_eq!(verified_by(Verified::Unverified, &[]), Verified::Unverified);
+        assert_eq!(verified_by(Verified::Crc64nvme, &[compared]), Verified::Crc64nvme);
+    }
+}

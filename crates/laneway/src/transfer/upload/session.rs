@@ -1,0 +1,180 @@
+//! Sends an object through a resumable session, chunk after chunk in order.
+
+use std::sync::Arc;
+
+use laneway_lanes::Segment;
+use laneway_store::{Appended, Body, ObjectMeta, Resumable};
+
+use super::journal::Upload;
+use super::parts::{Input, Parts, ReadyPart, Sent};
+use super::unfinished::begun;
+use crate::Error;
+use crate::content::checksum::{Run, Wanted};
+use crate::plan::parts::CHUNK_UNIT;
+
+/// Number of times that a chunk is sent again if the store has kept none of it.
+const FRUITLESS_MAX: u32 = 3;
+
+impl Parts<'_> {
+    /// Sends an object of `size` bytes, if that is known, chunk after chunk.
+    ///
+    /// # Errors
+    /// As [`send`](Parts::send).
+    pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+        let session = self.store.resumable_begin(self.id, size, self.options, None);
+        let session = begun(self.job, self.store, session, Upload::Session).await??;
+        self.begun(Upload::Session(session.clone())).await;
+        self.session(&session, 0, input).await
+    }
+
+    /// Continues a session that has the bytes below `offset`.
+    ///
+    /// # Errors
+    /// As [`send`](Parts::send).
+    pub(super) async fn session<I: Input>(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        input: &I,
+    ) -> Result<Sent, Error> {
+        let sent = self.job.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
+        let (meta, whole) = self.settle(&Upload::Session(session.clone()), sent).await?;
+        self.compare(meta, whole.len, &whole.checksums()).await
+    }
+
+    async fn chunks<I: Input>(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        input: &I,
+    ) -> Result<(ObjectMeta, Run), Error> {
+        let mut whole = Run::of(b"", Wanted::CRC32C);
+        loop {
+            // Don't read ahead to find the last part. Uploads that each hold a part and wait for memory for
+            // the next one could deadlock.
+            let part = match input.next().await? {
+                Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
+                None => ReadyPart {
+                    body: Body::empty(),
+                    run: Run::of(b"", Wanted::CRC32C),
+                    is_last: true,
+                    held: None,
+                },
+            };
+            let start = whole.len;
+            whole = whole.then(part.run);
+            if part.is_last {
+                input.check(&whole).await?;
+            }
+            if whole.len > offset || part.is_last {
+                if let Some(meta) = self.chunk(session, start, &whole, offset, &part).await? {
+                    return Ok((meta, whole));
+                }
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.stands_at(whole.len);
+                }
+            }
+            match self.unfinished.filter(|_| whole.len <= offset) {
+                Some(_) => self.resumed(part.run.len),
+                None => self.moved(part.run.len),
+            }
+        }
+    }
+
+    /// Sends one chunk, or the part of it that the session doesn't have, until the store has all of it.
+    /// `whole` has the checksums of all bytes up to its end.
+    async fn chunk(
+        &self,
+        session: &Resumable,
+        start: u64,
+        whole: &Run,
+        offset: u64,
+        part: &ReadyPart,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let (end, is_last) = (whole.len, part.is_last);
+        // Sent ranges are multiples of the unit, even if the server's offset lies in between. It skips the
+        // bytes that it has already
+        // (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
+        let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
+        let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
+        loop {
+            let rest = tail(&part.body, at - start);
+            let appended = match self.store.resumable_append(session, at, rest, is_last).await {
+                // The session doesn't answer any more. The object may show that it is complete.
+                Err(error) if is_last && error.is_uncertain() => {
+                    return self.made(whole).await.map(Some).map_err(|_| error.into());
+                }
+                appended => appended.map_err(|error| error.of_write(&self.options.condition))?,
+            };
+            match appended {
+                Appended::Finished(meta) if is_last => return Ok(Some(*meta)),
+                Appended::Ended if is_last => return self.made(whole).await.map(Some),
+                Appended::Finished(_) | Appended::Ended => {
+                    return Err(self.wrong("was finished before all of it was sent"));
+                }
+                Appended::Continue { next_offset } if next_offset == end && !is_last => return Ok(None),
+                Appended::Continue { next_offset } if next_offset < at || next_offset > end => {
+                    return Err(self.wrong("lost bytes that the store had already taken"));
+                }
+                Appended::Continue { next_offset } => {
+                    let next = aligned(next_offset);
+                    fruitless = if next > at { 0 } else { fruitless + 1 };
+                    at = next;
+                }
+            }
+            if fruitless >= FRUITLESS_MAX {
+                return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
+            }
+        }
+    }
+}
+
+impl Parts<'_> {
+    /// Returns the object that a session made without reporting it. Another writer's object is not taken for
+    /// it. It isn't compared any further either, because that would end in its removal.
+    async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
+        let meta = self.store.head(self.id, None).await?;
+        match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
+            true => Ok(meta),
+            false => Err(self.wrong("has ended, and what the object is now is not what was sent")),
+        }
+    }
+}
+
+/// Returns a body without its first `skip` bytes.
+fn tail(body: &Body, mut skip: u64) -> Body {
+    let mut rest = Body::empty();
+    for segment in body.segments() {
+        let dropped = skip.min(segment.len());
+        skip -= dropped;
+        rest = rest.and(match segment {
+            Segment::Memory(bytes) => Segment::Memory(bytes.slice(dropped as usize..)),
+            Segment::File { file, offset, len } => {
+                Segment::File { file: Arc::clone(file), offset: offset + dropped, len: len - dropped }
+            }
+        });
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_chunk_of_which_the_store_kept_a_part_is_gone_on_with_behind_it() {
+        let body = Body::from(Bytes::from_static(b"0123")).and(Bytes::from_static(b"456"));
+        let text = |body: &Body| {
+            let bytes = body.segments().iter().map(|segment| match segment {
+                Segment::Memory(bytes) => bytes.to_vec(),
+                Segment::File { .. } => Vec::new(),
+            });
+            bytes.collect::<Vec<_>>().concat()
+        };
+        for skip in 0..=7 {
+            assert_eq!(text(&tail(&body, skip as u64)), b"0123456"[skip..]);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Uploads small files. File threads read them in groups. Each then takes one request, a group at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use laneway_lanes::attempts::counted;
+use laneway_store::{Checksums, Store};
+
+use super::source::{self, Source};
+use super::{Item, large, put_verified, remove_moved};
+use crate::content::checksum::{Run, Wanted};
+use crate::content::gzip;
+use crate::job::existing;
+use crate::job::running::{Moved, Running};
+use crate::local::preserve::Attributes;
+use crate::location::identity::Identity;
+use crate::plan::SMALL_UPLOAD_MAX;
+use crate::{CopyRequest, Error};
+
+/// A file in memory, compressed if requested.
+struct Loaded {
+    bytes: Bytes,
+    crc32c: Option<u32>,
+    identity: Identity,
+    attributes: Attributes,
+}
+
+/// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which memory is reserved.
+pub(crate) async fn upload_group(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    items: Vec<Item>,
+) {
+    let (on, those) = (Arc::clone(&request), Arc::new(items));
+    let read = Arc::clone(&those);
+    let read = job.engine.files.run(move || read.iter().map(|item| load(item, &on)).collect::<Vec<_>>());
+    let read = read.await;
+    // The file thread has released them, however it ended.
+    let items = Arc::into_inner(those).unwrap_or_default();
+    let loaded = read.unwrap_or_else(|error| for_each(&items, &error));
+    let mut puts: FuturesUnordered<_> = loaded
+        .into_iter()
+        .zip(items)
+        .map(|(loaded, item)| counted(upload(&job, &request, &store, item, loaded)))
+        .collect();
+    while puts.next().await.is_some() {}
+}
+
+/// Returns the failure of a whole group as the error of each of its files.
+fn for_each<T>(items: &[Item], error: &Error) -> Vec<Result<T, Error>> {
+    items.iter().map(|item| Err(error.again(item.path.display().to_string()))).collect()
+}
+
+async fn upload(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: Item,
+    loaded: Result<Option<Loaded>, Error>,
+) {
+    let begun = item.begin(job, store);
+    let result = match loaded {
+        // It was read before the job was cancelled, but not sent.
+        _ if job.cancel.is_set() => Err(Error::cancelled("")),
+        Ok(Some(loaded)) => {
+            let identity = loaded.identity;
+            put(job, request, store, &item, loaded).await.map(|moved| (moved, identity))
+        }
+        // It has grown since it was found. Boxed, because this is rare.
+        Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
+        Err(error) => Err(error),
+    };
+    let Item { path, size, id, .. } = item;
+    let result = match request.remove_source {
+        true => remove_moved(job, request, path, result).await,
+        false => result.map(|(moved, _)| moved),
+    };
+    existing::end(job, request, (begun, size), result, (store, &id)).await;
+}
+
+async fn put(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    item: &Item,
+    loaded: Loaded,
+) -> Result<Moved, Error> {
+    let size = loaded.bytes.len() as u64;
+    let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
+    let options = request.options_of_file(
+        store.capabilities().file_attributes,
+        &item.id.key,
+        &item.path,
+        loaded.attributes,
+    );
+    let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
+    // For a compressed file, all bytes that were found count as moved.
+    job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
+    Ok(sent.moved)
+}
+
+/// Reads a file. Returns `None` if it is too large for memory. Blocks.
+fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
+    let source = Source::open(&item.path)?;
+    let (identity, attributes) = (source.identity(), source.attributes());
+    if source.size() > SMALL_UPLOAD_MAX.min(item.size.max(4096) * 2) {
+        return Ok(None);
+    }
+    let bytes = match request.gzip.takes(&item.path) {
+        true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&item.path, e))?,
+        false => source.read()?,
+    };
+    let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
+    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity, attributes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::ObjectId;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn what_a_whole_group_meets_is_each_files_failure_with_its_path_and_kind() {
+        let item =
+            |path: &str| Item { path: path.into(), size: 1, modified: None, id: ObjectId::new("b", path) };
+        let error = Error::local("a file thread", "can't be started", std::io::Error::other("no memory"));
+        let results: Vec<Result<(), Error>> = for_each(&[item("d/1"), item("d/2")], &error);
+        let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        assert_eq!(errors.iter().filter_map(Error::url).collect::<Vec<_>>(), ["d/1", "d/2"]);
+        assert!(errors.iter().all(|e| e.kind() == ErrorKind::Local), "{errors:?}");
+        assert_eq!(errors[0].to_string(), "d/1: a file thread: can't be started: no memory");
+    }
+}

@@ -1,0 +1,325 @@
+//! Reads files that may change, grow or vanish meanwhile.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_store::{PartsAlgorithm, PartsDigest};
+
+use crate::Error;
+use crate::content::checksum::{Hashing, Run, Wanted};
+use crate::local::preserve::Attributes;
+use crate::location::identity::Identity;
+
+/// Bytes of a file that are read at once for a checksum.
+const READ: usize = 256 << 10;
+
+/// The error for a file that changed.
+pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
+
+/// The unit of `st_blocks`, whatever the file system's own blocks are.
+const BLOCK: u64 = 512;
+/// Holes of fewer bytes are not reported.
+const HOLES_MIN: u64 = 1 << 20;
+
+/// A file as it was when it was opened.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<File>,
+    path: PathBuf,
+    as_opened: Seen,
+    identity: Identity,
+    attributes: Attributes,
+}
+
+/// The facts that differ if a file has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Seen {
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Seen {
+    fn of(metadata: &Metadata) -> Self {
+        Self { size: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+    }
+}
+
+impl Source {
+    /// Opens a regular file. Blocks.
+    ///
+    /// # Errors
+    /// If it vanished, can't be read, or isn't a regular file any more.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        // Non-blocking, in case a pipe that took the file's place would block the thread.
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => Error::source(path.display().to_string(), "the file has vanished"),
+                _ => Error::local(path, "can't be opened", e),
+            })?;
+        let metadata = file.metadata().map_err(|e| Error::local(path, "can't be looked at", e))?;
+        if !metadata.is_file() {
+            return Err(Error::source(path.display().to_string(), "is not a regular file"));
+        }
+        let (as_opened, identity) = (Seen::of(&metadata), Identity::of(&metadata));
+        let attributes = Attributes::of_file(&metadata);
+        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
+    }
+
+    /// Returns its size when it was opened.
+    pub(crate) fn size(&self) -> u64 {
+        self.as_opened.size
+    }
+
+    /// Returns its identity, which differs for another file and after a change.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Returns its attributes besides the bytes when it was opened.
+    pub(crate) fn attributes(&self) -> Attributes {
+        self.attributes
+    }
+
+    /// Returns how many of its bytes are holes, if they are worth a warning. A compressing file system also
+    /// stores fewer bytes, but has no holes. Blocks.
+    pub(crate) fn holes(&self) -> Option<u64> {
+        let size = self.as_opened.size;
+        let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
+        let missing = size.checked_sub(stored).filter(|missing| *missing >= HOLES_MIN)?;
+        let hole = rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Hole(0)).ok()?;
+        // Whole files are read from the current position.
+        rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Start(0)).ok()?;
+        (hole < size).then_some(missing)
+    }
+
+    /// Checks that it hasn't changed since it was opened. Blocks.
+    ///
+    /// # Errors
+    /// If its size or its time of change differs.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
+        if Seen::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// Reads all of it. Blocks.
+    ///
+    /// # Errors
+    /// If it changes meanwhile, or can't be read.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
+        // One more byte of room shows the file's end, or that it has grown, without another call.
+        let size = self.as_opened.size as usize;
+        let mut bytes = Vec::with_capacity(size + 1);
+        let mut file = Read::take(&*self.file, size as u64 + 1);
+        file.read_to_end(&mut bytes).map_err(|e| Error::local(&self.path, "can't be read", e))?;
+        if bytes.len() != size {
+            return Err(self.lacks_size().unwrap_or_else(|| self.changed()));
+        }
+        self.check_unchanged()?;
+        Ok(bytes)
+    }
+
+    /// Reads all of it as a stream. The stream ends with an error if the file has changed meanwhile.
+    pub(crate) fn stream(self) -> Stream {
+        Stream { source: self, at: 0 }
+    }
+
+    /// Returns the checksums of a range. Blocks.
+    ///
+    /// # Errors
+    /// If the file has become shorter, or can't be read.
+    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: Wanted) -> Result<Run, Error> {
+        self.hash_while(offset, len, wanted, |_| Ok(()))
+    }
+
+    fn hash_while(
+        &self,
+        offset: u64,
+        len: u64,
+        wanted: Wanted,
+        goes_on: impl Fn(u64) -> Result<(), Error>,
+    ) -> Result<Run, Error> {
+        let mut hashing = Hashing::new(wanted);
+        self.read_through(offset, len, |bytes| {
+            hashing.update(bytes);
+            goes_on(bytes.len() as u64)
+        })?;
+        Ok(hashing.finish())
+    }
+
+    /// Hands over the bytes of a range in order.
+    fn read_through(
+        &self,
+        offset: u64,
+        len: u64,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut buffer = vec![0; READ.min(len as usize)];
+        let mut done = 0;
+        while done < len {
+            let want = READ.min((len - done) as usize);
+            match self.file.read_at(&mut buffer[..want], offset + done) {
+                Ok(0) => return Err(self.changed()),
+                Ok(n) => {
+                    take(&buffer[..n])?;
+                    done += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::local(&self.path, "can't be read", e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn changed(&self) -> Error {
+        Error::source(self.path.display().to_string(), CHANGED)
+    }
+
+    /// Returns the error for a file with content whose reported size is 0, as the kernel's files have.
+    fn lacks_size(&self) -> Option<Error> {
+        let is_empty = self.as_opened.size == 0 && self.file.metadata().is_ok_and(|now| now.len() == 0);
+        let why = "its size can't be told: pipe it, as in cat FILE | laneway cp - URL";
+        is_empty.then(|| Error::source(self.path.display().to_string(), why))
+    }
+}
+
+/// A file's bytes from start to end. It wraps our own errors, and [`unwrapped`] returns them.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    source: Source,
+    at: u64,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        let is_over = read == 0 && !buffer.is_empty();
+        if self.at > self.source.size() || (is_over && self.at < self.source.size()) {
+            return Err(io::Error::other(self.source.changed()));
+        }
+        if is_over {
+            self.source.check_unchanged().map_err(io::Error::other)?;
+        }
+        Ok(read)
+    }
+}
+
+/// Returns the checksums of a file's current content. Blocks.
+///
+/// # Errors
+/// If it can't be read, or changes meanwhile.
+pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
+    hashed_while(path, wanted, |_| Ok(()))
+}
+
+/// Does the same. `goes_on` receives the bytes as they are read, and may end it. Blocks.
+///
+/// # Errors
+/// Those of [`hashed`], and of `goes_on`.
+pub(crate) fn hashed_while(
+    path: &Path,
+    wanted: Wanted,
+    goes_on: impl Fn(u64) -> Result<(), Error>,
+) -> Result<Run, Error> {
+    let source = Source::open(path)?;
+    let run = source.hash_while(0, source.size(), wanted, goes_on)?;
+    source.check_unchanged()?;
+    Ok(run)
+}
+
+/// The digest of a file's parts, where `goes_on` is told of the bytes as they are read, and may end it. Blocks.
+///
+/// # Errors
+/// Those of [`hashed`], and what `goes_on` says.
+pub(crate) fn hashed_parts_while(
+    path: &Path,
+    (parts, algorithm): (&[Range<u64>], PartsAlgorithm),
+    goes_on: impl Fn(u64) -> Result<(), Error>,
+) -> Result<Option<PartsDigest>, Error> {
+    let source = Source::open(path)?;
+    let mut digests = Vec::new();
+    for part in parts {
+        let mut hasher = algorithm.part();
+        source.read_through(part.start, part.end - part.start, |bytes| {
+            hasher.update(bytes);
+            goes_on(bytes.len() as u64)
+        })?;
+        digests.extend(hasher.finish());
+    }
+    source.check_unchanged()?;
+    Ok(algorithm.over(&digests))
+}
+
+/// Returns the error of a read: our own unchanged, any other as the path's.
+pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(ours) => ours,
+        Err(error) => Error::local(path, "can't be read", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_or_shrinks_while_it_is_read_is_an_error() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let source = Source::open(file.path()).unwrap();
+        assert_eq!(source.read().unwrap(), b"0123456789");
+        file.write_all(b"x").unwrap();
+        let source = Source { file: Arc::new(File::open(file.path()).unwrap()), ..source };
+        assert!(source.read().unwrap_err().to_string().contains("changed"));
+        file.as_file().set_len(3).unwrap();
+        assert!(source.hash(0, 10, Wanted::CRC32C).unwrap_err().to_string().contains("changed"));
+        assert!(source.check_unchanged().unwrap_err().to_string().contains("changed"));
+    }
+
+    #[test]
+    fn a_stream_of_a_file_that_changes_ends_in_an_error_that_names_it() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; 3 * READ]).unwrap();
+        let stream = || Source::open(file.path()).unwrap().stream();
+        let mut all = Vec::new();
+        stream().read_to_end(&mut all).unwrap();
+        assert_eq!(all, vec![7; 3 * READ]);
+        for len in [2 * READ, 4 * READ] {
+            let mut stream = stream();
+            stream.read_exact(&mut [0; 10]).unwrap();
+            file.as_file().set_len(len as u64).unwrap();
+            let error = unwrapped(file.path(), stream.read_to_end(&mut Vec::new()).unwrap_err());
+            assert_eq!(error.kind(), crate::ErrorKind::Source);
+            assert!(error.to_string().contains("changed"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_vanished_is_named() {
+        let error = Source::open(Path::new("/nonexistent/x")).unwrap_err();
+        assert_eq!(error.to_string(), "/nonexistent/x: the file has vanished");
+        assert_eq!(error.kind(), crate::ErrorKind::Source);
+    }
+
+    #[test]
+    fn ranges_are_hashed_alone() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..3 * READ + 5).map(|i| (i % 251) as u8).collect();
+        file.write_all(&bytes).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let (at, len) = (100, 2 * READ + 7);
+        assert_eq!(
+            source.hash(at as u64, len as u64, Wanted::CRC32C).unwrap(),
+            Run::of(&bytes[at..at + len], Wanted::CRC32C)
+        );
+    }
+}

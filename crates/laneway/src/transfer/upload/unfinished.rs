@@ -1,0 +1,282 @@
+//! Uploads that an earlier run left unfinished. They are looked up and continued, or aborted.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
+
+use super::journal::{Journal, Left, Upload, abandoned};
+use super::parts::withdraw;
+use crate::Error;
+use crate::job::running::Running;
+use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
+
+/// Most abandoned uploads that a run aborts. This takes a few requests, whatever the folder contains.
+const ABANDONED_MAX: usize = 16;
+
+/// The time that a cancelled job waits for the name of an upload that it must abort.
+const BEGIN_GRACE: Duration = Duration::from_secs(5);
+
+/// The journal of an upload, and the state that the store has of it.
+pub(crate) struct Unfinished {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) subject: Subject,
+    pub(crate) there: Option<There>,
+    /// True if it is kept when the job is cancelled.
+    pub(crate) keep_partial: bool,
+    /// Bytes that this run didn't send because the store had them.
+    resumed: AtomicU64,
+}
+
+/// The state that the store has of an upload.
+pub(crate) enum There {
+    /// These parts of a multipart upload.
+    Parts(Multipart, BTreeMap<u32, Part>),
+    /// A session's bytes below the offset.
+    Session(Resumable, u64),
+    /// The object that a session completed without the earlier run's knowledge.
+    Finished(Box<ObjectMeta>),
+}
+
+impl There {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Parts(_, parts) => parts.values().map(|part| part.size).sum(),
+            Self::Session(_, offset) => *offset,
+            Self::Finished(meta) => meta.size,
+        }
+    }
+}
+
+impl Unfinished {
+    /// Begins the journal anew with the store's name for an upload.
+    pub(crate) async fn begun(&self, job: &Running, upload: Upload) {
+        let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
+        let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            tracing::debug!("the journal of an upload can't be written, so that it can't be resumed");
+        }
+    }
+
+    /// Records a stored part.
+    ///
+    /// # Errors
+    /// If file operations can't run any more.
+    pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
+        let journal = Arc::clone(&self.journal);
+        job.engine.files.run(move || journal.part(&part)).await
+    }
+
+    /// Counts bytes that the store has and that need not be sent.
+    pub(crate) fn resumed(&self, job: &Running, bytes: u64) {
+        self.resumed.fetch_add(bytes, Ordering::Relaxed);
+        job.progress.there(bytes);
+    }
+
+    /// Notes that all bytes are sent after all. None counts as resumed any more.
+    pub(crate) fn starts_over(&self, job: &Running) {
+        job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
+    }
+
+    /// Notes how many bytes of the object a session has.
+    pub(crate) fn stands_at(&self, offset: u64) {
+        self.journal.stands_at(offset);
+    }
+
+    /// Returns how many bytes the store keeps for a later run after this error. They are kept only if file
+    /// and object are unchanged.
+    pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
+        let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
+        Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
+    }
+
+    /// Makes the journal invalid, because its upload can't be continued.
+    pub(crate) fn void(&self) {
+        self.journal.void();
+    }
+
+    /// Removes the journal of an upload that has ended.
+    pub(crate) async fn forget(&self, job: &Running) {
+        let journal = Arc::clone(&self.journal);
+        if let Err(e) = job.engine.files.run(move || journal.remove()).await {
+            tracing::debug!(error = %e, "the journal of an upload stays behind");
+        }
+    }
+}
+
+/// Opens the journal of an upload. Returns `None` if there can't be one. The upload then runs without it.
+///
+/// # Errors
+/// If the store can't be asked for its state, so that nothing could be sent to it either.
+pub(crate) async fn take_up(
+    job: &Running,
+    store: &Store,
+    subject: Subject,
+    keep_partial: bool,
+) -> Result<Option<Unfinished>, Error> {
+    let Some(folder) = job.engine.upload_journals.clone() else { return Ok(None) };
+    if job.engine.is_first_upload(store.provider()) {
+        abort_abandoned(job, store, folder.clone()).await?;
+    }
+    let opened = {
+        let subject = subject.clone();
+        job.engine.files.run(move || Journal::open(&folder, &subject)).await?
+    };
+    let Some((journal, left)) = usable(opened) else { return Ok(None) };
+    let there = match left {
+        Some(left) => there(store, &journal, left, &subject).await?,
+        None => None,
+    };
+    let kept = there.as_ref().map_or(0, There::bytes);
+    if there.is_none() {
+        journal.void();
+    }
+    let journal = Arc::new(journal);
+    let going_on = Arc::clone(&journal);
+    if let Err(e) = job.engine.files.run(move || going_on.go_on(kept)).await? {
+        tracing::debug!(error = %e, "the journal of an upload can't be written");
+    }
+    Ok(Some(Unfinished { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
+}
+
+fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
+    match opened {
+        Ok(Some(opened)) => Some(opened),
+        Ok(None) => {
+            tracing::debug!(
+                "another process or a newer version has the journal of this upload, which can't be resumed"
+            );
+            None
+        }
+        Err(e) => {
+            tracing::debug!(error = %e, "no journal can be kept, so that this upload can't be resumed");
+            None
+        }
+    }
+}
+
+/// Returns the state of an upload that can be continued. Aborts one that can't.
+async fn there(
+    store: &Store,
+    journal: &Journal,
+    left: Left,
+    subject: &Subject,
+) -> Result<Option<There>, Error> {
+    match worth(&left.subject, subject, journal.idle()) {
+        Worth::Nothing => return Ok(None),
+        Worth::Abort => {
+            abort(store, &left.upload).await;
+            return Ok(None);
+        }
+        Worth::GoOn => {}
+    }
+    let asked = match &left.upload {
+        Upload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
+            let parts = believed(&left.parts, &listed, subject.file.size, subject.part_len);
+            Ok(There::Parts(upload.clone(), parts))
+        }),
+        Upload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
+            Appended::Continue { next_offset } => Ok(There::Session(session.clone(), next_offset)),
+            Appended::Finished(meta) => Err(Some(meta)),
+            Appended::Ended => Err(None),
+        }),
+    };
+    match asked {
+        Ok(Ok(there)) => Ok(Some(there)),
+        // fake-gcs-server 1.56 completes the object with the bytes it has when a session is only asked for
+        // its offset.
+        Ok(Err(Some(meta))) if meta.size < subject.file.size => {
+            withdraw(store, &meta).await;
+            Ok(None)
+        }
+        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
+        // The session had ended, and its object may have changed since then.
+        Ok(Err(_)) => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
+        // The permission to send parts doesn't always include the permission to list them.
+        Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
+        Err(error) => {
+            tracing::debug!(%error, "an upload that was begun earlier can't be gone on with");
+            abort(store, &left.upload).await;
+            Ok(None)
+        }
+    }
+}
+
+/// Waits for an upload to begin. If the job is cancelled after the request was sent, the upload would stay
+/// behind unknown. So this waits a little for its name, and aborts it.
+pub(crate) async fn begun<T>(
+    job: &Running,
+    store: &Store,
+    begin: impl Future<Output = Result<T, laneway_store::Error>>,
+    upload: impl FnOnce(T) -> Upload,
+) -> Result<Result<T, laneway_store::Error>, Error> {
+    let mut begin = std::pin::pin!(begin);
+    match job.unless_cancelled(&mut begin).await {
+        Err(cancelled) => {
+            if let Ok(Ok(begun)) = tokio::time::timeout(BEGIN_GRACE, begin).await {
+                abort(store, &upload(begun)).await;
+            }
+            Err(cancelled)
+        }
+        begun => begun,
+    }
+}
+
+/// Aborts an upload, so that nothing of it stays in the store. Returns whether it succeeded.
+pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
+    let aborted = aborted(store, upload).await;
+    if let Err(error) = &aborted {
+        tracing::warn!(%error, "an upload stays behind unfinished");
+    }
+    aborted.is_ok()
+}
+
+async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Error> {
+    let aborted = match upload {
+        Upload::Multipart(upload) => store.abort(upload).await,
+        Upload::Session(session) => store.resumable_cancel(session).await,
+    };
+    aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
+}
+
+/// Aborts uploads to this store that were abandoned long ago, of any file.
+async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
+    let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
+    let is_ours =
+        move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
+    let look = move || abandoned(&folder, IDLE_MAX, ABANDONED_MAX, is_ours);
+    let found = job.engine.files.run(look).await?;
+    let end = |(journal, left): (Journal, Option<Left>)| async move {
+        let is_settled = match left {
+            Some(left) => is_settled(aborted(store, &left.upload).await),
+            None => true,
+        };
+        if is_settled {
+            journal.remove();
+        }
+    };
+    join_all(found.into_iter().map(end)).await;
+    Ok(())
+}
+
+/// Returns whether the journal of an abandoned upload can be removed. Its upload is gone, or the store will
+/// always refuse to abort it, which is logged once.
+fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
+    match aborted {
+        Ok(()) => true,
+        Err(error) if error.is_permission() || !Error::is_passing_of(&error) => {
+            tracing::warn!(%error, "an upload that was abandoned stays behind, and isn't asked for again");
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "an upload that was abandoned stays behind for now");
+            false
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Compares stored objects with the bytes that were sent.
+
+use bytes::Bytes;
+use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDigest, PutOptions, Store};
+
+use super::parts::Sent;
+use crate::Error;
+use crate::content::checksum::{Run, Wanted, written};
+use crate::event::Verified;
+use crate::job::running::{Made, Moved, Running};
+use crate::location::url;
+use crate::transfer::second_try::log_second_try;
+
+/// The checksums that the caller knows of the bytes.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Given {
+    pub(crate) url: String,
+    pub(crate) crc32c: Option<u32>,
+}
+
+impl Given {
+    /// Compares bytes with the caller's checksums, before they are stored.
+    ///
+    /// # Errors
+    /// Integrity, if they differ.
+    pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
+        match (self.crc32c, whole.crc32c) {
+            (Some(given), Some(is)) if given != is => {
+                let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
+                Err(Error::integrity(
+                    &self.url,
+                    format!("the crc32c of the bytes is {is}, {given} was given"),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
+///
+/// # Errors
+/// Integrity, if the size or the checksum differs.
+pub(crate) fn verify(
+    store: &Store,
+    meta: &ObjectMeta,
+    size: u64,
+    sums: &Checksums,
+) -> Result<Verified, Error> {
+    let wrong = |message: String| Error::mismatch(url(store.provider(), &meta.id), message);
+    if meta.size != size {
+        return Err(wrong(format!("{size} bytes were sent, but the store has {}", meta.size)));
+    }
+    let stored = &meta.checksums;
+    let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
+    let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
+    let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
+    // An upload knows no other digest of parts.
+    let composite = |sums: &Checksums| match sums.parts?.digest {
+        PartsDigest::Crc32c(crc) => crc32(Some(crc)),
+        _ => None,
+    };
+    let pairs = [
+        (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(stored.crc32c)),
+        (Verified::Crc64nvme, "crc64nvme of the bytes", crc64(sums.crc64nvme), crc64(stored.crc64nvme)),
+        (Verified::Crc32, "crc32 of the bytes", crc32(sums.crc32), crc32(stored.crc32)),
+        (Verified::Md5, "md5 of the bytes", md5(sums.md5), md5(stored.md5)),
+        (Verified::Composite, "crc32c of the parts", composite(sums), composite(stored)),
+    ];
+    for (verified, name, ours, theirs) in pairs {
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) if ours == theirs => return Ok(verified),
+            (Some(ours), Some(theirs)) => {
+                return Err(wrong(format!("the {name} is {ours}, but the store reports {theirs}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(Verified::Unverified)
+}
+
+/// Sends bytes in one request and compares the stored object. If it differs, they are sent once more, unless
+/// there is a condition: the wrong object would be in the way of the right one.
+///
+/// # Errors
+/// The store's error; integrity if the stored object differs both times.
+pub(crate) async fn put(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    bytes: Bytes,
+    sums: &Checksums,
+    options: &PutOptions,
+) -> Result<Sent, Error> {
+    let send = || async {
+        let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
+        let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
+        let verified = verify(store, &meta, bytes.len() as u64, &sums)?;
+        let atomic = store.keeps(Operation::Put, &options.condition);
+        Ok::<_, Error>(Sent {
+            moved: Moved { bytes: bytes.len() as u64, verified, atomic, made: Made::of(&meta) },
+            meta,
+        })
+    };
+    match send().await {
+        Err(error) if error.is_mismatch() && options.condition.is_none() => {
+            log_second_try(&error);
+            Box::pin(send()).await
+        }
+        sent => sent,
+    }
+}
+
+/// Returns the checksums of bytes that were sent in one request, with the kind that the store reports, if
+/// that isn't CRC32C. Stores that take no checksum compute their own, and an ETag may be an MD5.
+///
+/// # Errors
+/// If no thread can compute it.
+async fn comparable(
+    job: &Running,
+    sums: Checksums,
+    stored: &Checksums,
+    bytes: Bytes,
+) -> Result<Checksums, Error> {
+    let wanted = Wanted::to_compare_with(stored, true);
+    if wanted == Wanted::CRC32C {
+        return Ok(sums);
+    }
+    let run = job.engine.files.run(move || Run::of(&bytes, wanted)).await?;
+    let mut all = run.checksums();
+    all.crc32c = sums.crc32c;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::{Composite, Provider, Settings};
+
+    use super::*;
+
+    fn compared(sums: &Checksums, stored: Checksums) -> Result<Verified, Error> {
+        let lanes = laneway_lanes::Lanes::start(laneway_lanes::Config::default()).unwrap();
+        let store = Store::new(Provider::S3, &Settings::default(), lanes).unwrap();
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 3);
+        meta.checksums = stored;
+        verify(&store, &meta, 3, sums)
+    }
+
+    #[test]
+    fn the_first_checksum_that_both_know_decides() {
+        fn sums(know: impl FnOnce(&mut Checksums)) -> Checksums {
+            let mut sums = Checksums::default();
+            know(&mut sums);
+            sums
+        }
+        let parts = Some(Composite { digest: PartsDigest::Crc32c(4), parts: 2 });
+        let etag = Some(Composite { digest: PartsDigest::Md5([4; 16]), parts: 2 });
+        let ours = sums(|sums| {
+            (sums.crc32c, sums.crc64nvme, sums.md5, sums.parts) = (Some(1), Some(2), Some([3; 16]), parts);
+        });
+        for (stored, verified) in [
+            (sums(|sums| (sums.crc32c, sums.md5) = (Some(1), Some([9; 16]))), Verified::Crc32c),
+            (sums(|sums| sums.crc64nvme = Some(2)), Verified::Crc64nvme),
+            (sums(|sums| sums.md5 = Some([3; 16])), Verified::Md5),
+            (sums(|sums| sums.parts = parts), Verified::Composite),
+            (sums(|sums| sums.parts = etag), Verified::Unverified),
+            (sums(|sums| sums.crc32 = Some(5)), Verified::Unverified),
+            (sums(|_| ()), Verified::Unverified),
+        ] {
+            assert_eq!(compared(&ours, stored).unwrap(), verified);
+        }
+        let wrong = compared(&ours, sums(|sums| sums.crc64nvme = Some(9))).unwrap_err();
+        assert!(
+            wrong.kind() == crate::ErrorKind::Integrity && wrong.to_string().contains("crc64nvme"),
+            "{wrong}"
+        );
+    }
+}

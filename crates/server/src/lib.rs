@@ -11,14 +11,13 @@
 //! |---|---|
 //! | `config`, `server` | how a server is set up, started and stopped |
 //! | `habits` | what one service does differently from another |
-//! | `socket`, `token_bucket`, `link`, `tls`, `certificate`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
+//! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
 //! | `verb`, `fault` | what is asked for, and faults on purpose: the grammar, which request is hit, what happens to its body |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 
 mod body;
-mod certificate;
 mod checksum;
 pub mod config;
 mod connection;

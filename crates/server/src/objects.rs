@@ -9,7 +9,6 @@ mod behind;
 pub(crate) mod bucket_name;
 mod changes;
 pub(crate) mod content;
-mod deletions;
 pub(crate) mod disk;
 pub(crate) mod glob;
 pub(crate) mod listing;
@@ -22,17 +21,16 @@ pub(crate) mod uploads;
 pub(crate) mod versions;
 pub(crate) mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::checksum::{Wanted, hex};
 use crate::config::Storage;
 pub(crate) use changes::Removed;
 use content::DataFile;
-use deletions::Deletions;
 use disk::Disk;
 use listing::{Order, Page, Query};
 use object::StoredChecksum;
@@ -374,6 +372,28 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The deletions remembered for each bucket. Older ones are forgotten, and conflict with nothing.
+const REMEMBERED_MAX: usize = 1000;
+
+/// The latest deletions of a bucket.
+#[derive(Debug, Default)]
+pub(crate) struct Deletions(Mutex<VecDeque<(Box<str>, u64)>>);
+
+impl Deletions {
+    pub(crate) fn note(&self, key: &str, now_us: u64) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.len() == REMEMBERED_MAX {
+            latest.pop_front();
+        }
+        latest.push_back((key.into(), now_us));
+    }
+
+    pub(crate) fn since(&self, key: &str, since_us: u64) -> bool {
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.iter().rev().any(|(deleted, at_us)| **deleted == *key && *at_us >= since_us)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -487,5 +507,17 @@ mod tests {
             assert_eq!(store.bucket_to_write("b").is_ok(), expected);
         }
         assert!(!usable_bucket_name("..") && !usable_bucket_name("a/b") && !usable_bucket_name(""));
+    }
+
+    #[test]
+    fn only_a_later_deletion_of_the_same_key_counts() {
+        let deletions = Deletions::default();
+        deletions.note("a", 5);
+        assert!(deletions.since("a", 5) && deletions.since("a", 4));
+        assert!(!deletions.since("a", 6) && !deletions.since("b", 0));
+        for at in 0..REMEMBERED_MAX as u64 {
+            deletions.note("c", at);
+        }
+        assert!(!deletions.since("a", 0), "the oldest is forgotten");
     }
 }

@@ -1,6 +1,6 @@
 //! The context of every verb: the options, the program's start and its standard output.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,6 @@ use laneway::{Client, ClientBuilder, Location, Manifest, RunCommand, Summary};
 
 use crate::arguments::{Addressing, Options};
 use crate::exit::Tally;
-use crate::mfa;
 use crate::output::Output;
 use crate::report::bucket::BucketRecord;
 use crate::report::class::class;
@@ -139,8 +138,8 @@ impl Context {
         if options.request_payer {
             client = client.request_payer(true);
         }
-        if mfa::can_ask() {
-            client = client.mfa_prompt(mfa::ask);
+        if can_ask_for_mfa() {
+            client = client.mfa_prompt(ask_for_mfa);
         }
         let in_path = options.s3_addressing.map(|style| style == Addressing::Path);
         client = with(client, in_path, ClientBuilder::s3_path_style);
@@ -183,4 +182,26 @@ pub(crate) fn say(line: &str) {
 /// Prints a failure on stderr, in one line.
 pub(crate) fn complain(message: &str) {
     say(&format!("laneway: {message}"));
+}
+
+/// Returns whether a user can be asked for the code of an MFA device.
+fn can_ask_for_mfa() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks on the terminal for the code of an MFA device.
+///
+/// # Errors
+/// If there is no terminal, or no answer.
+fn ask_for_mfa(serial: &str) -> io::Result<String> {
+    say(&format!("MFA code of {serial}:"));
+    // Don't use standard input's buffer: the command may read objects from it.
+    let terminal = std::fs::File::open("/dev/tty")?;
+    let mut line = String::new();
+    io::BufReader::new(terminal).read_line(&mut line)?;
+    let code = line.trim();
+    if code.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no code was given"));
+    }
+    Ok(code.to_owned())
 }

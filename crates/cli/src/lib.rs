@@ -12,7 +12,6 @@ mod interrupt;
 mod job;
 mod locations;
 mod logging;
-mod mfa;
 mod output;
 mod progress;
 mod report;

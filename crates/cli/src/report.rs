@@ -8,5 +8,4 @@ pub(crate) mod json;
 pub(crate) mod line;
 pub(crate) mod listing;
 pub(crate) mod object;
-mod prices;
 pub(crate) mod stats;

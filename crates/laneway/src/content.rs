@@ -3,4 +3,3 @@
 pub(crate) mod checksum;
 pub(crate) mod content_type;
 pub(crate) mod gzip;
-pub(crate) mod hash;

@@ -1,7 +1,6 @@
 //! Inventories that replace a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and the output
 //! of `ls -r --json`. They are read as they arrive, in bounded memory.
 
-mod fetched;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod gcs;

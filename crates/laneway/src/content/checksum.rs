@@ -2,6 +2,8 @@
 
 mod combine;
 
+use std::io::{self, Read};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use combine::combine;
@@ -286,6 +288,34 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
 /// headers and listings use this form, so users can compare the two by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)
+}
+
+/// Bytes that [`hash`] reads at a time.
+const BUFFER: usize = 256 * 1024;
+
+/// Returns what stores would report about an object of these bytes: its length, CRC32C, CRC64NVME and MD5.
+///
+/// ```
+/// let (size, sums) = laneway::hash(&b"123456789"[..])?;
+/// assert_eq!((size, sums.crc32c), (9, Some(0xe306_9283)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// If reading fails.
+pub fn hash(mut bytes: impl Read) -> io::Result<(u64, Checksums)> {
+    let mut hashing = Hashing::new(Wanted { crc32c: true, crc64nvme: true, crc32: false, md5: true });
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match bytes.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hashing.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let run = hashing.finish();
+    Ok((run.len, run.checksums()))
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! Finds and opens an inventory and the files that its manifest names.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Seek as _};
+use std::io::{BufReader, ErrorKind, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use futures_util::{StreamExt as _, stream};
 use laneway_lanes::tally::{self, Tally};
-use laneway_store::{InventoryFormat, ObjectId, Provider, Store};
+use laneway_store::{Get, GetRange, InventoryFormat, ObjectId, Provider, Store};
 use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
 
-use super::{Out, fetched};
+use super::Out;
+use crate::content::checksum::{Hashing, Wanted};
 use crate::location::url;
+use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
 
 /// Bytes of a data file that are read at once for its checksum.
@@ -164,7 +167,7 @@ impl Opener {
     }
 
     fn fetch(&self, store: &Store, id: &ObjectId) -> Result<File, Error> {
-        let fetched = tally::scope(self.tally.clone(), fetched::fetch(store, id));
+        let fetched = tally::scope(self.tally.clone(), fetch(store, id));
         self.runtime.block_on(async {
             tokio::select! {
                 fetched = fetched => fetched,
@@ -200,6 +203,50 @@ fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
         let why = format!("the data file {key} of this inventory is not here");
         Error::not_found(manifest.display().to_string(), why)
     })
+}
+
+/// Slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
+const SLICES_MAX: usize = 4;
+
+/// Fetches an object in one version into a temporary file, and compares it with its store's checksum. The
+/// reader can move in the file freely, and memory stays bounded.
+///
+/// # Errors
+/// The store's error; a checksum that differs; a temporary file that can't be written. Writing blocks.
+async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
+    let at = || url(store.provider(), id);
+    let unwritable = |e| Error::local(at(), "can't be kept in a temporary file", e);
+    let meta = store.head(id, None).await?;
+    let version = meta.version.as_ref();
+    if version.is_none() && meta.size > SLICE_MIN {
+        let why = "the store reports no version, so its parts could come from different versions";
+        return Err(Error::integrity(at(), why));
+    }
+    let memory = store.lanes().memory();
+    let slice = async |start: u64| {
+        let range = start..meta.size.min(start + SLICE_MIN);
+        let len = range.end - range.start;
+        let held = memory.reserve(len as usize).await;
+        let get = Get { range: Some(GetRange::from(range)), expected: Some(len), version, ..Get::new(id) };
+        let got = store.get(get).await?;
+        Ok::<_, Error>((got.body, held))
+    };
+    let starts = (0..meta.size).step_by(SLICE_MIN as usize);
+    let mut slices = std::pin::pin!(stream::iter(starts.map(slice)).buffered(SLICES_MAX));
+    let mut file = tempfile::tempfile().map_err(unwritable)?;
+    let mut hashing = Hashing::new(Wanted::to_compare_with(&meta.checksums, true));
+    while let Some(slice) = slices.next().await {
+        let (bytes, _held) = slice?;
+        hashing.update(&bytes);
+        file.write_all(&bytes).map_err(unwritable)?;
+    }
+    if hashing.len() != meta.size {
+        let why = format!("{} bytes came, but the store reports {}", hashing.len(), meta.size);
+        return Err(Error::integrity(at(), why));
+    }
+    hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;
+    file.rewind().map_err(unwritable)?;
+    Ok(file)
 }
 
 #[cfg(test)]

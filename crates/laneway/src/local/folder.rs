@@ -1,7 +1,6 @@
 //! The destination folder of a download. Nothing is created outside it, whatever the keys are and whatever
 //! others do to the tree meanwhile. Each directory is opened from its parent without following links.
 
-mod flushed;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod journal;
@@ -11,7 +10,7 @@ mod place;
 mod remove;
 mod staged;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -28,7 +27,6 @@ use crate::engine::descriptors;
 use crate::local::platform::flush_directory;
 use crate::location::relative::Relative;
 
-use flushed::Flushed;
 pub(crate) use journal::{Claim, Subject};
 pub(crate) use partial::{TakeUp, hold};
 pub(crate) use place::{Destination, Place, file_in_the_way};
@@ -201,6 +199,30 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 /// Returns whether `path` exists and is a directory, following links.
 pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()
+}
+
+/// The most names that are remembered. Those of more directories are flushed again with each file.
+const NAMES_MAX: usize = 1 << 16;
+
+/// The names that a job has flushed, and those that it still must flush.
+#[derive(Default, Debug)]
+struct Flushed {
+    /// Directories whose names were flushed, by their path below the folder.
+    below: HashSet<String>,
+    /// Directories on the way to the folder in which another was created, and that were not flushed since.
+    made_in: BTreeSet<PathBuf>,
+}
+
+impl Flushed {
+    fn has(&self, below: &str) -> bool {
+        self.below.contains(below)
+    }
+
+    fn insert(&mut self, below: &str) {
+        if self.below.len() < NAMES_MAX {
+            self.below.insert(below.to_owned());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Makes a bucket.
+//! Makes and removes buckets.
 
 use std::time::Duration;
 
@@ -55,5 +55,31 @@ impl CreateBucket {
         let name = self.bucket.whole()?;
         let create = async { Ok(store.create_bucket(name, &self.new).await?) };
         within(self.deadline, &self.bucket.url(), create).await
+    }
+}
+
+/// Removes a bucket; made by [`Bucket::remove`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct RemoveBucket {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+}
+
+impl Bucket {
+    /// Removes the bucket, which must be empty.
+    pub fn remove(&self) -> RemoveBucket {
+        RemoveBucket { bucket: self.clone(), deadline: None }
+    }
+}
+
+callable!(RemoveBucket, ());
+
+impl RemoveBucket {
+    async fn run(self) -> Result<(), Error> {
+        let store = self.bucket.store()?;
+        let name = self.bucket.whole()?;
+        let remove = async { Ok(store.delete_bucket(name).await?) };
+        within(self.deadline, &self.bucket.url(), remove).await
     }
 }

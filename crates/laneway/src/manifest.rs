@@ -59,7 +59,7 @@ impl From<RunCommand> for Manifest {
 /// A manifest in use by a job.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    opened: Arc<Opened>,
+    opened: Arc<OpenedManifest>,
     /// The command of a run that the job is.
     command: Option<RunCommand>,
     /// The sources of the job.
@@ -83,7 +83,7 @@ impl Kept {
         match manifest {
             Manifest::File(path) => {
                 let open = move || {
-                    let opened = Opened::open(path, &subject, &mut targets, is_dry)?;
+                    let opened = OpenedManifest::open(path, &subject, &mut targets, is_dry)?;
                     Ok::<_, Error>((opened, targets))
                 };
                 let ((opened, torn), targets) = files.run(open).await??;
@@ -157,7 +157,7 @@ impl Kept {
 
 /// A manifest's file, and its content when it was opened.
 #[derive(Debug)]
-struct Opened {
+struct OpenedManifest {
     path: PathBuf,
     known: Known,
     commands: Mutex<Commands>,
@@ -175,7 +175,7 @@ enum Write {
     Close(oneshot::Sender<()>),
 }
 
-impl Opened {
+impl OpenedManifest {
     /// Reads the file and continues it. Also returns a warning about it, if there is one. Blocks.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl Opened {
         };
         let mut file = match opened {
             Err(e) if dry_run && e.kind() == io::ErrorKind::NotFound => {
-                return Ok((Self::of(path, Found::default(), None)?, None));
+                return Ok((Self::of(path, ManifestContent::default(), None)?, None));
             }
             opened => opened.map_err(failed)?,
         };
@@ -218,7 +218,7 @@ impl Opened {
         Ok((Self::of(path, found, Some(file))?, warning))
     }
 
-    fn of(path: PathBuf, found: Found, file: Option<File>) -> Result<Self, Error> {
+    fn of(path: PathBuf, found: ManifestContent, file: Option<File>) -> Result<Self, Error> {
         let failed = Arc::default();
         let lines = match file {
             Some(file) => Some(
@@ -301,7 +301,7 @@ impl Opened {
 
 /// The content of a manifest's file.
 #[derive(Default)]
-struct Found {
+struct ManifestContent {
     known: Known,
     commands: Commands,
     /// True if its first line is complete.
@@ -309,12 +309,17 @@ struct Found {
     torn: Option<Line>,
 }
 
-fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> Result<Found, Error> {
+fn read(
+    path: &Path,
+    file: &File,
+    subject: &Subject,
+    targets: &mut Targets,
+) -> Result<ManifestContent, Error> {
     let refused = |number: u64, why: String| {
         Error::refused(format!("{}:{number}", path.display()), format!("{why}; nothing was done"))
     };
     let mut lines = Lines::new(BufReader::new(file));
-    let mut found = Found::default();
+    let mut found = ManifestContent::default();
     loop {
         let line = match lines.next() {
             Ok(Some(line)) => line,
@@ -338,7 +343,7 @@ fn read(path: &Path, file: &File, subject: &Subject, targets: &mut Targets) -> R
     }
 }
 
-impl Found {
+impl ManifestContent {
     /// Adds a line after the first one.
     ///
     /// # Errors

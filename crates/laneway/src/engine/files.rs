@@ -19,13 +19,13 @@ pub(crate) struct Files {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<FileQueue>,
     wake: Condvar,
     threads_max: usize,
 }
 
 #[derive(Default)]
-struct State {
+struct FileQueue {
     queue: VecDeque<Task>,
     threads: usize,
     idle: usize,

@@ -18,12 +18,12 @@ const NAMED_MIN: usize = 32;
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
 /// Sizes by key.
-type Found = Vec<(String, u64)>;
+type SizesByKey = Vec<(String, u64)>;
 
 /// The sizes of a request's named objects, as far as a lookup has found them.
 pub(crate) struct Sizes {
     /// The results of the lookup as they arrive. The first names are known round trips before the last.
-    coming: Option<mpsc::UnboundedReceiver<Found>>,
+    coming: Option<mpsc::UnboundedReceiver<SizesByKey>>,
     known: HashMap<String, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Lookup {
     }
 
     /// Sends the requests. If the listing fails, the objects' own answers give their sizes.
-    async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<Found>) {
+    async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<SizesByKey>) {
         let found = |objects: Vec<ObjectMeta>| {
             // If the job was cancelled, the receiver is gone.
             let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());

@@ -91,7 +91,7 @@ pub(crate) fn start(
     let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
     let first = Directory { path: root.clone(), name: String::new(), above: None };
     let shared = Arc::new(Shared {
-        state: Mutex::new(State { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
+        state: Mutex::new(WalkState { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
         wake: Condvar::new(),
         threads_max,
         walk,
@@ -104,30 +104,30 @@ pub(crate) fn start(
 struct Directory {
     path: PathBuf,
     name: String,
-    above: Option<Arc<Above>>,
+    above: Option<Arc<AncestorChain>>,
 }
 
 /// The directories above one, by device and inode. They detect a link that leads back up, so they are kept
 /// only if links are followed.
-struct Above {
+struct AncestorChain {
     id: (u64, u64),
-    above: Option<Arc<Above>>,
+    above: Option<Arc<AncestorChain>>,
 }
 
-impl Above {
+impl AncestorChain {
     fn holds(&self, id: (u64, u64)) -> bool {
         self.id == id || self.above.as_ref().is_some_and(|above| above.holds(id))
     }
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WalkState>,
     wake: Condvar,
     threads_max: usize,
     walk: Walk,
 }
 
-struct State {
+struct WalkState {
     queue: VecDeque<Directory>,
     threads: usize,
     idle: usize,
@@ -152,7 +152,7 @@ impl Shared {
     }
 
     /// Locks the state. No code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -369,14 +369,14 @@ impl Walker {
     ) -> Result<Option<Directory>, Gone> {
         let above = match &parent.above {
             Some(above) => Some(Arc::clone(above)),
-            None => directory_id(&parent.path).map(|id| Arc::new(Above { id, above: None })),
+            None => directory_id(&parent.path).map(|id| Arc::new(AncestorChain { id, above: None })),
         };
         let id = (metadata.dev(), metadata.ino());
         if above.as_ref().is_some_and(|above| above.holds(id)) {
             let why = "the link leads back to a directory above it";
             return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
-        Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
+        Ok(Some(Directory { path, name, above: Some(Arc::new(AncestorChain { id, above })) }))
     }
 
     fn tell(&mut self, found: Found) -> Result<(), Gone> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Found, Subject, Targets};
+use super::{ManifestContent, Subject, Targets};
 use crate::Location;
 
 /// Reads lines of a manifest, the first of which names the job.
@@ -11,7 +11,7 @@ pub fn manifest(input: &[u8]) {
     let mut targets = Targets::of(std::slice::from_ref(&source), true);
     let subject = Subject::new("copy", &[source], None);
     assert_eq!(subject.check(subject.line().trim_ascii_end()), Ok(()));
-    let (mut of_job, mut of_run) = (Found::default(), Found::default());
+    let (mut of_job, mut of_run) = (ManifestContent::default(), ManifestContent::default());
     let run = Subject::run(Path::new("/"), String::new());
     for line in input.split(|byte| *byte == b'\n') {
         if let Err(why) = subject.check(line) {

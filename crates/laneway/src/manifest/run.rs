@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::known::{Key, key};
 use super::line::Command;
-use super::{Opened, Subject, Targets};
+use super::{OpenedManifest, Subject, Targets};
 use crate::{Error, Warning};
 
 /// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has the
@@ -40,12 +40,12 @@ use crate::{Error, Warning};
 /// # Ok::<(), laneway::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct RunManifest(Arc<Opened>);
+pub struct RunManifest(Arc<OpenedManifest>);
 
 /// A command of a run with a manifest: the value for a request's `manifest`.
 #[derive(Clone, Debug)]
 pub struct RunCommand {
-    pub(super) opened: Arc<Opened>,
+    pub(super) opened: Arc<OpenedManifest>,
     pub(super) number: u64,
     line: Arc<[u8]>,
     pub(super) scope: Key,
@@ -56,7 +56,7 @@ pub struct RunCommand {
 impl RunManifest {
     pub(crate) fn open(path: PathBuf, subject: &Subject) -> Result<(Self, Option<Warning>), Error> {
         let target = path.display().to_string();
-        let (opened, torn) = Opened::open(path, subject, &mut Targets::default(), false)?;
+        let (opened, torn) = OpenedManifest::open(path, subject, &mut Targets::default(), false)?;
         let warning = torn.map(|message| Warning { target, message });
         Ok((Self(Arc::new(opened)), warning))
     }

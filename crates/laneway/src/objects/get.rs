@@ -106,7 +106,7 @@ impl Get {
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
         bucket.relative(&mut meta);
-        let state = State::Coming(OfProcess::new(Coming { taken, ended, _task: task }));
+        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, _task: task }));
         Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
     }
 }
@@ -159,7 +159,7 @@ impl Part {
 pub struct Download {
     meta: ObjectMeta,
     range: Range<u64>,
-    state: State,
+    state: ReadState,
     /// Bytes that [`Read`] has not handed out yet.
     rest: Bytes,
     verified: Option<Verified>,
@@ -167,13 +167,13 @@ pub struct Download {
 }
 
 #[derive(Debug)]
-enum State {
-    Coming(OfProcess<Coming>),
+enum ReadState {
+    Coming(OfProcess<AnswerStream>),
     Over,
 }
 
 #[derive(Debug)]
-struct Coming {
+struct AnswerStream {
     taken: mpsc::Receiver<Chunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
     /// Dropping it ends the reading.
@@ -227,16 +227,16 @@ impl Download {
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
         }
-        let State::Coming(coming) = &mut self.state else { return Ok(None) };
+        let ReadState::Coming(coming) = &mut self.state else { return Ok(None) };
         let ended = match coming.get_mut() {
-            Some(Coming { taken, ended, .. }) => match taken.blocking_recv() {
+            Some(AnswerStream { taken, ended, .. }) => match taken.blocking_recv() {
                 Some(chunk) => return Ok(Some(chunk.bytes)),
                 // The result is there, or comes at once.
                 None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
             },
             None => Err(Error::forked(&self.url)),
         };
-        self.state = State::Over;
+        self.state = ReadState::Over;
         self.end(ended)
     }
 
@@ -257,9 +257,9 @@ impl Download {
         if !self.rest.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
         }
-        let State::Coming(coming) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        let ReadState::Coming(coming) = &mut self.state else { return Poll::Ready(Ok(None)) };
         let ended = match coming.get_mut() {
-            Some(Coming { taken, ended, .. }) => match ready!(taken.poll_recv(context)) {
+            Some(AnswerStream { taken, ended, .. }) => match ready!(taken.poll_recv(context)) {
                 Some(chunk) => return Poll::Ready(Ok(Some(chunk.bytes))),
                 None => {
                     ready!(Pin::new(ended).poll(context)).unwrap_or_else(|_| Err(Error::cancelled(&self.url)))
@@ -267,7 +267,7 @@ impl Download {
             },
             None => Err(Error::forked(&self.url)),
         };
-        self.state = State::Over;
+        self.state = ReadState::Over;
         Poll::Ready(self.end(ended))
     }
 

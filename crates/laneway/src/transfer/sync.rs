@@ -65,7 +65,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
 
 /// The work that waits until every copy has ended.
 #[derive(Default)]
-struct Found {
+struct DeferredWork {
     removals: Removals,
     /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
     blocked: Vec<Entry>,
@@ -84,7 +84,7 @@ struct Merging<'a> {
     folded: Option<Folded>,
     /// True if names come from a file, in any order.
     is_named: bool,
-    found: Found,
+    found: DeferredWork,
 }
 
 async fn look_through(
@@ -92,9 +92,9 @@ async fn look_through(
     request: Arc<SyncRequest>,
     units: Units,
     unknown: Arc<Unknown>,
-) -> Found {
+) -> DeferredWork {
     let mut search = search(&job, &request, units);
-    let mut found = Found::default();
+    let mut found = DeferredWork::default();
     match merge(&job, &request, &mut search, unknown, &mut found).await {
         Ok(()) if found.removals.count == 0 && found.blocked.is_empty() => job.progress.scanned(),
         Ok(()) => {}
@@ -119,7 +119,7 @@ async fn merge(
     request: &SyncRequest,
     search: &mut Search,
     unknown: Arc<Unknown>,
-    found: &mut Found,
+    found: &mut DeferredWork,
 ) -> Result<(), Error> {
     let folds = match &request.destination {
         Location::Local(root) => folder::folds_case(root),
@@ -309,8 +309,8 @@ impl Merging<'_> {
 
 /// Removes items that the source doesn't have, if all went well. Then copies items that these were in the way
 /// of.
-async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) {
-    let Found { removals, blocked, taken } = found;
+async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: DeferredWork) {
+    let DeferredWork { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
     if is_cleared {
         job.progress.found(removals.count, 0);

@@ -41,11 +41,11 @@ const CHUNK: usize = 256 << 10;
 pub struct InMemory {
     provider: Provider,
     capabilities: Capabilities,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StoreState {
     buckets: BTreeMap<String, Contents>,
     /// Counts writes and uploads. The count names the versions of objects.
     writes: u64,
@@ -53,18 +53,18 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Contents {
-    objects: BTreeMap<String, Object>,
-    uploads: BTreeMap<String, Upload>,
+    objects: BTreeMap<String, StoredObject>,
+    uploads: BTreeMap<String, UploadSession>,
 }
 
 #[derive(Clone, Debug)]
-struct Object {
+struct StoredObject {
     meta: ObjectMeta,
     bytes: Bytes,
 }
 
 #[derive(Debug)]
-struct Upload {
+struct UploadSession {
     key: String,
     options: PutOptions,
     parts: BTreeMap<u32, Bytes>,
@@ -92,7 +92,7 @@ impl InMemory {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +102,7 @@ impl InMemory {
 
     fn contents<'a>(
         &self,
-        state: &'a mut State,
+        state: &'a mut StoreState,
         operation: Operation,
         id: &ObjectId,
     ) -> Result<&'a mut Contents, Error> {
@@ -113,11 +113,11 @@ impl InMemory {
     /// Returns the object, if its version is the one that was named.
     fn found(
         &self,
-        state: &mut State,
+        state: &mut StoreState,
         operation: Operation,
         id: &ObjectId,
         version: Option<&Version>,
-    ) -> Result<Object, Error> {
+    ) -> Result<StoredObject, Error> {
         let missing = || self.error(ErrorKind::NotFound, operation, id, "there is no such object");
         let object =
             self.contents(state, operation, id)?.objects.get(&id.key).cloned().ok_or_else(missing)?;
@@ -149,7 +149,7 @@ impl InMemory {
     /// Writes an object, if the condition holds.
     fn store(
         &self,
-        state: &mut State,
+        state: &mut StoreState,
         operation: Operation,
         id: &ObjectId,
         bytes: Bytes,
@@ -173,7 +173,7 @@ impl InMemory {
         meta.storage_class.clone_from(&options.storage_class);
         meta.metadata = Some(options.metadata.clone());
         (meta.updated, meta.created) = (Some(now), Some(now));
-        contents.objects.insert(id.key.clone(), Object { meta: meta.clone(), bytes });
+        contents.objects.insert(id.key.clone(), StoredObject { meta: meta.clone(), bytes });
         Ok(meta)
     }
 
@@ -181,7 +181,7 @@ impl InMemory {
         &self,
         operation: Operation,
         id: &ObjectId,
-        object: Option<&Object>,
+        object: Option<&StoredObject>,
         condition: &Condition,
     ) -> Result<(), Error> {
         let holds = match condition {
@@ -215,10 +215,10 @@ impl InMemory {
     /// Returns an unfinished upload.
     fn upload<'a>(
         &self,
-        state: &'a mut State,
+        state: &'a mut StoreState,
         operation: Operation,
         upload: &Multipart,
-    ) -> Result<&'a mut Upload, Error> {
+    ) -> Result<&'a mut UploadSession, Error> {
         let contents = self.contents(state, operation, &upload.id)?;
         let found = contents.uploads.get_mut(&upload.upload_id).filter(|found| found.key == upload.id.key);
         let gone = || self.error(ErrorKind::NotFound, operation, &upload.id, "there is no such upload");
@@ -260,7 +260,8 @@ impl Dialect for InMemory {
 
     async fn get(&self, get: &Get<'_>, _read: ReadAs) -> Result<Got, Error> {
         let error = |kind, why: &str| self.error(kind, Operation::Get, get.id, why);
-        let Object { meta, bytes } = self.found(&mut self.lock(), Operation::Get, get.id, get.version)?;
+        let StoredObject { meta, bytes } =
+            self.found(&mut self.lock(), Operation::Get, get.id, get.version)?;
         if get.unless.is_some_and(|unless| unless.is_met(&meta)) {
             return Err(error(ErrorKind::NotModified, "the object is what the reader has"));
         }
@@ -369,7 +370,7 @@ impl Dialect for InMemory {
 
     async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let state = &mut *self.lock();
-        let Object { meta, bytes } = self.found(state, Operation::SetMeta, id, None)?;
+        let StoredObject { meta, bytes } = self.found(state, Operation::SetMeta, id, None)?;
         self.store(state, Operation::SetMeta, id, bytes, &change.applied(&meta))
     }
 
@@ -378,7 +379,7 @@ impl Dialect for InMemory {
         let mut state = self.lock();
         state.writes += 1;
         let upload_id = format!("upload-{}", state.writes);
-        let upload = Upload { key: id.key.clone(), options: options.clone(), parts: BTreeMap::new() };
+        let upload = UploadSession { key: id.key.clone(), options: options.clone(), parts: BTreeMap::new() };
         self.contents(&mut state, Operation::Begin, id)?.uploads.insert(upload_id.clone(), upload);
         Ok(Multipart { id: id.clone(), upload_id, checksums: PartChecksums::FullObject })
     }

@@ -138,7 +138,7 @@ impl Fetch<'_> {
         plan.empty.iter().for_each(|at| take(*at, Bytes::new(), None));
         let requests = plan.groups.iter().map(|group| group.requests.len()).sum();
         let pinned = known.map_or_else(OnceLock::new, OnceLock::from);
-        let bringing = Bringing { fetch: self, limits, pinned, requests };
+        let bringing = RangeFetches { fetch: self, limits, pinned, requests };
         let groups: FuturesUnordered<_> =
             plan.groups.iter().map(|group| bringing.group(group, &take)).collect();
         groups.try_collect().await
@@ -162,7 +162,7 @@ impl Fetch<'_> {
 }
 
 /// The requests of a plan under way.
-struct Bringing<'a> {
+struct RangeFetches<'a> {
     fetch: &'a Fetch<'a>,
     limits: &'a Limits,
     /// The version that all answers must have: the given one, or that of the first answer.
@@ -177,13 +177,13 @@ struct Assembled {
     missing: u64,
 }
 
-impl Bringing<'_> {
+impl RangeFetches<'_> {
     async fn group(&self, group: &Group, take: &impl Taker) -> Result<(), Error> {
         let room = self.limits.room(group.len()).await;
         let mut assembled: Vec<Option<Assembled>> = group.asked.iter().map(|_| None).collect();
         let each = group.requests.iter().map(|request| self.bring(request.clone(), group));
         let mut answers: FuturesUnordered<_> = each.collect();
-        while let Some(Answer { request, bytes, size }) = answers.try_next().await? {
+        while let Some(RangeAnswer { request, bytes, size }) = answers.try_next().await? {
             let is_mostly_wanted = group.wanted >= group.len() / 2;
             for ((at, asked), assembled) in group.asked.iter().zip(&mut assembled) {
                 if asked.end <= request.start || request.end <= asked.start {
@@ -215,7 +215,7 @@ impl Bringing<'_> {
     }
 
     /// Fetches the bytes of a request, cut at the object's end.
-    async fn bring(&self, request: Range<u64>, group: &Group) -> Result<Answer, Error> {
+    async fn bring(&self, request: Range<u64>, group: &Group) -> Result<RangeAnswer, Error> {
         // The semaphore is never closed.
         let _slot = self.limits.requests.acquire().await;
         let memory = self.fetch.store.lanes().memory();
@@ -233,7 +233,7 @@ impl Bringing<'_> {
         };
         // The store code refuses an answer with another range than the requested one.
         let got = self.of_one_state(&request, got).await?;
-        Ok(Answer { bytes: got.body, request, size: got.meta.size })
+        Ok(RangeAnswer { bytes: got.body, request, size: got.meta.size })
     }
 
     async fn get(
@@ -274,7 +274,7 @@ impl Bringing<'_> {
 }
 
 /// The answer to a request, with the object's size.
-struct Answer {
+struct RangeAnswer {
     request: Range<u64>,
     bytes: Bytes,
     size: u64,

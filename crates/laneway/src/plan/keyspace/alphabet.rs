@@ -13,14 +13,14 @@ pub(crate) struct Alphabet {
     ascii: u128,
     others: BTreeSet<char>,
     in_order: Vec<char>,
-    places: Vec<Place>,
+    places: Vec<KeyPosition>,
     /// Not recorded: cuts are never placed inside keys of a common prefix.
     delimiter: Option<char>,
 }
 
 /// A place in keys, counted in characters.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct KeyPosition {
     least: char,
     greatest: char,
     /// True if it has started over while an earlier place advanced, as the last digit of a counter does. Then
@@ -51,7 +51,7 @@ impl Alphabet {
                     place.least = place.least.min(c);
                     place.greatest = place.greatest.max(c);
                 }
-                None => self.places.resize(at + 1, Place { least: c, greatest: c, has_turned: false }),
+                None => self.places.resize(at + 1, KeyPosition { least: c, greatest: c, has_turned: false }),
             }
         }
         if before != (self.ascii, self.others.len()) {

@@ -41,7 +41,7 @@ const OPENING: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
-    _held: Held,
+    _held: BudgetShare,
 }
 
 impl Chunk {
@@ -169,7 +169,7 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
 
 /// A part of the memory budget. Bytes that wait for a program hold none of it: the program may be waiting for
 /// another call of the same engine.
-type Held = Vec<Reservation>;
+type BudgetShare = Vec<Reservation>;
 
 struct InOrder<'a> {
     job: &'a Running,
@@ -183,7 +183,7 @@ struct InOrder<'a> {
     out: Chunks,
 }
 
-type Slice = Result<(Bytes, Run, Held), Error>;
+type Slice = Result<(Bytes, Run, BudgetShare), Error>;
 
 impl InOrder<'_> {
     /// Sends the first request, which brings the object's size and version, and at most a slice. The rest
@@ -205,11 +205,11 @@ impl InOrder<'_> {
         let (meta, bytes) = match most {
             Some(_) => self.collect(get).await?,
             None => match self.stream(get, wish, room).await? {
-                Begun::Brought(meta, bytes, more) => {
+                FirstAnswer::Brought(meta, bytes, more) => {
                     held.extend(more);
                     (meta, bytes)
                 }
-                Begun::Lacks(room) => {
+                FirstAnswer::Lacks(room) => {
                     drop(held);
                     return Box::pin(self.open(wish, room, may_try_again)).await;
                 }
@@ -261,7 +261,7 @@ impl InOrder<'_> {
         mut fetched: Fetched,
         meta: &ObjectMeta,
         bytes: Bytes,
-        held: Held,
+        held: BudgetShare,
     ) -> Result<Fetched, Error> {
         if fetched.moved.verified == Verified::Unverified {
             fetched.moved.verified = in_memory(self.job, self.store, meta, &bytes).await?;
@@ -280,11 +280,20 @@ impl InOrder<'_> {
     }
 
     /// Fetches an answer of unknown length, and stops after a slice.
-    async fn stream(&mut self, get: Get<'_>, wish: Option<ByteRange>, room: u64) -> Result<Begun, Error> {
+    async fn stream(
+        &mut self,
+        get: Get<'_>,
+        wish: Option<ByteRange>,
+        room: u64,
+    ) -> Result<FirstAnswer, Error> {
         let progress = &self.job.progress;
         let head = Head {
             wish,
-            room: Room { reserved: room, more: None, memory: self.job.engine.lanes.memory().clone() },
+            room: FirstReservation {
+                reserved: room,
+                more: None,
+                memory: self.job.engine.lanes.memory().clone(),
+            },
             meta: None,
             lacks: None,
             end: 0,
@@ -299,7 +308,7 @@ impl InOrder<'_> {
             (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
         });
         if let Some(room) = lacks {
-            return Ok(Begun::Lacks(room));
+            return Ok(FirstAnswer::Lacks(room));
         }
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
@@ -310,7 +319,7 @@ impl InOrder<'_> {
             }
             (Err(e), _) => return Err(e.into()),
         };
-        Ok(Begun::Brought(meta, bytes.into(), more))
+        Ok(FirstAnswer::Brought(meta, bytes.into(), more))
     }
 
     /// Fetches slices ahead, and sends them on in order.
@@ -321,7 +330,7 @@ impl InOrder<'_> {
         let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
         let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
         let is_for_program = self.is_for_program;
-        let mut waiting = VecDeque::<(Bytes, Held)>::new();
+        let mut waiting = VecDeque::<(Bytes, BudgetShare)>::new();
         let mut next = range.start;
         let mut run = Run::of(b"", wanted);
         // Before a program's first read, only one slice is fetched ahead.
@@ -373,7 +382,7 @@ impl InOrder<'_> {
         }
     }
 
-    async fn send(&self, bytes: Bytes, held: Held) -> Result<(), Error> {
+    async fn send(&self, bytes: Bytes, held: BudgetShare) -> Result<(), Error> {
         let held = if self.is_for_program { Vec::new() } else { held };
         let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
         self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
@@ -392,7 +401,7 @@ impl InOrder<'_> {
 }
 
 /// The result of a first request of unknown length.
-enum Begun {
+enum FirstAnswer {
     /// It brought at most a slice. The reservation is in addition to the memory reserved before.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
     /// It stopped before its first byte, because it needs this much memory, which wasn't free.
@@ -403,7 +412,7 @@ enum Begun {
 #[derive(Debug)]
 struct Head {
     wish: Option<ByteRange>,
-    room: Room,
+    room: FirstReservation,
     /// The memory that it needs, if that wasn't free.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
@@ -415,13 +424,13 @@ struct Head {
 
 /// The memory reserved for a first request.
 #[derive(Debug)]
-struct Room {
+struct FirstReservation {
     reserved: u64,
     more: Option<Reservation>,
     memory: MemoryBudget,
 }
 
-impl Room {
+impl FirstReservation {
     /// Returns whether there is memory for this many bytes. A small answer goes on even if none is free,
     /// because requesting it again would cost more. The dispatcher limits how many of them are under way.
     fn has(&mut self, bytes: u64) -> bool {
@@ -490,7 +499,7 @@ mod tests {
     #[test]
     fn a_large_beginning_waits_for_memory_and_a_small_one_does_not() {
         let memory = MemoryBudget::new(8 << 20);
-        let room = || Room { reserved: OPENING, more: None, memory: memory.clone() };
+        let room = || FirstReservation { reserved: OPENING, more: None, memory: memory.clone() };
         let mut one = room();
         assert!(one.has(OPENING) && one.more.is_none());
         assert!(one.has(6 << 20) && one.has(6 << 20), "it is reserved once");

@@ -59,14 +59,14 @@ pub(crate) trait Output: Send + 'static {
 /// A range that is being fetched. It outlives the attempts that bring it.
 #[derive(Debug)]
 pub(crate) struct RangeWriter<O = Slice> {
-    state: Mutex<State<O>>,
+    state: Mutex<RangeState<O>>,
     /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
     is_pinned: bool,
     progress: Arc<Progress>,
 }
 
 #[derive(Debug)]
-struct State<O> {
+struct RangeState<O> {
     /// The attempt that may write. The sink of an earlier one may still run on its lane.
     attempt: u32,
     /// The attempt that `of` and `at` belong to.
@@ -83,13 +83,13 @@ struct State<O> {
 impl<O: Output> RangeWriter<O> {
     /// Returns a writer of the bytes from `start` on, of an object with a known version.
     pub(crate) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = State { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
+        let state = RangeState { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }
 
     /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
     pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = State { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
+        let state = RangeState { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
@@ -130,7 +130,7 @@ impl<O: Output> RangeWriter<O> {
     /// Changes the end of the writing, which stays behind the written bytes.
     pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
-        let State { at, output, .. } = &mut *state;
+        let RangeState { at, output, .. } = &mut *state;
         with(*at, output)
     }
 
@@ -145,7 +145,7 @@ impl<O: Output> RangeWriter<O> {
         (state.at, state.output.end())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<O>> {
+    fn lock(&self) -> MutexGuard<'_, RangeState<O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,7 +198,7 @@ impl<O: Output> GetSink for Sink<O> {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let State { start, at, output, .. } = &mut *state;
+        let RangeState { start, at, output, .. } = &mut *state;
         let own = self.at.get_or_insert(*start);
         let new = new_bytes(own, *at, bytes);
         let written = output.write(*at, new)?;

@@ -37,7 +37,7 @@ pub(crate) async fn fetch_group(
         tokio::select! {
             biased;
             Some(written) = writes.next(), if !writes.is_empty() => {
-                for Written { asked: Asked { item, begun, tries }, result } in written {
+                for WrittenFile { asked: RequestedObject { item, begun, tries }, result } in written {
                     match result {
                         Err(error) if error.is_mismatch() && tries == 1 => {
                             log_second_try(&error);
@@ -62,37 +62,37 @@ pub(crate) async fn fetch_group(
 }
 
 /// An object that was requested.
-struct Asked {
+struct RequestedObject {
     item: Item,
     begun: Begun,
     /// The number of tries, each with any number of attempts.
     tries: u32,
 }
 
-struct Answer {
-    asked: Asked,
+struct ObjectAnswer {
+    asked: RequestedObject,
     got: Result<Got, laneway_store::Error>,
 }
 
-struct Written {
-    asked: Asked,
+struct WrittenFile {
+    asked: RequestedObject,
     result: Result<Fetched, Error>,
 }
 
-async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> Answer {
+async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> ObjectAnswer {
     let id: &ObjectId = &item.id;
     let expected = item.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
     begun.attempts = got.as_ref().map_or(0, |got| got.attempts + tries - 1);
-    Answer { asked: Asked { item, begun, tries }, got }
+    ObjectAnswer { asked: RequestedObject { item, begun, tries }, got }
 }
 
 async fn write(
     job: &Arc<Running>,
     request: &Arc<CopyRequest>,
     store: &Store,
-    answers: Vec<Answer>,
-) -> Vec<Written> {
+    answers: Vec<ObjectAnswer>,
+) -> Vec<WrittenFile> {
     let (provider, inside, from) = (store.provider(), Arc::clone(job), store.clone());
     let preserve = request.preserves(store.capabilities());
     let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
@@ -100,7 +100,7 @@ async fn write(
     let (read, request) = (Arc::clone(&asked), Arc::clone(request));
     let written = job.engine.files.run(move || {
         let _permit = permit;
-        let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
+        let store_one = |(asked, got): (&RequestedObject, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
             let placing = request.placing(preserve, [Some(&got.meta), item.meta.as_deref()]);
             let moved = store_small(&from, &got.meta, &got.body, &item.place, placing)?;
@@ -113,10 +113,10 @@ async fn write(
     // The file thread has released them, however it ended.
     let asked = Arc::into_inner(asked).unwrap_or_default();
     let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
-    asked.into_iter().zip(results).map(|(asked, result)| Written { asked, result }).collect()
+    asked.into_iter().zip(results).map(|(asked, result)| WrittenFile { asked, result }).collect()
 }
 
 /// Returns the failure of a whole group as the error of each of its objects.
-fn for_each<T>(provider: Provider, asked: &[Asked], error: &Error) -> Vec<Result<T, Error>> {
+fn for_each<T>(provider: Provider, asked: &[RequestedObject], error: &Error) -> Vec<Result<T, Error>> {
     asked.iter().map(|asked| Err(error.again(url(provider, &asked.item.id)))).collect()
 }

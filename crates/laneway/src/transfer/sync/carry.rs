@@ -179,22 +179,22 @@ impl<'a> Carrier<'a> {
     }
 
     /// Returns a single item to run after its comparison, or `None` for a name that no file can have.
-    fn one(&self, entry: &Entry) -> Option<(Arc<Running>, Arc<CopyRequest>, Units, One)> {
+    fn one(&self, entry: &Entry) -> Option<(Arc<Running>, Arc<CopyRequest>, Units, SingleCopy)> {
         let (search, one) = match (&self.direction, &entry.at) {
             (Direction::Up { uploads, to, bucket, prefix, .. }, At::File(path)) => {
                 let id = key(bucket, prefix, entry);
                 let item = upload::Item::new(path.clone(), (entry.facts.size, entry.facts.changed), id);
-                (&*uploads.search, One::Up(to.clone(), item))
+                (&*uploads.search, SingleCopy::Up(to.clone(), item))
             }
             (Direction::Down { downloads, from, folder, .. }, At::Object(meta)) => {
                 let place = folder.place(&Relative::new(entry.name.clone()).ok()?);
                 let item = download::Item::listed(meta.clone(), place);
-                (&*downloads.search, One::Down(from.clone(), item))
+                (&*downloads.search, SingleCopy::Down(from.clone(), item))
             }
             (Direction::Across { copies, ends, bucket, prefix, .. }, At::Object(meta)) => {
                 let from = listed(entry.name.clone(), meta.clone());
                 let item = copy::Item::new(from, key(bucket, prefix, entry));
-                (copies.search(), One::Across(ends.clone(), item))
+                (copies.search(), SingleCopy::Across(ends.clone(), item))
             }
             _ => return None,
         };
@@ -215,13 +215,13 @@ impl<'a> Carrier<'a> {
 }
 
 /// A copy that runs alone.
-enum One {
+enum SingleCopy {
     Up(Store, upload::Item),
     Down(Store, download::Item),
     Across(Ends, copy::Item),
 }
 
-impl One {
+impl SingleCopy {
     async fn run(self, job: Arc<Running>, request: Arc<CopyRequest>) {
         match self {
             Self::Up(store, item) => upload::one(job, request, store, item).await,

@@ -26,7 +26,7 @@ const HEADS_AT_ONCE: usize = 128;
 
 /// A side where names are looked up.
 #[derive(Clone, Debug)]
-enum Place {
+enum NamedSide {
     /// A source folder, with the rule for links.
     Source {
         root: PathBuf,
@@ -44,7 +44,7 @@ enum Place {
 }
 
 /// The finding for a name on one side.
-enum Seen {
+enum NameFinding {
     Entry(Box<Entry>),
     Nothing,
     /// The source leaves it out, so nothing is done about it.
@@ -52,11 +52,11 @@ enum Seen {
 }
 
 /// The finding for a name on both sides.
-struct Looked {
+struct NamePair {
     name: String,
     line: Box<str>,
-    source: Result<Seen, Error>,
-    there: Result<Seen, Error>,
+    source: Result<NameFinding, Error>,
+    there: Result<NameFinding, Error>,
 }
 
 impl Merging<'_> {
@@ -65,9 +65,9 @@ impl Merging<'_> {
     /// # Errors
     /// If the file of names can't be read, or a line isn't a name. The names before it are done.
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
-        let from = Place::source(self.job, self.request)?;
-        let to = Place::destination(self.job, self.request)?;
-        let mut given = Given { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
+        let from = NamedSide::source(self.job, self.request)?;
+        let to = NamedSide::destination(self.job, self.request)?;
+        let mut given = NamedPairs { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
         let mut is_empty = true;
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
@@ -82,7 +82,11 @@ impl Merging<'_> {
         Ok(is_empty)
     }
 
-    async fn batch(&mut self, from: &Place, batch: Vec<Looked>) -> Result<Result<(), Cancelled>, Error> {
+    async fn batch(
+        &mut self,
+        from: &NamedSide,
+        batch: Vec<NamePair>,
+    ) -> Result<Result<(), Cancelled>, Error> {
         for looked in batch {
             if self.one_named(from, looked).await?.is_err() {
                 return Ok(Err(Cancelled));
@@ -91,21 +95,25 @@ impl Merging<'_> {
         Ok(self.carrier.flush().await)
     }
 
-    async fn one_named(&mut self, from: &Place, looked: Looked) -> Result<Result<(), Cancelled>, Error> {
-        let Looked { name, line, source, there } = looked;
+    async fn one_named(
+        &mut self,
+        from: &NamedSide,
+        looked: NamePair,
+    ) -> Result<Result<(), Cancelled>, Error> {
+        let NamePair { name, line, source, there } = looked;
         let target = from.target(&name);
         let failed = match (source, there) {
             (Err(error), _) | (_, Err(error)) => error,
-            (Ok(Seen::LeftOut(warning)), _) => {
+            (Ok(NameFinding::LeftOut(warning)), _) => {
                 self.spares(&name);
                 self.job.warn(warning).await;
                 return Ok(Ok(()));
             }
-            (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => Error::not_found(
+            (Ok(NameFinding::Nothing), Ok(_)) if !self.rules.delete => Error::not_found(
                 &target,
                 "is missing from the source; --delete would remove it from the destination",
             ),
-            (Ok(Seen::Nothing), Ok(Seen::Entry(there))) if !self.is_called(&there).await? => {
+            (Ok(NameFinding::Nothing), Ok(NameFinding::Entry(there))) if !self.is_called(&there).await? => {
                 // The file there has another name, which differs in case.
                 return Ok(Ok(()));
             }
@@ -130,7 +138,7 @@ impl Merging<'_> {
     }
 }
 
-impl Seen {
+impl NameFinding {
     fn entry(self) -> Option<Entry> {
         match self {
             Self::Entry(entry) => Some(*entry),
@@ -140,20 +148,20 @@ impl Seen {
 }
 
 /// Names from their file, each once, with the findings for them.
-struct Given<'a> {
+struct NamedPairs<'a> {
     job: &'a Running,
-    from: &'a Place,
-    to: &'a Place,
+    from: &'a NamedSide,
+    to: &'a NamedSide,
     names: NameList,
     known: Names,
 }
 
-impl Given<'_> {
+impl NamedPairs<'_> {
     /// Returns the next names, in their order, or `None` at the end.
     ///
     /// # Errors
     /// The defect of their file, or if the job has ended.
-    async fn next(&mut self) -> Result<Option<Vec<Looked>>, Error> {
+    async fn next(&mut self) -> Result<Option<Vec<NamePair>>, Error> {
         let Some(mut batch) = self.names.next().await? else { return Ok(None) };
         batch.retain(|named| self.known.is_new(&named.name));
         let names: Arc<[String]> = batch.iter().map(|named| named.name.clone()).collect();
@@ -162,12 +170,12 @@ impl Given<'_> {
         let both = source.into_iter().zip(there);
         let looked = batch.into_iter().zip(both);
         let looked =
-            looked.map(|(Named { name, line }, (source, there))| Looked { name, line, source, there });
+            looked.map(|(Named { name, line }, (source, there))| NamePair { name, line, source, there });
         Ok(Some(looked.collect()))
     }
 }
 
-impl Place {
+impl NamedSide {
     fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
         match &request.source {
             Location::Local(root) => Ok(Self::Source { root: root.clone(), links: links(request) }),
@@ -210,7 +218,11 @@ impl Place {
     }
 
     /// Looks some names up.
-    async fn look(&self, job: &Running, names: &Arc<[String]>) -> Result<Vec<Result<Seen, Error>>, Error> {
+    async fn look(
+        &self,
+        job: &Running,
+        names: &Arc<[String]>,
+    ) -> Result<Vec<Result<NameFinding, Error>>, Error> {
         match self {
             Self::Prefix { store, bucket, prefix } => {
                 let head =
@@ -225,7 +237,7 @@ impl Place {
     }
 
     /// Looks a name up on this machine. Blocks.
-    fn file(&self, name: &str) -> Result<Seen, Error> {
+    fn file(&self, name: &str) -> Result<NameFinding, Error> {
         let refused = |why: String| Err(Error::refused(self.target(name), why));
         // A name with a slash at its end is an object that stands for a folder.
         if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
@@ -241,44 +253,44 @@ impl Place {
                     Links::None => false,
                 };
                 if let Some(link) = link.as_ref().filter(|link| !is_followed(link)) {
-                    return Ok(Seen::LeftOut(Warning::left_out(link, "it is a symbolic link")));
+                    return Ok(NameFinding::LeftOut(Warning::left_out(link, "it is a symbolic link")));
                 }
                 match std::fs::metadata(&path) {
-                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
                     Ok(_) => refused("is not a file".to_owned()),
                     // The link exists, and its target may exist tomorrow, so nothing is removed for it.
                     Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
-                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
                 }
             }
             Self::Destination { root } => {
                 let path = root.join(name);
                 match path.symlink_metadata() {
-                    _ if link_on_the_way(root, name).is_some() => Ok(Seen::Nothing),
-                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    _ if link_on_the_way(root, name).is_some() => Ok(NameFinding::Nothing),
+                    Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
                     // Anything there that isn't a regular file is left alone.
-                    Ok(_) => Ok(Seen::Nothing),
-                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Ok(_) => Ok(NameFinding::Nothing),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be looked at", e)),
                 }
             }
-            Self::Prefix { .. } => Ok(Seen::Nothing),
+            Self::Prefix { .. } => Ok(NameFinding::Nothing),
         }
     }
 }
 
 /// Looks an object up.
-async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<Seen, Error> {
+async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {
-        Ok(meta) => Ok(Seen::Entry(Box::new(Entry::of_object(name, meta)))),
-        Err(error) if error.is_not_found() => Ok(Seen::Nothing),
+        Ok(meta) => Ok(NameFinding::Entry(Box::new(Entry::of_object(name, meta)))),
+        Err(error) if error.is_not_found() => Ok(NameFinding::Nothing),
         Err(error) => Err(error.into()),
     }
 }
 
-impl Seen {
+impl NameFinding {
     fn of_file(path: PathBuf, name: &str, metadata: &std::fs::Metadata) -> Self {
         let (size, modified) = (metadata.len(), metadata.modified().ok());
         Self::Entry(Box::new(Entry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
@@ -310,26 +322,26 @@ mod tests {
         symlink(dir.path(), root.join("link")).unwrap();
         symlink("d/f", root.join("to-file")).unwrap();
         symlink("gone", root.join("dangling")).unwrap();
-        let source = |links| Place::Source { root: root.clone(), links };
-        let destination = Place::Destination { root: root.clone() };
+        let source = |links| NamedSide::Source { root: root.clone(), links };
+        let destination = NamedSide::Destination { root: root.clone() };
         for place in [source(Links::ToFiles), source(Links::None), source(Links::All), destination.clone()] {
             assert!(place.file("../outside").is_err());
-            assert!(matches!(place.file("d/f"), Ok(Seen::Entry(_))));
+            assert!(matches!(place.file("d/f"), Ok(NameFinding::Entry(_))));
             for nothing in ["none", "none/at/all", "d/f/below"] {
-                assert!(matches!(place.file(nothing), Ok(Seen::Nothing)), "{nothing}");
+                assert!(matches!(place.file(nothing), Ok(NameFinding::Nothing)), "{nothing}");
             }
         }
         assert!(source(Links::ToFiles).file("d").is_err(), "is not a file");
         for links in [Links::ToFiles, Links::All] {
-            assert!(matches!(source(links).file("to-file"), Ok(Seen::Entry(_))));
+            assert!(matches!(source(links).file("to-file"), Ok(NameFinding::Entry(_))));
             assert!(source(links).file("dangling").is_err(), "it is no name that is gone");
         }
-        assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(Seen::LeftOut(_))));
-        assert!(matches!(source(Links::All).file("link/outside"), Ok(Seen::Entry(_))));
+        assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(NameFinding::LeftOut(_))));
+        assert!(matches!(source(Links::All).file("link/outside"), Ok(NameFinding::Entry(_))));
         for link in ["to-file", "link/outside"] {
-            assert!(matches!(source(Links::None).file(link), Ok(Seen::LeftOut(_))), "{link}");
-            assert!(matches!(destination.file(link), Ok(Seen::Nothing)), "{link}");
+            assert!(matches!(source(Links::None).file(link), Ok(NameFinding::LeftOut(_))), "{link}");
+            assert!(matches!(destination.file(link), Ok(NameFinding::Nothing)), "{link}");
         }
-        assert!(matches!(destination.file("d"), Ok(Seen::Nothing)));
+        assert!(matches!(destination.file("d"), Ok(NameFinding::Nothing)));
     }
 }

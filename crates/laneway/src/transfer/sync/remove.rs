@@ -28,7 +28,7 @@ pub(super) async fn all(
     units: Units,
 ) -> Result<(), Error> {
     let mut reading = removals.read().map_err(super::spool)?;
-    let target = Target::of(job, &request.destination)?;
+    let target = RemovalTarget::of(job, &request.destination)?;
     loop {
         let some = reading.next(target.at_once()).map_err(super::spool)?;
         if some.is_empty() {
@@ -45,12 +45,12 @@ pub(super) async fn all(
 
 /// The place of the removals.
 #[derive(Clone)]
-enum Target {
+enum RemovalTarget {
     Folder(Arc<Folder>),
     Prefix { store: Store, bucket: String, prefix: String },
 }
 
-impl Target {
+impl RemovalTarget {
     fn of(job: &Running, destination: &Location) -> Result<Self, Error> {
         Ok(match destination {
             Location::Object { provider, bucket, key } => Self::Prefix {

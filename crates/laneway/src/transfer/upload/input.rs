@@ -42,10 +42,10 @@ pub(crate) async fn upload(
     expected: Option<u64>,
 ) -> Result<Moved, Error> {
     let Stream { name, input, found } = stream;
-    let reader = Reader::start(name, input)?;
+    let reader = ReaderThread::start(name, input)?;
     let memory = job.engine.lanes.memory();
     let held = job.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
-    let first = job.unless_cancelled(reader.read(PART_USUAL, Room::Memory)).await??;
+    let first = job.unless_cancelled(reader.read(PART_USUAL, InputBuffer::Memory)).await??;
     if first.is_last {
         let (size, sums) = (first.run.len, first.run.checksums());
         let bytes = match first.body.segments() {
@@ -60,7 +60,7 @@ pub(crate) async fn upload(
         return Ok(sent.moved);
     }
     let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
-    let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
+    let state = Mutex::new(InputState { number: 0, first: Some(begun), is_ended: false, found });
     let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
@@ -72,12 +72,12 @@ pub(crate) async fn upload(
 /// Parts of a stream.
 struct StreamInput<'a> {
     job: &'a Running,
-    reader: Reader,
+    reader: ReaderThread,
     cut: Cut,
-    state: Mutex<State>,
+    state: Mutex<InputState>,
 }
 
-struct State {
+struct InputState {
     number: u32,
     first: Option<ReadyPart>,
     is_ended: bool,
@@ -85,7 +85,7 @@ struct State {
     found: u64,
 }
 
-impl State {
+impl InputState {
     fn read(&mut self, job: &Running, len: u64) {
         let known = len.min(self.found);
         self.found -= known;
@@ -109,10 +109,14 @@ impl Input for StreamInput<'_> {
             Some(first) if rest == 0 => first,
             begun => {
                 // The reserved memory is the first part's, so bytes behind that go to a file.
-                let room = if begun.is_none() && rest <= PART_USUAL { Room::Memory } else { Room::File };
+                let room = if begun.is_none() && rest <= PART_USUAL {
+                    InputBuffer::Memory
+                } else {
+                    InputBuffer::File
+                };
                 let held = match room {
-                    Room::Memory => Some(self.job.engine.lanes.memory().reserve(rest as usize).await),
-                    Room::File => None,
+                    InputBuffer::Memory => Some(self.job.engine.lanes.memory().reserve(rest as usize).await),
+                    InputBuffer::File => None,
                 };
                 let part = self.reader.read(rest, room).await?;
                 let part = ReadyPart { held: held.map(Arc::<Reservation>::new), ..part };
@@ -185,12 +189,12 @@ fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
 }
 
 /// A stream that is read one byte ahead, so that its end is known at the end of a part.
-struct Ahead<R> {
+struct PeekedStream<R> {
     input: R,
     byte: Option<u8>,
 }
 
-impl<R: Read> Ahead<R> {
+impl<R: Read> PeekedStream<R> {
     fn is_over(&mut self) -> io::Result<bool> {
         let mut byte = [0];
         while self.byte.is_none() {
@@ -205,7 +209,7 @@ impl<R: Read> Ahead<R> {
     }
 }
 
-impl<R: Read> Read for Ahead<R> {
+impl<R: Read> Read for PeekedStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match (self.byte, buffer.first_mut()) {
             (Some(byte), Some(first)) => {
@@ -220,29 +224,29 @@ impl<R: Read> Read for Ahead<R> {
 
 /// The place where read bytes are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Room {
+enum InputBuffer {
     Memory,
     File,
 }
 
-type Asked = (u64, Room, oneshot::Sender<Result<ReadyPart, Error>>);
+type BufferRequest = (u64, InputBuffer, oneshot::Sender<Result<ReadyPart, Error>>);
 
 /// A thread that reads, because reading a pipe may take forever.
-struct Reader {
-    asks: mpsc::Sender<Asked>,
+struct ReaderThread {
+    asks: mpsc::Sender<BufferRequest>,
     name: String,
 }
 
-impl Reader {
+impl ReaderThread {
     fn start(name: String, input: Box<dyn Read + Send>) -> Result<Self, Error> {
-        let mut input = Ahead { input, byte: None };
-        let (asks, mut asked) = mpsc::channel::<Asked>(1);
+        let mut input = PeekedStream { input, byte: None };
+        let (asks, mut asked) = mpsc::channel::<BufferRequest>(1);
         let named = name.clone();
         let serve = move || {
             while let Some((len, room, answer)) = asked.blocking_recv() {
                 let part = match room {
-                    Room::Memory => in_memory(&mut input, len),
-                    Room::File => in_file(&mut input, len),
+                    InputBuffer::Memory => in_memory(&mut input, len),
+                    InputBuffer::File => in_file(&mut input, len),
                 };
                 let _ = answer.send(part.map_err(|e| source::unwrapped(&named, e)));
             }
@@ -255,7 +259,7 @@ impl Reader {
     }
 
     /// Reads `len` bytes, or fewer at the end.
-    async fn read(&self, len: u64, room: Room) -> Result<ReadyPart, Error> {
+    async fn read(&self, len: u64, room: InputBuffer) -> Result<ReadyPart, Error> {
         let gone = || Error::source(&self.name, "the reading thread has ended");
         let (answer, read) = oneshot::channel();
         self.asks.send((len, room, answer)).await.map_err(|_| gone())?;
@@ -271,7 +275,7 @@ fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
+fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let bytes = filled(&mut *input, len)?;
     let run = Run::of(&bytes, Wanted::CRC32C);
     let is_last = run.len < len || input.is_over()?;
@@ -280,7 +284,7 @@ fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
 
 /// Puts a part that is too large for the memory budget into a nameless temporary file, because it may have to
 /// be sent again.
-fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
+fn in_file<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);
     let mut buffer = vec![0; READ];
@@ -372,7 +376,7 @@ mod tests {
         assert_eq!(hashed(&both.body, wanted).unwrap(), Run::of(&bytes, wanted));
     }
 
-    fn ahead(bytes: &[u8]) -> Ahead<&[u8]> {
-        Ahead { input: bytes, byte: None }
+    fn ahead(bytes: &[u8]) -> PeekedStream<&[u8]> {
+        PeekedStream { input: bytes, byte: None }
     }
 }

@@ -30,14 +30,14 @@ use crate::{CopyRequest, Error, Op, Warning};
 const SOURCES_AT_ONCE: usize = 256;
 
 /// A local source, as found on disk.
-struct Named {
+struct LocalSource {
     path: PathBuf,
     /// True if it is the match of a pattern.
     is_matched: bool,
     metadata: Result<Metadata, Error>,
 }
 
-impl Named {
+impl LocalSource {
     /// Returns what a path means. Blocks.
     fn of(path: PathBuf) -> Vec<Self> {
         let look = |path: PathBuf, is_matched| {
@@ -55,14 +55,14 @@ impl Named {
 }
 
 /// A file that a list of names contains, as found on disk.
-struct Looked {
+struct ListedFile {
     path: PathBuf,
     name: String,
     found: Result<(u64, Option<SystemTime>), Error>,
     line: Box<str>,
 }
 
-impl Looked {
+impl ListedFile {
     /// Returns what a name below a folder means. Blocks.
     fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
         let path = root.join(&name);
@@ -108,8 +108,8 @@ impl Uploads<'_> {
         let mut waiting = Waiting::new();
         for some in paths.chunks(SOURCES_AT_ONCE) {
             let owned = some.to_vec();
-            let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
-            for Named { path, is_matched, metadata } in self.search.job.engine.files.run(look).await? {
+            let look = move || owned.into_iter().flat_map(LocalSource::of).collect::<Vec<_>>();
+            for LocalSource { path, is_matched, metadata } in self.search.job.engine.files.run(look).await? {
                 let sent = match metadata {
                     Ok(m) if m.is_dir() && self.search.request.files_from.is_some() => {
                         self.names(&store, path).await?
@@ -256,8 +256,9 @@ impl Uploads<'_> {
         while let Some(batch) = names.next().await? {
             let mut waiting = Waiting::new();
             let root = root.clone();
-            let look = move || batch.into_iter().map(|named| Looked::at(&root, named)).collect::<Vec<_>>();
-            for Looked { path, name, found, line } in self.search.job.engine.files.run(look).await? {
+            let look =
+                move || batch.into_iter().map(|named| ListedFile::at(&root, named)).collect::<Vec<_>>();
+            for ListedFile { path, name, found, line } in self.search.job.engine.files.run(look).await? {
                 let sent = match found {
                     Ok(found) => {
                         let id = ObjectId::new(self.to.bucket, format!("{prefix}{name}"));

@@ -30,19 +30,19 @@ const HOLES_MIN: u64 = 1 << 20;
 pub(crate) struct Source {
     pub(crate) file: Arc<File>,
     path: PathBuf,
-    as_opened: Seen,
+    as_opened: FileFacts,
     identity: Identity,
     attributes: Attributes,
 }
 
 /// The facts that differ if a file has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Seen {
+struct FileFacts {
     size: u64,
     modified: (i64, i64),
 }
 
-impl Seen {
+impl FileFacts {
     fn of(metadata: &Metadata) -> Self {
         Self { size: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
     }
@@ -67,7 +67,7 @@ impl Source {
         if !metadata.is_file() {
             return Err(Error::source(path.display().to_string(), "is not a regular file"));
         }
-        let (as_opened, identity) = (Seen::of(&metadata), Identity::of(&metadata));
+        let (as_opened, identity) = (FileFacts::of(&metadata), Identity::of(&metadata));
         let attributes = Attributes::of_file(&metadata);
         Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
@@ -105,7 +105,7 @@ impl Source {
     /// If its size or its time of change differs.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
-        if Seen::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
+        if FileFacts::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
     }
 
     /// Reads all of it. Blocks.

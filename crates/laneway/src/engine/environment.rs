@@ -150,6 +150,7 @@ mod tests {
         assert_eq!(unreadable(builder.clone()).as_deref(), Some(CUSTOMER_KEY));
         let builder = builder.customer_key(None);
         assert_eq!(unreadable(builder.clone()).as_deref(), Some(SOURCE_CUSTOMER_KEY));
+        let builder = builder.engine(crate::Engine::builder().build());
         builder.source_customer_key(CustomerKey::parse(KEY.as_bytes()).ok()).build().unwrap();
     }
 }

@@ -296,7 +296,8 @@ mod tests {
 
     #[test]
     fn what_was_written_beyond_the_last_part_is_never_left_out_of_an_object() {
-        let client = Client::builder().region("r").build().expect("a client");
+        let client =
+            Client::builder().region("r").engine(crate::Engine::builder().build()).build().expect("a client");
         let mut writer = client.bucket("s3://bucket/").expect("a bucket").writer("key");
         writer.parts = u32::try_from(PartRules::S3.count_max).expect("it is small");
         let refused = pollster::block_on(writer.write(b"more")).expect_err("there are too many parts");

@@ -665,14 +665,17 @@ fn a_silent_server_is_told_of_and_given_up_within_retry_for() {
 #[test]
 fn a_proxy_that_cannot_be_reached_is_named_with_its_variable() {
     let (_endpoint, laneway) = plain();
-    for (variable, endpoint) in
-        [("HTTPS_PROXY", "https://store.example"), ("http_proxy", "http://store.example")]
-    {
-        let laneway = laneway.clone().with(variable, "http://user:secret@127.0.0.1:1");
+    for (variable, endpoint, protocol) in [
+        ("HTTPS_PROXY", "https://store.example", "http"),
+        ("http_proxy", "http://store.example", "http"),
+        ("ALL_PROXY", "http://store.example", "socks5"),
+        ("ALL_PROXY", "https://store.example", "socks5"),
+    ] {
+        let laneway = laneway.clone().with(variable, format!("{protocol}://user:secret@127.0.0.1:1"));
         for (scheme, option) in [("gs", "--gcs-endpoint"), ("s3", "--s3-endpoint")] {
             let url = format!("{scheme}://bucket");
             let run = laneway.run(["--anonymous", "--retry-for", "0", option, endpoint, "ls", &url]).exits(1);
-            let named = format!("the proxy in {variable}, http://127.0.0.1:1");
+            let named = format!("the proxy in {variable}, {protocol}://127.0.0.1:1");
             assert!(run.stderr.contains(&named) && !run.stderr.contains("secret"), "{}", run.stderr);
         }
     }

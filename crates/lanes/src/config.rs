@@ -22,7 +22,8 @@ pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 pub struct Config {
     /// The certificates that are trusted.
     pub trust: Trust,
-    /// Proxy for `https` origins (`http://host:port` or `https://host:port`, credentials allowed), as `HTTPS_PROXY` gives it.
+    /// Proxy for `https` origins (`http://host:port`, `https://host:port` or `socks5://host:port`, credentials allowed), as
+    /// `HTTPS_PROXY` gives it.
     pub https_proxy: Option<String>,
     /// Proxy for `http` origins, as `http_proxy` gives it.
     pub http_proxy: Option<String>,

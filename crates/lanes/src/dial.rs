@@ -200,7 +200,7 @@ impl Dialer {
             Some(reached) => (reached, self.settings(needs_tls).await?),
             None => tokio::try_join!(connect, self.settings(needs_tls))?,
         };
-        let is_tunneled = origin.scheme == Scheme::Https;
+        let is_tunneled = origin.scheme == Scheme::Https || proxy.is_some_and(Proxy::tunnels_all);
         let is_secret = proxy.is_some_and(|proxy| proxy.origin.scheme == Scheme::Https);
         if let (Some(proxy), true, false) = (proxy, is_tunneled, is_secret) {
             tunnel(&mut tcp, origin, proxy, &self.user_agent).await?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use crate::config::{HTTP_VARIABLES, HTTPS_VARIABLES};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::{Config, Origin, Scheme};
 
 /// The proxies of an engine.
@@ -20,21 +20,40 @@ pub(crate) struct Proxies {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) origin: Origin,
-    /// The value of `Proxy-Authorization`, if the proxy's URL carries credentials.
-    pub(crate) authorization: Option<String>,
+    pub(crate) protocol: ProxyProtocol,
     /// The variable that has set it.
     set_by: &'static str,
 }
 
+/// The protocol in which a proxy is asked for connections, with the credentials that its URL carries.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum ProxyProtocol {
+    Http {
+        /// The value of `Proxy-Authorization`.
+        authorization: Option<String>,
+    },
+    /// RFC 1928, with the user and the password of RFC 1929. The proxy resolves the names of hosts.
+    Socks5 { login: Option<(String, String)> },
+}
+
+impl std::fmt::Display for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.protocol {
+            ProxyProtocol::Http { .. } => write!(f, "{}", self.origin),
+            ProxyProtocol::Socks5 { .. } => write!(f, "socks5://{}", self.origin.authority()),
+        }
+    }
+}
+
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proxy({})", self.origin)
+        write!(f, "Proxy({self})")
     }
 }
 
 impl Proxies {
     /// # Errors
-    /// [`Kind::Invalid`] for a proxy that is no `http://` or `https://` URL.
+    /// [`Kind::Invalid`] for a proxy that is no `http://`, `https://` or `socks5://` URL.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let parse = |url: &Option<String>, variables: &[&'static str]| {
             let is_it = |name: &&&str| std::env::var(name).ok().as_deref() == url.as_deref();
@@ -69,26 +88,75 @@ impl Proxies {
 impl Proxy {
     /// The proxy and what has set it, for errors.
     pub(crate) fn named(&self) -> String {
-        format!("the proxy in {}, {}", self.set_by, self.origin)
+        format!("the proxy in {}, {self}", self.set_by)
+    }
+
+    /// The value of `Proxy-Authorization`, if the proxy takes one and its URL carries credentials.
+    pub(crate) fn authorization(&self) -> Option<&str> {
+        match &self.protocol {
+            ProxyProtocol::Http { authorization } => authorization.as_deref(),
+            ProxyProtocol::Socks5 { .. } => None,
+        }
+    }
+
+    /// Returns whether the proxy opens a connection for an origin of plain HTTP too, instead of taking its requests.
+    pub(crate) fn tunnels_all(&self) -> bool {
+        matches!(self.protocol, ProxyProtocol::Socks5 { .. })
     }
 
     fn parse(url: &str, set_by: &'static str) -> Result<Self, Error> {
-        let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-        let (credentials, address) = match full.split_once("://") {
-            Some((scheme, rest)) => match rest.rsplit_once('@') {
-                Some((user, host)) => (Some(user.to_owned()), format!("{scheme}://{host}")),
-                None => (None, full),
-            },
-            None => (None, full),
+        let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+        let (credentials, host) = match rest.rsplit_once('@') {
+            Some((credentials, host)) => (Some(credentials), host),
+            None => (None, rest),
         };
+        // Both schemes leave names to the proxy: a machine that needs one often can't resolve them.
+        if ["socks5", "socks5h"].iter().any(|socks| scheme.eq_ignore_ascii_case(socks)) {
+            let login = credentials.map(login).transpose()?;
+            return Ok(Self {
+                origin: socks_origin(host)?,
+                protocol: ProxyProtocol::Socks5 { login },
+                set_by,
+            });
+        }
+        let address = format!("{scheme}://{host}");
+        if !["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) {
+            let why = "it must start with http://, https:// or socks5://";
+            return Err(Error::new(Kind::Invalid, format!("{address:?} is no proxy URL: {why}")));
+        }
         let origin = Origin::parse(&address)?;
         let authorization = credentials.map(|c| {
             use base64::Engine as _;
-            let plain = percent_encoding::percent_decode_str(&c).collect::<Vec<u8>>();
+            let plain = percent_encoding::percent_decode_str(c).collect::<Vec<u8>>();
             format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(plain))
         });
-        Ok(Self { origin, authorization, set_by })
+        Ok(Self { origin, protocol: ProxyProtocol::Http { authorization }, set_by })
     }
+}
+
+/// The port of a SOCKS proxy whose URL names none (RFC 1928, section 3).
+const SOCKS_PORT: u16 = 1080;
+
+/// Returns where a SOCKS proxy is. Its connections begin in clear text, as those of plain HTTP do.
+fn socks_origin(host: &str) -> Result<Origin, Error> {
+    let mut origin = Origin::parse(&format!("http://{host}"))?;
+    let authority = host.split(['/', '?', '#']).next().unwrap_or(host);
+    if origin.port == 80 && !authority.ends_with(":80") {
+        origin.port = SOCKS_PORT;
+    }
+    Ok(origin)
+}
+
+/// Reads the user and the password of a SOCKS proxy. Each has 1 to 255 bytes (RFC 1929, section 2). The error repeats
+/// neither.
+fn login(credentials: &str) -> Result<(String, String), Error> {
+    let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+    let read = |part: &str| {
+        let plain = percent_encoding::percent_decode_str(part).decode_utf8().ok()?.into_owned();
+        (1..=255).contains(&plain.len()).then_some(plain)
+    };
+    let message = "SOCKS5 takes a user and a password of 1 to 255 bytes each";
+    read(user).zip(read(password)).ok_or_else(|| Error::new(Kind::Invalid, message))
 }
 
 /// The address that a host is written as, if it is one. An IPv4 address may be dressed up as an IPv6 one.
@@ -154,7 +222,7 @@ impl Rule {
 
 /// An error about a proxy, with the variables that may have named it.
 fn named(variables: &str, error: &Error) -> Error {
-    Error::new(crate::Kind::Invalid, format!("the proxy of {variables}: {error}"))
+    Error::new(Kind::Invalid, format!("the proxy of {variables}: {error}"))
 }
 
 #[cfg(test)]
@@ -239,7 +307,48 @@ mod tests {
     fn credentials_in_the_url_become_a_header_and_stay_out_of_debug_output() {
         let p = proxies(&[]);
         let proxy = p.for_origin(&Origin::parse("https://example.com").unwrap()).unwrap();
-        assert_eq!(proxy.authorization.as_deref(), Some("Basic dXNlcjpwQHNz"));
+        assert_eq!(proxy.authorization(), Some("Basic dXNlcjpwQHNz"));
         assert!(!format!("{proxy:?}").contains("dXNl") && !format!("{proxy:?}").contains("user"));
+    }
+
+    fn socks(url: &str) -> Result<Proxies, Error> {
+        Proxies::new(&Config { https_proxy: Some(url.into()), ..Config::default() })
+    }
+
+    #[test]
+    fn a_socks_url_has_a_login_and_a_port_of_its_own() {
+        let store = Origin::parse("https://example.com").unwrap();
+        for (url, port) in [
+            ("socks5://us%3Aer:p%40ss@Proxy", 1080),
+            ("SOCKS5H://us%3Aer:p%40ss@proxy:/", 1080),
+            ("socks5h://us%3Aer:p%40ss@proxy:80", 80),
+        ] {
+            let proxies = socks(url).unwrap();
+            let proxy = proxies.for_origin(&store).unwrap();
+            assert_eq!((&*proxy.origin.host, proxy.origin.port), ("proxy", port), "{url}");
+            let login = Some(("us:er".to_owned(), "p@ss".to_owned()));
+            assert!(proxy.protocol == ProxyProtocol::Socks5 { login }, "{url}");
+            assert!(!format!("{proxy:?} {}", proxy.named()).contains("ss@"), "{url}");
+            assert_eq!(proxy.authorization(), None);
+        }
+    }
+
+    #[test]
+    fn a_socks_url_that_is_wrong_is_refused_without_its_password() {
+        let long = "x".repeat(256);
+        for url in [
+            "socks5://user:secret@",
+            "socks5://user:secret@host:99999",
+            "socks4://user:secret@host",
+            "socks://user:secret@host",
+            &format!("socks5://{long}:secret@host"),
+            "socks5://secret@host",
+            "socks5://:secret@host",
+            "socks5://%ff:secret@host",
+        ] {
+            let error = socks(url).unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid, "{url}");
+            assert!(!error.to_string().contains("secret"), "{url}: {error}");
+        }
     }
 }

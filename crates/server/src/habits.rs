@@ -119,7 +119,7 @@ const GZIP_CHUNKED_FROM: u64 = 8 << 20;
 
 impl Habits {
     /// The names that [`Habits::named`] accepts.
-    pub const NAMES: [&'static str; 6] = ["gcs", "s3", "r2", "b2", "minio", "gcs-interop"];
+    pub const NAMES: [&'static str; 7] = ["gcs", "s3", "r2", "b2", "minio", "sia", "gcs-interop"];
 
     /// Returns the default habits, as strict as GCS and S3 themselves, each in its dialect.
     pub fn strict() -> Habits {
@@ -207,6 +207,21 @@ impl Habits {
         }
     }
 
+    /// Sia's S3 gateway. It calls itself `AmazonS3`, and ignores all conditions of writes and Amazon's checksums. s3gw
+    /// ignores conditions too. [Its source](https://github.com/SiaFoundation/gofakes3)
+    pub fn sia() -> Habits {
+        Habits {
+            name: "sia",
+            server: "AmazonS3",
+            conditions: Conditions::all(Ignored),
+            conflicts: false,
+            completes_again: false,
+            checksums: false,
+            object_attributes: false,
+            ..Habits::strict()
+        }
+    }
+
     /// The interoperability API of Google Cloud Storage: S3 requests to its XML API, signed with HMAC keys. It ignores
     /// ETags as conditions on writes (Google documents them only for reads), and Amazon's checksums.
     /// [GCS](https://cloud.google.com/storage/docs/xml-api/reference-headers#ifnonematch)
@@ -235,11 +250,12 @@ impl Habits {
             "r2" => Ok(Habits::r2()),
             "b2" => Ok(Habits::b2()),
             "minio" => Ok(Habits::minio()),
+            "sia" => Ok(Habits::sia()),
             "gcs-interop" => Ok(Habits::gcs_interop()),
             other => Err(Error::unreadable(
                 "a service with known habits",
                 other,
-                "one of gcs, s3, r2, b2, minio, gcs-interop",
+                "one of gcs, s3, r2, b2, minio, sia, gcs-interop",
             )),
         }
     }

@@ -372,6 +372,108 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
     });
 }
 
+/// Runs a scenario against a server with these habits. It gets a store, and a count of the requests since the last count.
+fn counting(config: Config, scenario: impl AsyncFn(&Store, &dyn Fn() -> u64)) {
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
+    let store = Store::new(Provider::S3, &settings(&endpoint), lanes).expect("a store");
+    let before = std::cell::Cell::new(0);
+    let count = || {
+        let now = store.lanes().counters().requests;
+        now - before.replace(now)
+    };
+    run(scenario(&store, &count));
+}
+
+fn like(habits: Habits) -> Config {
+    Config { habits, ..Config::default() }
+}
+
+#[test]
+fn an_unknown_service_is_probed_by_its_first_conditional_put() {
+    // Both call themselves `AmazonS3`.
+    for (habits, is_kept) in [(Habits::s3(), true), (Habits::sia(), false)] {
+        counting(like(habits), async |store, count| {
+            let id = |key: &str| ObjectId::new(Endpoint::BUCKET, key);
+            let kept = || store.keeps(Operation::Put, &Condition::Absent);
+            write(store, &id("plain"), b"ours", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            assert!(!kept() && count() > 0, "nothing is proven yet");
+            let made = write(store, &id("a"), b"ours", Condition::Absent).await;
+            let made = made.unwrap_or_else(|e| panic!("{e}"));
+            // A look, the put, the probe; and a look after it if the service ignored the condition.
+            assert_eq!((kept(), count()), (is_kept, if is_kept { 3 } else { 4 }));
+            assert_eq!(made.version, store.head(&id("a"), None).await.expect("it is there").version);
+            count();
+            write(store, &id("b"), b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(count(), if is_kept { 1 } else { 3 }, "there is one probe");
+            let error = write(store, &id("b"), b"theirs", Condition::Absent).await.expect_err("it exists");
+            assert!(error.is_precondition() && content(store, &id("b")).await == b"ours", "{error}");
+            assert_eq!(kept(), is_kept);
+        });
+    }
+}
+
+#[test]
+fn the_condition_on_a_version_is_probed_on_its_own() {
+    for (habits, is_kept) in [(Habits::s3(), true), (Habits::sia(), false)] {
+        counting(like(habits), async |store, _| {
+            let id = ObjectId::new(Endpoint::BUCKET, "k");
+            let onto = |meta: &ObjectMeta| Condition::Matches(meta.version.clone().expect("an ETag"));
+            let old = write(store, &id, b"old", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+            // The same bytes have the same ETag, so the condition would still hold.
+            let same = write(store, &id, b"old", onto(&old)).await.unwrap_or_else(|e| panic!("{e}"));
+            assert!(!store.keeps(Operation::Put, &onto(&same)));
+            let new = write(store, &id, b"newer", onto(&same)).await.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(store.keeps(Operation::Put, &onto(&new)), is_kept);
+            assert!(write(store, &id, b"older", onto(&old)).await.expect_err("gone").is_precondition());
+            assert_eq!(content(store, &id).await, b"newer");
+        });
+    }
+}
+
+#[test]
+fn a_put_that_might_leave_a_version_or_costs_much_is_not_sent_again() {
+    const LARGE: &[u8] = &[0; (1 << 20) + 1];
+    for (versions, bytes) in [(true, &b"ours"[..]), (false, LARGE)] {
+        let config = Config { versions, ..like(Habits::sia()) };
+        counting(config, async |store, count| {
+            for key in ["a", "b"] {
+                count();
+                let id = ObjectId::new(Endpoint::BUCKET, key);
+                write(store, &id, bytes, Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(count(), 3, "a look, the put, a look");
+                assert!(!store.keeps(Operation::Put, &Condition::Absent));
+            }
+        });
+    }
+}
+
+/// The faults' answers name no service.
+#[test]
+fn credentials_that_only_write_have_the_word_of_an_unknown_service() {
+    let config = Config { habits: Habits::s3(), ..faulty(&["head status 403"]) };
+    counting(config, async |store, _| {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        write(store, &id, b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(store.keeps(Operation::Put, &Condition::Absent), "the probe needs no HEAD");
+        let error = write(store, &id, b"theirs", Condition::Absent).await.expect_err("it exists");
+        assert!(error.is_precondition(), "{error}");
+    });
+}
+
+#[test]
+fn a_probe_that_tells_nothing_is_no_failure_and_proves_nothing() {
+    let config = Config { habits: Habits::s3(), ..faulty(&["put:2 status 403"]) };
+    counting(config, async |store, count| {
+        for (key, requests, is_kept) in [("a", 4, false), ("b", 3, true), ("c", 1, true)] {
+            let id = ObjectId::new(Endpoint::BUCKET, key);
+            write(store, &id, b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{key}: {e}"));
+            assert_eq!(count(), requests, "{key}");
+            assert_eq!(store.keeps(Operation::Put, &Condition::Absent), is_kept, "{key}");
+        }
+    });
+}
+
 #[test]
 fn deletes_only_the_named_state_even_if_a_store_ignores_conditions() {
     with_habits(async |name, there, store| {

@@ -19,7 +19,10 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("CLOUDSDK_CONFIG", "Folder of gcloud's login"),
     ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, as --project"),
     ("STORAGE_EMULATOR_HOST", "Server for gs://, as --gcs-endpoint"),
-    ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY", "Proxies, and hosts to reach without one"),
+    (
+        "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
+        "Proxies (HTTP, HTTPS, SOCKS5), and hosts to reach without one",
+    ),
     ("LANEWAY_RETRY_FOR", "Time to retry, as --retry-for"),
     ("LANEWAY_LOG", "Log level for stderr, or target=level,..."),
     ("XDG_STATE_HOME", "Folder for the records of unfinished uploads, instead of ~/.local/state"),

@@ -110,7 +110,7 @@ pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
     if !request.headers.contains_key(HOST) {
         let _ = write!(out, "host: {}\r\n", request.origin.authority());
     }
-    if let Some(authorization) = proxy.and_then(|p| p.authorization.as_ref()) {
+    if let Some(authorization) = proxy.and_then(Proxy::authorization) {
         let _ = write!(out, "{PROXY_AUTHORIZATION}: {authorization}\r\n");
     }
     for (name, value) in &request.headers {

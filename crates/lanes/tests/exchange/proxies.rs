@@ -1,4 +1,4 @@
-//! Connections through proxies, which are spoken to in clear text or over TLS.
+//! Connections through proxies, which are spoken to in clear text, over TLS or by SOCKS5.
 
 use std::sync::{Arc, Mutex};
 
@@ -150,4 +150,102 @@ async fn a_proxy_whose_certificate_is_not_trusted_gets_nothing() {
     assert_eq!(error.kind(), Kind::Certificate, "{error}");
     assert!(error.to_string().contains("localhost") && !error.to_string().contains("pass"), "{error}");
     assert!(scene.heads().is_empty());
+}
+
+/// Text behind its length in one byte.
+async fn text(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut text = vec![0; usize::from(stream.read_u8().await.ok()?)];
+    stream.read_exact(&mut text).await.ok()?;
+    String::from_utf8(text).ok()
+}
+
+/// Reads the greeting, the login and the name that a SOCKS5 client sends (RFC 1928 and 1929), as `user:password@host:port`.
+/// A client without a login, or with a password other than `p@ss`, is refused.
+async fn socks_request(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Option<String> {
+    const NAME: u8 = 3;
+    let version = stream.read_u8().await.ok()?;
+    let methods = text(stream).await?.into_bytes();
+    let can_log_in = methods.contains(&2);
+    stream.write_all(&[version, if can_log_in { 2 } else { 0xff }]).await.ok()?;
+    let _version = stream.read_u8().await.ok().filter(|_| can_log_in)?;
+    let (user, password) = (text(stream).await?, text(stream).await?);
+    let is_welcome = password == "p@ss";
+    stream.write_all(&[1, u8::from(!is_welcome)]).await.ok()?;
+    let mut request = [0; 4];
+    stream.read_exact(&mut request).await.ok().filter(|_| is_welcome)?;
+    assert_eq!(request, [5, 1, 0, NAME], "the proxy resolves the host");
+    let host = text(stream).await?;
+    Some(format!("{user}:{password}@{host}:{}", stream.read_u16().await.ok()?))
+}
+
+/// Answers a SOCKS5 client with a code, and leads it to a port of this machine if the code is 0.
+async fn socks(mut stream: Box<dyn Both>, heads: Arc<Mutex<Vec<String>>>, to: u16, code: u8) {
+    let Some(request) = socks_request(&mut stream).await else { return };
+    heads.lock().unwrap().push(request);
+    stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    if code == 0 {
+        let mut server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+        let _ = copy_bidirectional(&mut stream, &mut server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_socks_proxy_gets_the_hosts_name_and_all_requests() {
+    for (url, scheme) in [("http://store.test:9000", "socks5"), ("https://store.test:9000", "socks5h")] {
+        let scene = Scene::new();
+        let tls = url.starts_with("https").then(|| scene.acceptor("store.test"));
+        let port = scene.serve(tls, store).await;
+        let through = scene.serve(None, move |stream, heads| socks(stream, heads, port, 0)).await;
+        let proxy = Some(format!("{scheme}://user:p%40ss@localhost:{through}"));
+        let lanes = scene.lanes(proxy.clone(), proxy);
+        for _ in 0..2 {
+            let response = lanes.exchange(get(&Origin::parse(url).unwrap(), "/k")).await.unwrap();
+            assert_eq!(&response.body[..], b"bytes");
+        }
+        assert_eq!(lanes.counters().connections, 1);
+        let heads = scene.heads();
+        assert_eq!(heads[0], "user:p@ss@store.test:9000");
+        assert!(
+            heads[1].starts_with("GET /k HTTP/1.1\r\n") && !heads[1].contains("uthorization"),
+            "{heads:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_host_of_no_proxy_is_reached_without_the_socks_proxy() {
+    let scene = Scene::new();
+    let port = scene.serve(None, store).await;
+    let lanes = Lanes::start(Config {
+        http_proxy: Some("socks5://127.0.0.1:1".into()),
+        no_proxy: vec!["store.test".into()],
+        resolve: [("store.test".to_owned(), vec![[127, 0, 0, 1].into()])].into(),
+        ..Config::default()
+    })
+    .unwrap();
+    let origin = Origin::parse(&format!("http://store.test:{port}")).unwrap();
+    assert_eq!(&lanes.exchange(get(&origin, "/k")).await.unwrap().body[..], b"bytes");
+}
+
+#[tokio::test]
+async fn a_refusing_socks_proxy_is_named_without_its_password() {
+    const UNREACHABLE: u8 = 4;
+    for (login, why) in [
+        ("user:p%40ss@", "Host unreachable"),
+        ("user:wr%40ng@", "Password auth failure"),
+        ("", "No acceptable auth methods"),
+    ] {
+        let scene = Scene::new();
+        let through = scene.serve(None, move |stream, heads| socks(stream, heads, 0, UNREACHABLE)).await;
+        let proxy = Some(format!("socks5://{login}localhost:{through}"));
+        let no_retries = std::time::Duration::ZERO;
+        let config = Config { http_proxy: proxy, retry_for: no_retries, ..Config::default() };
+        let lanes = Lanes::start(config).unwrap();
+        let error =
+            lanes.exchange(get(&Origin::parse("http://store.test").unwrap(), "/k")).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Connect, "{error}");
+        let told = format!("{error} {error:?}");
+        assert!(told.contains(&format!("socks5://localhost:{through}")) && told.contains(why), "{told}");
+        assert!(!told.contains("p@ss") && !told.contains("p%40ss") && !told.contains("wr"), "{told}");
+    }
 }

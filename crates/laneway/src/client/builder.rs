@@ -303,8 +303,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the proxy for `https` URLs: `http://host:port` or `https://host:port`, with or without
-    /// credentials.
+    /// Sets the proxy for `https` URLs: `http://host:port`, `https://host:port` or `socks5://host:port`, with or
+    /// without credentials. A SOCKS5 proxy resolves the names of hosts.
     #[must_use]
     pub fn https_proxy(mut self, url: impl Into<String>) -> Self {
         self.settings.network.https_proxy = Some(url.into());

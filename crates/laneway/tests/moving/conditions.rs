@@ -21,6 +21,8 @@ fn an_item_says_where_the_check_was_not_atomic() {
         ("minio", [true, true, false]),
         ("r2", [true, false, false]),
         ("b2", [false, false, false]),
+        // It calls itself `AmazonS3` too, and ignores every condition.
+        ("sia", [false, false, false]),
         ("gcs-interop", [false, false, false]),
     ] {
         let habits = Habits::named(name).unwrap_or_else(|_| Habits::strict());

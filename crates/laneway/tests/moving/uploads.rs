@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use laneway::{CopyRequest, Location, Outcome, PutOptions, Verified};
 use laneway_server::{Config, Faults, GcsConfig};
 
-use crate::stage::{DIALECTS, KINDS, MIB, Place, Stage, at_once, noise};
+use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Place, Stage, at_once, noise};
 
 #[test]
 fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
@@ -46,6 +46,28 @@ fn a_large_file_uses_a_session_where_multipart_is_forbidden() {
     stage.cp(&path, stage.url("big")).all_verified();
     assert!(stage.stored("big") == bytes);
     assert_eq!(stage.requests("begin"), 2);
+}
+
+/// The XML API of multipart uploads has headers alone for the description of an object.
+#[test]
+fn a_large_file_uses_a_session_for_metadata_that_headers_lose() {
+    for (name, value, parts_in_order) in
+        [("plain", "a  b", false), ("Owner", "me", true), ("city", "Zürich", true), ("padded", " a ", true)]
+    {
+        let stage = Stage::new(KINDS[0]);
+        let bytes = noise(40 * MIB, 1);
+        let source = Location::Local(stage.file("big", &bytes));
+        let put = PutOptions::default().cache_control("no-store").metadata(name, value);
+        stage.copy(CopyRequest::new(vec![source], stage.url("big")).put(put)).all_verified();
+        assert!(stage.stored("big") == bytes, "{name}");
+        let attributes = stage.server.store().object(BUCKET, "big").unwrap().attributes.clone();
+        assert_eq!(attributes.metadata, [(name.to_owned(), value.to_owned())].into());
+        assert_eq!(attributes.cache_control.as_deref(), Some("no-store"));
+        // Only a multipart upload has a request that completes it.
+        assert_eq!(stage.requests("complete") == 0, parts_in_order, "{name}");
+        let counters = stage.server.counters();
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{name}");
+    }
 }
 
 #[test]

@@ -206,10 +206,18 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
 /// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
 fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    // Header names have no capitals, and values only ASCII. The JSON API takes all characters.
     let metadata = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix("x-goog-meta-")?;
-        Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        let read = |value: &str| (name.to_owned(), value.to_owned());
+        Some(
+            value
+                .to_str()
+                .map(read)
+                .map_err(|_| Problem::invalid(format!("Metadata header {name} isn't ASCII"))),
+        )
     });
+    let metadata = metadata.collect::<Result<_, _>>()?;
     let asked = Asked {
         encryption: encryption::sent(headers)?,
         acl: text(HeaderName::from_static("x-goog-acl")),
@@ -223,7 +231,7 @@ fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
         content_language: text(CONTENT_LANGUAGE),
         storage_class: text(HeaderName::from_static("x-goog-storage-class")),
         custom_time: text(HeaderName::from_static("x-goog-custom-time")),
-        metadata: metadata.collect(),
+        metadata,
         asked,
         ..Attributes::default()
     })

@@ -46,6 +46,20 @@ fn objects_are_put_read_and_deleted_by_path() {
 }
 
 #[test]
+fn metadata_in_headers_is_ascii_and_its_names_lose_their_capitals() {
+    let rig = Rig::new();
+    for (path, method) in [("/demo/k", "PUT"), ("/demo/k?uploads", "POST")] {
+        let refused = rig.send(method, path, &[HINT, ("x-goog-meta-city", "Zürich")], "").unwrap();
+        assert_eq!((refused.status, refused.element("Code")), (400, "InvalidArgument"), "{method}");
+    }
+    let put = rig.send("PUT", "/demo/k", &[HINT, ("X-Goog-Meta-Owner", "me")], "").unwrap();
+    assert_eq!(
+        (put.status, rig.get("/storage/v1/b/demo/o/k").json()["metadata"]["owner"].as_str()),
+        (200, Some("me"))
+    );
+}
+
+#[test]
 fn headers_carry_preconditions_and_hashes() {
     let rig = Rig::new();
     let put = |headers: &[(&str, &str)]| rig.send("PUT", "/demo/k", headers, "x").unwrap();

@@ -43,6 +43,7 @@ fn conditions_are_honoured_refused_or_passed_over() {
         ("r2", 412, 412, 204),
         ("minio", 412, 412, 204),
         ("b2", 501, 501, 501),
+        ("sia", 200, 200, 204),
         ("gcs-interop", 200, 200, 204),
     ] {
         let rig = like(name);
@@ -88,6 +89,7 @@ fn conditions_of_copies_are_honoured_refused_or_passed_over() {
         ("r2", 200, ""),
         ("minio", 200, ""),
         ("b2", 501, "NotImplemented"),
+        ("sia", 200, ""),
         ("gcs-interop", 200, ""),
     ] {
         let rig = like(name);

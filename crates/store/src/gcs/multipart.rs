@@ -20,6 +20,25 @@ use crate::{
     PartChecksums, PutOptions,
 };
 
+/// Returns whether the headers of this API carry the description exactly. They lose capitals in the names of metadata
+/// and spaces around values, and can't hold other characters than those of ASCII.
+fn fits_headers(options: &PutOptions) -> bool {
+    let is_kept =
+        |value: &str| value.is_ascii() && HeaderValue::from_str(value).is_ok() && value.trim() == value;
+    let fields = [
+        &options.content_encoding,
+        &options.cache_control,
+        &options.content_disposition,
+        &options.content_language,
+    ];
+    let is_named = |name: &str| {
+        let name = format!("x-goog-meta-{name}");
+        HeaderName::try_from(&name).is_ok_and(|header| header.as_str() == name)
+    };
+    fields.into_iter().flatten().all(|value| is_kept(value))
+        && options.metadata.iter().all(|(name, value)| is_named(name) && is_kept(value))
+}
+
 fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
     let mut outgoing = Gcs::about(Method::POST, id, &Query::new().and("uploads", ""))
         .header("content-type", options.content_type.as_deref().unwrap_or(OCTETS))?
@@ -54,6 +73,11 @@ impl Gcs {
         }
         if options.is_protected() {
             let message = "GCS multipart uploads take no retention; a resumable upload does";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
+        if !fits_headers(options) {
+            let message = "GCS multipart uploads carry no capitals in the names of metadata, and in values only ASCII \
+                           without spaces around it; a resumable upload carries all";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if !Dialect::supports_multipart(self) {
@@ -213,6 +237,26 @@ mod tests {
         assert_eq!(request.target, "/b/a//b%20c?uploads=");
         assert_eq!(request.headers["x-goog-meta-k"], "v");
         assert_eq!(request.headers["x-goog-encryption-kms-key-name"], "p/key");
+    }
+
+    #[test]
+    fn a_description_that_headers_change_does_not_fit_them() {
+        let plain = PutOptions::default;
+        for fitting in [plain(), plain().metadata("a_b-1", "c d"), plain().content_disposition("inline")] {
+            assert!(fits_headers(&fitting), "{fitting:?}");
+        }
+        for other in [
+            plain().metadata("Owner", "me"),
+            plain().metadata("k", "ü"),
+            plain().metadata("ü", "v"),
+            plain().metadata("k", " v"),
+            plain().metadata("k", "v\t"),
+            plain().metadata("k", "a\nb"),
+            plain().metadata("k k", "v"),
+            plain().content_disposition("attachment; filename=ü"),
+        ] {
+            assert!(!fits_headers(&other), "{other:?}");
+        }
     }
 
     #[test]

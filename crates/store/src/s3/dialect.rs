@@ -71,7 +71,7 @@ http_verbs!(S3, CAPABILITIES, {
 
     fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         match operation {
-            Operation::Put => self.is_kept(Write::Put, condition),
+            Operation::Put => self.is_kept(Write::put(condition), condition),
             Operation::Complete => self.is_kept(Write::Complete, condition),
             Operation::Copy => self.is_kept(Write::Copy, condition),
             Operation::Delete => self.is_kept(Write::Delete, condition),

@@ -3,14 +3,20 @@
 //! condition.
 
 use super::S3;
-use super::write_conditions::{Treatment, Write};
-use crate::exchange::Exchange;
-use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta};
+use super::headers::meta;
+use super::write_conditions::{PROBE_BYTES_MAX, Treatment, Write};
+use crate::exchange::{Exchange, Outgoing};
+use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, PutOptions, Version};
 
 impl S3 {
     /// Returns whether the endpoint itself keeps the condition of a write, as far as is known.
     pub(super) fn is_kept(&self, write: Write, condition: &Condition) -> bool {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
+    }
+
+    /// Returns whether a put's condition is sent to an unknown service that has neither kept nor ignored one.
+    fn is_doubtful(&self, write: Write) -> bool {
+        matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write)
     }
 
     /// Returns the condition to send with a write, which is none if the endpoint refuses conditions.
@@ -38,6 +44,8 @@ impl S3 {
         }
         match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
+            // Credentials that may only write have nothing but the word of a service that may keep conditions.
+            (Err(error), _) if self.is_doubtful(write) && error.is_permission() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),
             (Ok(meta), Condition::Matches(version)) if meta.version.as_ref() != Some(version) => {
@@ -45,6 +53,39 @@ impl S3 {
             }
             (Ok(_), _) => Ok(()),
         }
+    }
+
+    /// Learns whether an unknown service keeps the condition of a put: the put that succeeded is sent again, and now the
+    /// condition doesn't hold. A service that ignores it stores the same bytes once more. It could lose another writer's
+    /// object then, but only one that replaced this object between the two puts. A probe that tells nothing is no error,
+    /// because the object is written. Returns the object as the last put has left it.
+    pub(super) async fn probe(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        outgoing: &Outgoing,
+        options: &PutOptions,
+        mut written: ObjectMeta,
+    ) -> ObjectMeta {
+        let write = Write::put(&options.condition);
+        let Some(_probing) =
+            is_harmless(outgoing, options, &written).then(|| self.conditions.probing(write)).flatten()
+        else {
+            return written;
+        };
+        match exchange.send(outgoing).await {
+            Ok(sent) if sent.response.body.is_empty() && sent.response.head.header("etag").is_some() => {
+                self.conditions.learn_ignored(write);
+                let again = meta(&written.id, &sent.response.head);
+                (written.version, written.etag) = (again.version, again.etag);
+                written.version_id = again.version_id;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the answer to a conditional write that was sent again");
+                self.conditions.learn(write, &error);
+            }
+        }
+        written
     }
 
     /// Compares the stored object with the written one if another writer could have interfered.
@@ -64,6 +105,7 @@ impl S3 {
         let found = match Box::pin(self.head(&written.id, None)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => return Err(replaced(exchange)),
+            Err(error) if self.is_doubtful(write) && error.is_permission() => return Ok(written),
             Err(error) => return Err(error.within(exchange.operation)),
         };
         match found.size == written.size && (written.version.is_none() || found.version == written.version) {
@@ -71,6 +113,19 @@ impl S3 {
             false => Err(replaced(exchange)),
         }
     }
+}
+
+/// Returns whether a put can be sent again without harm. In a bucket with versions it might leave one more, which a lock
+/// might keep for years. The condition must not hold for the object that the put has made.
+fn is_harmless(outgoing: &Outgoing, options: &PutOptions, written: &ObjectMeta) -> bool {
+    let is_broken = match &options.condition {
+        Condition::None => false,
+        Condition::Absent => true,
+        Condition::Matches(Version::ETag(etag)) => written.etag.as_ref().is_some_and(|made| made != etag),
+        Condition::Matches(Version::Generation(_)) => false,
+    };
+    let has_versions = written.version_id.as_ref().is_some_and(|id| id != "null");
+    is_broken && !has_versions && !options.is_protected() && outgoing.body.len() <= PROBE_BYTES_MAX
 }
 
 fn replaced(exchange: &Exchange<'_, S3>) -> Error {

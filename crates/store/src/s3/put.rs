@@ -50,21 +50,22 @@ impl S3 {
         let size = body.len();
         let mut sums = sums.clone();
         let mut climb = self.checksums.bodies.climb();
-        let sent = loop {
+        let write = Write::put(&options.condition);
+        let (sent, outgoing) = loop {
             let guard = climb.rung();
             if guard == Guard::Md5 && sums.md5.is_none() {
                 // This takes 30 ms for the largest single-request body, on stores that support nothing faster.
                 sums.md5 = md5_of(&body);
             }
-            self.look_before(&exchange, Write::Put, id, &options.condition).await?;
-            let condition = self.sendable(Write::Put, &options.condition);
+            self.look_before(&exchange, write, id, &options.condition).await?;
+            let condition = self.sendable(write, &options.condition);
             let kms_key = self.kms_key.as_deref();
             let outgoing = request(id, body.clone(), &sums, guard, options, condition, kms_key)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
-                Err(error) if !condition.is_none() && self.conditions.learn(Write::Put, &error) => {}
+                Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
                 Err(error) if climb.descend(&error) => {}
-                sent => break sent,
+                sent => break (sent, outgoing),
             }
         };
         let sums = &sums;
@@ -89,7 +90,11 @@ impl S3 {
             Err(error) => landed(error, Box::pin(self.head(id, None)), size, sums).await?,
         };
         let written = compared(&exchange, meta, size, sums)?;
-        self.look_after(&exchange, Write::Put, &options.condition, written).await
+        if self.is_kept(write, &options.condition) {
+            return Ok(written);
+        }
+        let written = Box::pin(self.probe(&exchange, &outgoing, options, written)).await;
+        self.look_after(&exchange, write, &options.condition, written).await
     }
 }
 

@@ -2,24 +2,43 @@
 //! silently, and only another writer's lost object would reveal that. The host and the answers' headers therefore
 //! determine the expected treatment, until an answer proves another one. If the treatment is uncertain, the object is
 //! checked before and after the write. A store that ignores conditions may call itself `AmazonS3`, so that name counts
-//! only at Amazon's own hosts.
+//! only at Amazon's own hosts. A service that nothing identifies is probed by its first conditional put.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use http::StatusCode;
 use laneway_lanes::{Head, Origin};
 
-use crate::Error;
 use crate::partition::Partition;
+use crate::{Condition, Error};
 
 /// A write that can have a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Write {
+    /// A put of an object that must not exist.
     Put,
+    /// A put onto a version. S3 has had `If-None-Match` three months longer than `If-Match`, and a service may have one
+    /// of them.
+    PutOnto,
     Complete,
     Copy,
     Delete,
 }
+
+impl Write {
+    pub(super) fn put(condition: &Condition) -> Self {
+        match condition {
+            Condition::Matches(_) => Self::PutOnto,
+            Condition::None | Condition::Absent => Self::Put,
+        }
+    }
+}
+
+/// The most puts by which one condition of a service is probed. A probe may fail without telling the treatment.
+const PROBES_MAX: u8 = 3;
+
+/// The largest body in bytes that is sent again as a probe. It takes 8 ms at 1 Gbit/s.
+pub(super) const PROBE_BYTES_MAX: u64 = 1 << 20;
 
 /// The treatment of a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,12 +109,10 @@ impl Service {
     fn treatment(self, write: Write) -> Treatment {
         match (self, write) {
             (Self::Amazon | Self::Embedded, _)
-            | (Self::R2, Write::Put | Write::Complete | Write::Copy)
-            | (Self::Minio, Write::Put | Write::Complete) => Treatment::Kept,
-            (Self::Google | Self::R2 | Self::Minio | Self::Unseen, _) => Treatment::Ignored,
-            // Most services have kept the condition of a PutObject since 2024. The newer conditions are uncertain.
-            (Self::Unknown, Write::Put) => Treatment::Kept,
-            (Self::Unknown, Write::Complete | Write::Copy | Write::Delete) => Treatment::Ignored,
+            | (Self::R2, Write::Put | Write::PutOnto | Write::Complete | Write::Copy)
+            | (Self::Minio, Write::Put | Write::PutOnto | Write::Complete) => Treatment::Kept,
+            // Most services have kept the condition of a PutObject since 2024, but s3gw and Sia ignore it. A probe tells.
+            (Self::Google | Self::R2 | Self::Minio | Self::Unseen | Self::Unknown, _) => Treatment::Ignored,
         }
     }
 }
@@ -105,14 +122,31 @@ impl Service {
 pub(super) struct WriteConditions {
     service: AtomicU8,
     /// The treatment that answers have shown, by write. 0 means none.
-    shown: [AtomicU8; 4],
+    shown: [AtomicU8; 5],
+    /// The probes so far, by write.
+    probes: [AtomicU8; 5],
+    is_probing: AtomicBool,
+}
+
+/// The right to probe the service. No other probe begins until it is dropped.
+pub(super) struct Probing<'a>(&'a AtomicBool);
+
+impl Drop for Probing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 impl WriteConditions {
     /// Creates it for an endpoint, or with `None` for Amazon's own.
     pub(super) fn new(endpoint: Option<&Origin>) -> Self {
         let service = endpoint.map_or(Service::Amazon, |origin| Service::at(&origin.host));
-        Self { service: AtomicU8::new(service as u8), shown: Default::default() }
+        Self {
+            service: AtomicU8::new(service as u8),
+            shown: Default::default(),
+            probes: Default::default(),
+            is_probing: AtomicBool::new(false),
+        }
     }
 
     /// Records the service that answers.
@@ -142,12 +176,39 @@ impl WriteConditions {
             }
             _ => return false,
         };
-        let before = self.treatment(write);
-        if let Some(shown) = self.shown.get(write as usize).filter(|_| before != treatment) {
+        if self.treatment(write) != treatment {
+            self.show(write, treatment);
+        }
+        treatment == Treatment::Refused
+    }
+
+    /// Learns that the service carried out a write against its condition.
+    pub(super) fn learn_ignored(&self, write: Write) {
+        self.show(write, Treatment::Ignored);
+    }
+
+    fn show(&self, write: Write, treatment: Treatment) {
+        if let Some(shown) = self.shown.get(write as usize) {
             shown.store(treatment as u8, Ordering::Release);
             tracing::info!(?write, ?treatment, "the endpoint has shown what it makes of conditions");
         }
-        treatment == Treatment::Refused
+    }
+
+    /// Returns the right to probe a write, if the service is unknown, no answer has shown the treatment, no other probe is
+    /// under way, and fewer than [`PROBES_MAX`] have failed.
+    pub(super) fn probing(&self, write: Write) -> Option<Probing<'_>> {
+        if !self.is_unproven(write) || self.is_probing.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let probing = Probing(&self.is_probing);
+        let count = self.probes.get(write as usize)?.fetch_add(1, Ordering::Relaxed);
+        (count < PROBES_MAX).then_some(probing)
+    }
+
+    /// Returns whether the service is unknown and no answer has shown the treatment.
+    pub(super) fn is_unproven(&self, write: Write) -> bool {
+        let is_shown = self.shown.get(write as usize).is_none_or(|shown| shown.load(Ordering::Acquire) != 0);
+        !is_shown && self.service() == Service::Unknown
     }
 
     /// Returns whether its listings are known to contain the restore status on request.
@@ -192,15 +253,15 @@ mod tests {
     #[test]
     fn the_table_of_services() {
         use Treatment::{Ignored, Kept};
-        let all = [Write::Put, Write::Complete, Write::Copy, Write::Delete];
+        let all = [Write::Put, Write::PutOnto, Write::Complete, Write::Copy, Write::Delete];
         for (conditions, expected) in [
-            (WriteConditions::new(None), [Kept; 4]),
-            (at("https://s3.cn-north-1.amazonaws.com.cn"), [Kept; 4]),
-            (at("https://amazonaws.com.example.org"), [Ignored; 4]),
-            (at("https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com"), [Kept; 4]),
-            (at("https://storage.googleapis.com"), [Ignored; 4]),
-            (at("https://account.r2.cloudflarestorage.com"), [Kept, Kept, Kept, Ignored]),
-            (at("http://127.0.0.1:9000"), [Ignored; 4]),
+            (WriteConditions::new(None), [Kept; 5]),
+            (at("https://s3.cn-north-1.amazonaws.com.cn"), [Kept; 5]),
+            (at("https://amazonaws.com.example.org"), [Ignored; 5]),
+            (at("https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com"), [Kept; 5]),
+            (at("https://storage.googleapis.com"), [Ignored; 5]),
+            (at("https://account.r2.cloudflarestorage.com"), [Kept, Kept, Kept, Kept, Ignored]),
+            (at("http://127.0.0.1:9000"), [Ignored; 5]),
         ] {
             assert_eq!(all.map(|write| conditions.treatment(write)), expected, "{conditions:?}");
         }
@@ -208,7 +269,7 @@ mod tests {
 
     #[test]
     fn who_answers_is_told_by_its_headers() {
-        for (name, value, delete, complete) in [
+        for (name, value, delete, put) in [
             ("server", "MinIO", Treatment::Ignored, Treatment::Kept),
             ("server", "laneway", Treatment::Kept, Treatment::Kept),
             ("server", "AmazonS3", Treatment::Ignored, Treatment::Ignored),
@@ -219,10 +280,11 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             conditions.observe(&Head { status: StatusCode::OK, headers });
-            let is_google = name == "x-guploader-uploadid";
-            assert_eq!(conditions.treatment(Write::Put) == Treatment::Ignored, is_google, "{value}");
-            let seen = (conditions.treatment(Write::Delete), conditions.treatment(Write::Complete));
-            assert_eq!(seen, (delete, complete), "{value}");
+            let seen = [Write::Delete, Write::Put, Write::PutOnto, Write::Complete];
+            let seen = seen.map(|write| conditions.treatment(write));
+            assert_eq!(seen, [delete, put, put, put], "{value}");
+            let is_known = ["MinIO", "laneway", "x"].contains(&value);
+            assert_eq!(conditions.probing(Write::Put).is_none(), is_known, "{value}");
         }
     }
 
@@ -239,5 +301,20 @@ mod tests {
         assert!(!conditions.learn(Write::Copy, &refused(400, ErrorKind::Invalid, "Bad Request")));
         assert_eq!(conditions.treatment(Write::Put), Treatment::Refused);
         assert_eq!(conditions.treatment(Write::Copy), Treatment::Ignored);
+    }
+
+    #[test]
+    fn a_service_is_probed_until_it_has_shown_its_treatment() {
+        let probed = |conditions: &WriteConditions, write| conditions.probing(write).is_some();
+        let conditions = at("http://127.0.0.1:9000");
+        assert!(!probed(&conditions, Write::Put), "no answer has arrived yet");
+        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
+        let probing = conditions.probing(Write::Put).expect("the first");
+        assert!(!probed(&conditions, Write::PutOnto), "one is under way");
+        drop(probing);
+        assert_eq!([(); 3].map(|()| probed(&conditions, Write::Put)), [true, true, false], "it told nothing");
+        conditions.learn_ignored(Write::PutOnto);
+        assert!(!probed(&conditions, Write::PutOnto));
+        assert_eq!(conditions.treatment(Write::PutOnto), Treatment::Ignored);
     }
 }

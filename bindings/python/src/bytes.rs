@@ -5,10 +5,11 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySlice};
+use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
 
 use crate::buffer;
 
@@ -68,9 +69,23 @@ impl Bytes {
         self.to_bytes(part.py()).contains(part)
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        // An object without a buffer is unequal.
-        buffer::lent(other).ok().flatten().is_some_and(|other| other == self.0)
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let answer = match (buffer::lent(other).ok().flatten(), how) {
+            (Some(other), _) => how.matches(self.0.cmp(&other)),
+            // An object without a buffer is unequal.
+            (None, CompareOp::Eq) => false,
+            (None, CompareOp::Ne) => true,
+            (None, _) => return Ok(py.NotImplemented()),
+        };
+        Ok(answer.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+
+    fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let Some(other) = buffer::lent(other)? else { return Ok(py.NotImplemented()) };
+        let joined = [&self.0[..], &other[..]].concat();
+        Ok(Self(joined.into()).into_pyobject(py)?.into_any().unbind())
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
@@ -107,6 +122,49 @@ impl Bytes {
         match filled {
             0 => Ok(()),
             _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}
+
+/// Adds methods of Python's own `bytes`, which work on a copy. New bytes are a `Bytes` too.
+macro_rules! methods_of_bytes {
+    ($($method:ident),+) => {
+        #[pymethods]
+        impl Bytes {
+            $(
+                #[pyo3(signature = (*arguments, **named))]
+                fn $method<'py>(
+                    &self,
+                    arguments: &Bound<'py, PyTuple>,
+                    named: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    self.as_bytes_do(stringify!($method), arguments, named)
+                }
+            )+
+        }
+    };
+}
+
+#[rustfmt::skip]
+methods_of_bytes!(
+    capitalize, center, count, decode, endswith, expandtabs, find, hex, index, isalnum, isalpha,
+    isascii, isdigit, islower, isspace, istitle, isupper, join, ljust, lower, lstrip, partition,
+    removeprefix, removesuffix, replace, rfind, rindex, rjust, rpartition, rsplit, rstrip, split,
+    splitlines, startswith, strip, swapcase, title, translate, upper, zfill
+);
+
+impl Bytes {
+    fn as_bytes_do<'py>(
+        &self,
+        method: &str,
+        arguments: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = arguments.py();
+        let answer = self.to_bytes(py).call_method(method, arguments, named)?;
+        match answer.is_exact_instance_of::<PyBytes>() {
+            true => Ok(Self(buffer::lent(&answer)?.unwrap_or_default()).into_pyobject(py)?.into_any()),
+            false => Ok(answer),
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use laneway::{Client, Error};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -75,10 +74,10 @@ impl Call {
         Ok(answer?.into_bound(py))
     }
 
-    /// Returns an awaitable for an event loop's task: a future of asyncio's, or an object for trio.
+    /// Returns an awaitable for an event loop's task: a future of asyncio's, or a coroutine if no such loop runs.
     ///
     /// # Errors
-    /// If no loop runs on this thread.
+    /// If the system gives no pipe, or the engine can't start.
     pub(crate) fn awaited(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         kept::release(py);
         log::attend(py, false);
@@ -117,21 +116,10 @@ pub(crate) fn blocking<T: Send + 'static>(
     }
 }
 
-/// Returns the asyncio loop that runs on this thread, or `None` under trio.
-///
-/// # Errors
-/// If neither runs.
+/// Returns the asyncio loop that runs on this thread. `None` means trio, or that the loop begins later, as with
+/// `asyncio.run(store.get_async(path))`.
 fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let running = RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()?;
-    if !running.is_none() {
-        return Ok(Some(running));
-    }
-    let modules = py.import("sys")?.getattr("modules")?;
-    let in_trio =
-        modules.contains("trio")? && py.import("trio.lowlevel")?.call_method0("in_trio_run")?.is_truthy()?;
-    match in_trio {
-        true => Ok(None),
-        false => Err(PyRuntimeError::new_err("no running event loop: this is awaited under asyncio or trio")),
-    }
+    Ok((!running.is_none()).then_some(running))
 }

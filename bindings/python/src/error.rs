@@ -4,7 +4,7 @@ use laneway_bindings_core::failure::Failure;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 
 /// Makes the exception of an error's kind.
 pub(crate) fn raised(py: Python<'_>, error: &laneway::Error) -> PyErr {
@@ -39,6 +39,15 @@ fn made(py: Python<'_>, arguments: Bound<'_, PyAny>) -> PyResult<PyErr> {
 /// Makes the exception for using a closed file or stream.
 pub(crate) fn closed(why: &'static str) -> PyErr {
     PyValueError::new_err(why)
+}
+
+/// Makes the exception for a method that files of a store don't support: `io.UnsupportedOperation`.
+pub(crate) fn unsupported(py: Python<'_>, method: &str) -> PyErr {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    match TYPE.import(py, "io", "UnsupportedOperation") {
+        Ok(kind) => PyErr::from_type(kind.clone(), format!("{method}: objects of a store don't support it")),
+        Err(error) => error,
+    }
 }
 
 /// Makes the exception for a call that the engine abandoned.

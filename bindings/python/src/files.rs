@@ -1,5 +1,20 @@
 //! Objects as files, with the methods of Python's own files as far as objects have them.
 
+/// Adds methods of Python's files that objects don't have. They raise `io.UnsupportedOperation`.
+macro_rules! refused {
+    ($file:ident: $($method:ident),+) => {
+        #[pymethods]
+        impl $file {
+            $(
+                #[pyo3(signature = (*_arguments))]
+                fn $method(&self, py: Python<'_>, _arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+                    Err(crate::error::unsupported(py, stringify!($method)))
+                }
+            )+
+        }
+    };
+}
+
 mod begun;
 mod fetched;
 mod opening;

@@ -1,5 +1,6 @@
 """Received bytes."""
 
+import json
 import pickle
 
 import laneway
@@ -26,3 +27,17 @@ def test_they_are_looked_at_where_they_lie():
 def test_slices_keep_what_they_show():
     part = laneway.Bytes(b"0123456789" * 1000)[5000:5005]
     assert part == b"01234"
+
+
+def test_they_have_the_methods_of_bytes():
+    got = laneway.Bytes(b"Key: value")
+    assert got.decode() == "Key: value" and got.hex() == b"Key: value".hex() and got.startswith((b"Key", b"x"))
+    assert got.removeprefix(b"Key: ") == b"value" and isinstance(got.upper(), laneway.Bytes)
+    assert got.partition(b": ") == (b"Key", b": ", b"value") and got.split(b":") == [b"Key", b" value"]
+    assert got + b"!" == b"Key: value!" and b">" + got == b">Key: value" and got + got[:0] == got
+    assert b"A" < got < b"L" and got >= got and got <= laneway.Bytes(b"Z") and sorted([got, b"A"]) == [b"A", got]
+    assert json.loads(laneway.Bytes(b"[1]").decode()) == [1]
+    with pytest.raises(TypeError):
+        got < 5
+    with pytest.raises(TypeError):
+        got + "text"

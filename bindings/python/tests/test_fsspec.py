@@ -146,6 +146,105 @@ def test_options_are_judged_at_once(filesystem):
     laneway_fsspec.GCSFileSystem(token="anon", endpoint_url="http://localhost:1")
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"requester_pays": True}, {"request_payer": True}),
+        ({"username": "a", "password": "b"}, {"access_key_id": "a", "secret_access_key": "b"}),
+        ({"use_ssl": False, "client_kwargs": {"endpoint_url": "minio:9000"}}, {"endpoint": "http://minio:9000"}),
+        ({"use_ssl": False, "endpoint_url": "http://minio:9000"}, {"endpoint_url": "http://minio:9000"}),
+        (
+            {"s3_additional_kwargs": {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "k"}},
+            {"server_side_encryption": "aws:kms", "sse_kms_key_id": "k"},
+        ),
+        (
+            {"config_kwargs": {"s3": {"addressing_style": "path"}, "signature_version": "unsigned", "read_timeout": 7}},
+            {"virtual_hosted_style_request": False, "skip_signature": True, "read_timeout": 7},
+        ),
+        ({"version_aware": False, "default_block_size": 5}, {"default_block_size": 5}),
+    ],
+)
+def test_options_of_s3fs_have_their_meaning(given, meant):
+    from laneway.fsspec._options import of_s3
+
+    assert of_s3(given) == meant
+    laneway_fsspec.S3FileSystem(**{"region": "r", **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"project": "p"}, {}),
+        ({"project": "p", "requester_pays": True}, {"user_project": "p"}),
+        ({"project": "p", "requester_pays": "q"}, {"user_project": "q"}),
+        ({"block_size": 5, "cache_timeout": 0}, {"default_block_size": 5, "listings_expiry_time": 0}),
+    ],
+)
+def test_options_of_gcsfs_have_their_meaning(given, meant):
+    from laneway.fsspec._options import of_gcs
+
+    assert of_gcs(given) == meant
+    laneway_fsspec.GCSFileSystem(**given)
+
+
+def test_options_without_a_meaning_are_logged_in_one_line(caplog):
+    laneway_fsspec.GCSFileSystem(access="read_only", consistency="md5", default_location="EU", skip_instance_cache=True)
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["access, consistency, default_location"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"version_aware": True},
+        {"use_ssl": False},
+        {"s3_additional_kwargs": {"ACL": "public-read"}},
+        {"config_kwargs": {"inject_host_prefix": True}},
+        {"client_kwargs": {"verify": False}},
+        {"key": "a", "username": "b"},
+    ],
+)
+def test_options_that_would_change_what_happens_are_refused(given):
+    with pytest.raises(ValueError):
+        laneway_fsspec.S3FileSystem(**given)
+
+
+def test_block_sizes_and_cache_timeouts_reach_fsspec():
+    assert laneway_fsspec.S3FileSystem(default_block_size=5).blocksize == 5
+    assert not laneway_fsspec.GCSFileSystem(cache_timeout=0).dircache.use_listings_cache
+
+
+def test_buckets_are_neither_made_nor_removed_in_silence(fs):
+    with pytest.raises(NotImplementedError, match="makes no buckets"):
+        fs.mkdir("no-such-bucket")
+    with pytest.raises(NotImplementedError, match="makes no buckets"):
+        fs.makedirs("no-such-bucket", exist_ok=True)
+    with pytest.raises(FileExistsError):
+        fs.mkdir("lake")
+    fs.makedirs("lake", exist_ok=True)
+
+
+def test_only_an_empty_directory_is_removed_by_rmdir(fs, folder):
+    fs.pipe_file(f"{folder}/full/k", b"x")
+    with pytest.raises(OSError, match="not empty"):
+        fs.rmdir(f"{folder}/full")
+    with pytest.raises(NotADirectoryError):
+        fs.rmdir(f"{folder}/full/k")
+    with pytest.raises(FileNotFoundError):
+        fs.rmdir(f"{folder}/nothing")
+    fs.mkdir(f"{folder}/empty")
+    store, key = fs._at(folder)
+    store.put(f"{key}/marked/", b"")
+    for name in ("empty", "marked"):
+        fs.rmdir(f"{folder}/{name}")
+        assert not fs.exists(f"{folder}/{name}")
+
+
+def test_touch_says_that_it_sets_no_time(fs, folder):
+    fs.touch(f"{folder}/k", truncate=False)
+    with pytest.raises(NotImplementedError, match="truncate=False can't set the time"):
+        fs.touch(f"{folder}/k", truncate=False)
+
+
 def test_files(fs, folder):
     path = f"{folder}/lines.txt"
     with fs.open(path, "w") as file:

@@ -182,5 +182,15 @@ def test_the_engines_messages_come_to_logging(make, caplog):
     assert any("connection opened" in record.message for record in caplog.records)
 
 
+def test_jobs_reach_stores_with_their_own_configuration(make, store, tree, tmp_path):
+    assert laneway.sync(tree, store / "synced")["files"] == 30
+    assert laneway.sync((store, "synced"), tmp_path / "back")["files"] == 30
+    assert laneway.copy(store / "synced", tmp_path / "copied", recursive=True, contents=True)["files"] == 30
+    assert asyncio.run(laneway.copy_async([(store, "synced/0/0")], tmp_path / "one"))["files"] == 1
+    with pytest.raises(ValueError, match="different settings"):
+        laneway.sync(*(make(client_options={"read_timeout": next(_TIMEOUTS)}) for _ in range(2)))
+    assert laneway.remove(store, recursive=True)["files"] == 30
+
+
 async def awaited(verb, *args, **kwargs):
     return await verb(*args, **kwargs)

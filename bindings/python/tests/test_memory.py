@@ -34,7 +34,7 @@ if __name__ == "__main__":
 
     import laneway
 
-    store = getattr(laneway, sys.argv[1])("lake", prefix="burst", **ast.literal_eval(sys.argv[2]))
+    store = getattr(laneway, sys.argv[1])(prefix="burst", **ast.literal_eval(sys.argv[2]))
 
     async def burst(count):
         data = [os.urandom(4700) for _ in range(count)]

@@ -14,6 +14,11 @@ def program():
     return [beside] if beside else [sys.executable, "-c", "from laneway._program import main; exit(main())"]
 
 
+def test_the_package_runs_as_a_module():
+    line = [sys.executable, "-m", "laneway", "--version"]
+    assert subprocess.run(line, capture_output=True, text=True).stdout.startswith("laneway ")
+
+
 def test_it_is_the_program(program, tmp_path, server):
     assert subprocess.run([*program, "--version"], capture_output=True, text=True).stdout.startswith("laneway ")
     (tmp_path / "file").write_bytes(b"bytes")

@@ -33,6 +33,36 @@ def test_keys_by_all_their_names():
 
 
 @pytest.mark.parametrize(
+    ("bucket", "arguments"),
+    [
+        ("lake", {"config": {"AWS_BUCKET": "sea"}}),
+        ("lake", {"region": "a", "aws_region": "b"}),
+        ("lake", {"region": "a", "config": {"region": "b"}}),
+        ("lake", {"role_arn": "a", "config": {"aws_role_arn": "b"}}),
+    ],
+)
+def test_contradicting_keys_are_refused(bucket, arguments):
+    with pytest.raises(ValueError, match="duplicate key"):
+        laneway.S3Store(bucket, **arguments)
+
+
+def test_the_configuration_of_a_store_makes_another(make):
+    store = make()
+    again = type(store)(config=store.config)
+    assert (again.bucket, again.prefix, again.config) == (store.bucket, None, store.config)
+    store.put("k", b"bytes")
+    assert again.get(f"{store.prefix}k").bytes() == b"bytes"
+
+
+def test_a_folder_of_a_store_is_a_store(make):
+    store = make()
+    below = store / "a" / "b"
+    assert below.url == f"{store.url}a/b/" and type(below) is type(store)
+    below.put("k", b"bytes")
+    assert store.get("a/b/k").bytes() == b"bytes"
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ({"regoin": "r"}, "no key 'regoin'"),
@@ -144,7 +174,7 @@ def test_a_store_is_made_of_a_url_of_its_service_and_tells_what_was_passed():
     options = {"region": "r", "config": {"endpoint": "http://localhost:1"}, "client_options": {"user_agent": "x"}}
     store = laneway.S3Store.from_url("s3a://lake/warehouse", **options)
     assert store == laneway.from_url("s3://lake/warehouse", **options) and store.url == "s3://lake/warehouse/"
-    assert store.config == {"region": "r", "endpoint": "http://localhost:1"} and store.client_options == {"user_agent": "x"}
+    assert store.config == {"bucket": "lake", "region": "r", "endpoint": "http://localhost:1"} and store.client_options == {"user_agent": "x"}
     assert store.retry_config is store.credential_provider is None
     with pytest.raises(laneway.exceptions.InvalidPathError, match="S3Store has no URLs with gs://"):
         laneway.S3Store.from_url("gs://lake/warehouse")

@@ -144,9 +144,41 @@ def test_loops_come_and_go(store):
         thread.join()
 
 
-def test_without_a_loop_it_is_said(store):
-    with pytest.raises(RuntimeError, match="no running event loop"):
-        store.get_async("k")
+def test_a_call_may_begin_before_its_loop(store):
+    store.put("k", b"bytes")
+    assert asyncio.run(store.get_range_async("k", start=0, length=2)) == b"by"
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(store.head_async("nothing"))
+
+
+def test_tasks_are_made_of_calls(store):
+    async def main():
+        await asyncio.create_task(store.put_async("k", b"bytes"))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(store.get_range_async("k", start=n, length=1)) for n in range(5)]
+        assert b"".join(bytes(task.result()) for task in tasks) == b"bytes"
+        with pytest.raises(FileNotFoundError):
+            await asyncio.create_task(store.head_async("nothing"))
+        task = asyncio.create_task(store.get_async("k"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.gather(store.head_async("k"), store.head_async("k"))
+
+    asyncio.run(main())
+
+
+def test_a_writer_can_be_awaited(store):
+    async def main():
+        writer = await store.open_writer_async("k")
+        await writer.write(b"bytes")
+        await writer.close()
+        async with await store.open_writer_async("other") as file:
+            await file.write(b"bytes")
+
+    asyncio.run(main())
+    assert store.get("k").bytes() == store.get("other").bytes() == b"bytes"
 
 
 def test_under_trio(store, make, silent):

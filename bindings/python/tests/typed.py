@@ -1,5 +1,8 @@
 """What a program that is checked may write; never run. `test_types.py` has mypy and pyright read it."""
 
+import io
+from pathlib import Path
+
 import laneway
 from laneway.types import ObjectMeta
 
@@ -18,6 +21,11 @@ def blocking(store: laneway.ObjectStore) -> bytes:
     assert filled
     with store.open_reader("k", footer=8) as file:
         line: bytes = file.readline()
+    with io.TextIOWrapper(store.open_writer("k")) as text:
+        text.write("text")
+    print(io.BufferedReader(store.open_reader("k")).read(), bytes_of_all.decode(), bytes_of_all + b"more")
+    laneway.sync(laneway.S3Store("lake") / "prefix", Path("folder"))
+    laneway.sync((store, "prefix"), "folder")
     return line + bytes(bytes_of_all) + memoryview(parts[0])
 
 
@@ -27,6 +35,8 @@ async def awaited(store: laneway.ObjectStore) -> None:
     part: laneway.Bytes = await laneway.get_range_async(store, "k", start=0, end=1)
     async with store.open_writer_async("k") as file:
         await file.write(part)
+    writer = await store.open_writer_async("k")
+    await writer.close()
     async for metas in store.list():
         print(metas[0]["last_modified"])
     async for chunk in await store.get_async("k"):

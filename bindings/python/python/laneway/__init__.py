@@ -1,6 +1,7 @@
 """Reads, writes and moves objects of Google Cloud Storage and S3, as fast as the network allows, without tuning."""
 
 import atexit
+import io
 
 from laneway import exceptions, store
 from laneway._laneway import (
@@ -45,6 +46,10 @@ open_reader = ObjectStore.open_reader
 open_reader_async = ObjectStore.open_reader_async
 open_writer = ObjectStore.open_writer
 open_writer_async = ObjectStore.open_writer_async
+
+# Objects as files count as files wherever Python's own do.
+io.BufferedIOBase.register(ReadableFile)
+io.BufferedIOBase.register(WritableFile)
 
 # End the thread that hands the engine's messages to `logging` before the interpreter ends.
 atexit.register(end_logging)

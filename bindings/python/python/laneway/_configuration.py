@@ -172,6 +172,15 @@ def settings(
     chosen: dict[str, Any] = {}
     variables: dict[str, str] = {}
     none: tuple[str, ...] = ()
+    # The values that were set, with the name of the key that did it.
+    by: dict[str, tuple[str, Any]] = {}
+
+    def check(target: str, name: str, value: Any) -> None:
+        other, before = by.setdefault(target, (name, value))
+        if before != value:
+            both = f"{other!r} and {name!r}" if other != name else f"{name!r} is given twice, and the values"
+            raise UsageError(f"duplicate key: {both} contradict each other")
+
     for given, known, prefixes, what in (
         (config, keys, own, "key"),
         (kwargs, keys | {name: key for name, key in _CLIENT.items() if name not in keys}, own, "key"),
@@ -181,6 +190,7 @@ def settings(
         for name, value in (given or {}).items():
             bare = _bare(name, prefixes)
             if scheme and what == "key" and bare in _BUCKET:
+                check("bucket", name, value)
                 bucket = value
                 continue
             if bare not in known:
@@ -190,13 +200,20 @@ def settings(
                     raise UnknownConfigurationKeyError(f"the {what} {name!r} means nothing here: {why}")
                 case _Variable(variable) if value is not None:
                     variables[variable] = _text(value)
+                    check(variable, name, variables[variable])
                 case _Setting(setting, of) if value is not None:
                     chosen[setting] = of(value)
+                    check(setting, name, chosen[setting])
     if variables:
         chosen["variables"] = {**os.environ, **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
     return bucket, chosen
+
+
+def is_bucket(scheme: str, name: str) -> bool:
+    """Returns whether a key names the bucket."""
+    return _bare(name, _OWN[scheme][1]) in _BUCKET
 
 
 def _bare(name: str, prefixes: tuple[str, ...]) -> str:

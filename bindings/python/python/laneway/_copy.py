@@ -58,7 +58,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     names files below one source, and takes no filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks,
     or a callable that receives a `Progress` ten times a second.
     """
-    if isinstance(first, ObjectStore):
+    if isinstance(first, ObjectStore) and rest:
         return first.copy(second, *rest, **options)
     return _copy(first, second, *rest, **options)
 
@@ -104,7 +104,7 @@ def copy_async(
 ) -> Awaitable[JobSummary]: ...
 def copy_async(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """As `copy`, to be awaited."""
-    if isinstance(first, ObjectStore):
+    if isinstance(first, ObjectStore) and rest:
         return first.copy_async(second, *rest, **options)
     return _copy_async(first, second, *rest, **options)
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from laneway._configuration import settings
-from laneway._laneway import Job
+from laneway._laneway import Job, ObjectStore
 from laneway._progress import reporter
+from laneway.exceptions import UsageError
 from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport
 
 _LOGGER = logging.getLogger("laneway")
@@ -56,13 +57,13 @@ def copy_job(
         "follow_symlinks": follow_symlinks,
         "contents": contents,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(files_from),
+        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
         "gzip": gzip,
         "attributes": attributes,
         "tags": tags,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.begin("copy", chosen, _places(sources), os.fspath(destination), wished)
+    return Job.begin("copy", chosen, _places(sources, chosen), _place(destination, chosen), wished)
 
 
 def sync_job(
@@ -107,7 +108,7 @@ def sync_job(
         "existing": existing,
         "ignore_existing": ignore_existing,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(files_from),
+        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
         "ignore_symlinks": ignore_symlinks,
@@ -117,7 +118,7 @@ def sync_job(
         "tags": tags,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.begin("sync", chosen, [os.fspath(source)], os.fspath(destination), wished)
+    return Job.begin("sync", chosen, [_place(source, chosen)], _place(destination, chosen), wished)
 
 
 def remove_job(
@@ -140,10 +141,10 @@ def remove_job(
         "recursive": recursive,
         "dry_run": dry_run,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(files_from),
+        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.begin("remove", chosen, _places(targets), None, wished)
+    return Job.begin("remove", chosen, _places(targets, chosen), None, wished)
 
 
 def _filters(
@@ -162,10 +163,27 @@ def _filters(
     }
 
 
-def _places(places: Place | Sequence[Place]) -> list[str]:
-    if isinstance(places, str | os.PathLike):
-        places = [places]
-    return [os.fspath(place) for place in places]
+def _places(places: Place | Sequence[Place], chosen: dict[str, Any]) -> list[str]:
+    if isinstance(places, str | os.PathLike | ObjectStore) or _is_in_store(places):
+        return [_place(cast("Place", places), chosen)]
+    return [_place(place, chosen) for place in places]
+
+
+def _place(place: Place, chosen: dict[str, Any]) -> str:
+    """Returns a place as text. Adds a store's settings to the job's."""
+    if _is_in_store(place):
+        store, key = cast("tuple[ObjectStore, str]", place)
+        return _place(store, chosen) + key
+    if not isinstance(place, ObjectStore):
+        return os.fspath(cast("str | os.PathLike[str]", place))
+    for name, value in getattr(place, "_settings", dict)().items():
+        if chosen.setdefault(name, value) != value:
+            raise UsageError(f"{place!r} and the rest of the job have different settings: {name}")
+    return place.url
+
+
+def _is_in_store(place: object) -> bool:
+    return isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], ObjectStore) and isinstance(place[1], str)
 
 
 def run(job: Job, progress: ProgressReport) -> JobSummary:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
-from laneway._configuration import settings
+from laneway._configuration import is_bucket, settings
 from laneway._laneway import ListStream, ObjectStore
 from laneway.exceptions import InvalidPathError, UsageError
 from laneway.types import Config
@@ -39,6 +40,8 @@ class _Store(ObjectStore):
         bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs)
         if credential_provider is not None:
             chosen["credential_provider"] = credential_provider
+        if bucket and bucket_of_config and bucket != bucket_of_config:
+            raise UsageError(f"duplicate key: the bucket is {bucket!r} and {bucket_of_config!r}")
         bucket = bucket or bucket_of_config
         if not bucket:
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
@@ -58,10 +61,14 @@ class _Store(ObjectStore):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Returns the configuration that was passed, as `config` or by its keys."""
-        given = self._given[1]
+        """Returns the bucket, and the configuration that was passed, as `config` or by its keys.
+
+        `S3Store(config=store.config)` is a store of the same bucket, without its prefix and client options.
+        """
+        bucket, given = self._given
         others = ("prefix", "config", "client_options", "retry_config", "credential_provider")
-        return {**given.get("config", {}), **{name: value for name, value in given.items() if name not in others}}
+        passed = {**given.get("config", {}), **{name: value for name, value in given.items() if name not in others}}
+        return {"bucket": bucket, **{name: value for name, value in passed.items() if not is_bucket(self._scheme, name)}}
 
     @property
     def client_options(self) -> Config | None:
@@ -80,6 +87,21 @@ class _Store(ObjectStore):
     ) -> ListStream:
         """Does the same as `list`, whose stream supports both kinds of loops."""
         return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size)
+
+    def __truediv__(self, folder: str | PurePosixPath) -> Self:
+        """Returns the store of a folder below this one, with the same configuration."""
+        bucket, given = self._given
+        prefix = f"{(self.prefix or '').rstrip('/')}/{folder}".strip("/")
+        return type(self)(bucket, **{**given, "prefix": prefix or None})
+
+    def _settings(self) -> dict[str, Any]:
+        """Returns the settings of its client, for a job that reaches it."""
+        given = dict(self._given[1])
+        given.pop("prefix", None)
+        provider = given.pop("credential_provider", None)
+        config, client, retry = (given.pop(name, None) for name in ("config", "client_options", "retry_config"))
+        _, chosen = settings(self._scheme, config, client, retry, given)
+        return chosen if provider is None else {**chosen, "credential_provider": provider}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
+    from laneway._laneway import ObjectStore
     from typing_extensions import Buffer
 
 
@@ -102,8 +103,10 @@ AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
 Paths: TypeAlias = str | Sequence[str]
-Place: TypeAlias = str | PathLike[str]
-"""A local path, `gs://bucket/key` or `s3://bucket/key`. Keys with `*`, `?` or `[` are patterns."""
+Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, str]"
+"""A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or
+`[` are patterns. A job reaches a store with the store's own configuration.
+"""
 
 
 class Progress(NamedTuple):

@@ -1,4 +1,4 @@
-//! A call that a trio task awaits, by a pipe of its own.
+//! A call that a coroutine awaits, by a pipe of its own: under trio, or made before its event loop runs.
 
 use std::io::{PipeReader, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -19,7 +19,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins a call, and returns the object that trio awaits.
+    /// Begins a call, and returns the coroutine that waits for it in either kind of loop.
     ///
     /// # Errors
     /// If the system gives no pipe, or the engine can't start.
@@ -28,7 +28,7 @@ impl Pending {
         client: &Client,
         answered: impl Future<Output = Answer> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The writer is dropped after the result, or without one. Either way, trio sees the pipe's end.
+        // The writer is dropped after the result, or without one. Either way, the loop sees the pipe's end.
         let (reader, mut writer) = std::io::pipe()?;
         let answer = Arc::new(Mutex::new(None));
         let place = Arc::clone(&answer);
@@ -39,7 +39,7 @@ impl Pending {
         });
         let running = Mutex::new(Some(running.map_err(|error| error::raised(py, &error))?));
         let pending = Bound::new(py, Self { answer, reader, running })?;
-        py.import("laneway._trio")?.call_method1("wait", (pending,))
+        py.import("laneway._future")?.call_method1("wait", (pending,))
     }
 }
 

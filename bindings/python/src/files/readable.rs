@@ -327,6 +327,12 @@ macro_rules! methods {
                 self.0.read(py, size)?.$answer(py)
             }
 
+            /// Does the same; a file of an object has no raw file below it.
+            #[pyo3(signature = (size = None, /))]
+            fn read1<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+                self.0.read(py, size)?.$answer(py)
+            }
+
             /// Reads all bytes that are left.
             #[pyo3(signature = ())]
             fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -387,6 +393,21 @@ macro_rules! methods {
                 meta::described(py, &self.0.meta)
             }
 
+            /// Returns its path in the store.
+            #[getter]
+            fn name(&self) -> &str {
+                &self.0.meta.id.key
+            }
+
+            #[getter]
+            fn mode(&self) -> &'static str {
+                "rb"
+            }
+
+            fn __repr__(&self) -> String {
+                format!("<laneway.{} name={:?} mode='rb'>", stringify!($file), self.0.meta.id.key)
+            }
+
             /// Returns its size in bytes.
             #[getter]
             fn size(&self) -> u64 {
@@ -421,6 +442,7 @@ macro_rules! methods {
 
 methods!(ReadableFile, wait_if_need_be);
 methods!(AsyncReadableFile, awaited);
+refused!(ReadableFile: detach, fileno, truncate, write, writelines);
 
 #[pymethods]
 impl ReadableFile {
@@ -428,6 +450,12 @@ impl ReadableFile {
     #[pyo3(signature = (*, starts, ends))]
     fn fetch(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Fetched> {
         Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
+    }
+
+    /// Fills a buffer, as `readinto`.
+    #[pyo3(signature = (buffer, /))]
+    fn readinto1<'py>(&self, py: Python<'py>, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.readinto(py, buffer)
     }
 
     /// Reads bytes from a position on, fewer at the end. The file's own position stays.

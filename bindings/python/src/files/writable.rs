@@ -18,6 +18,7 @@ use crate::turns;
 /// The common part of both kinds of files.
 pub(crate) struct Writable {
     client: Client,
+    name: String,
     /// `None` inside once it was finished or aborted.
     writer: Turns<Option<Writer>>,
     is_closed: AtomicBool,
@@ -26,9 +27,10 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
-    pub(crate) fn new(client: Client, writer: Writer) -> Self {
+    pub(crate) fn new(client: Client, name: &str, writer: Writer) -> Self {
         let writer = Turns::new(Some(writer));
-        Self { client, writer, is_closed: AtomicBool::new(false), position: AtomicU64::new(0) }
+        let name = name.to_owned();
+        Self { client, name, writer, is_closed: AtomicBool::new(false), position: AtomicU64::new(0) }
     }
 
     fn is_closed(&self) -> bool {
@@ -121,6 +123,30 @@ impl WritableFile {
         self.0.position.load(Ordering::Relaxed)
     }
 
+    /// Returns its path in the store.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn mode(&self) -> &'static str {
+        "wb"
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<laneway.WritableFile name={:?} mode='wb'>", self.0.name)
+    }
+
+    /// Writes buffers, one after the other.
+    #[pyo3(signature = (lines, /))]
+    fn writelines(&self, lines: &Bound<'_, PyAny>) -> PyResult<()> {
+        for line in lines.try_iter()? {
+            self.write(&line?)?;
+        }
+        Ok(())
+    }
+
     fn readable(&self) -> bool {
         false
     }
@@ -153,6 +179,8 @@ impl WritableFile {
         Ok(())
     }
 }
+
+refused!(WritableFile: detach, fileno, read, read1, readall, readinto, readline, readlines, seek, truncate);
 
 /// A new object as a file whose writes are awaited. It is visible once the file is closed.
 #[pyclass(frozen, module = "laneway")]
@@ -188,6 +216,21 @@ impl AsyncWritableFile {
         self.0.position.load(Ordering::Relaxed)
     }
 
+    /// Returns its path in the store.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn mode(&self) -> &'static str {
+        "wb"
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<laneway.AsyncWritableFile name={:?} mode='wb'>", self.0.name)
+    }
+
     fn readable(&self) -> bool {
         false
     }
@@ -203,6 +246,11 @@ impl AsyncWritableFile {
     /// Does nothing: nothing is visible before the end.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Call::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
+    }
+
+    /// Returns the file itself: `await store.open_writer_async(path)` works like the reader's opening.
+    fn __await__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        Self::__aenter__(slf)?.call_method0("__await__")
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {

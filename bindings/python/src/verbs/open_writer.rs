@@ -44,5 +44,5 @@ fn open_writer(
 ) -> PyResult<Writable> {
     let options = options(store.versions(), attributes, tags, mode)?;
     let writer = store.bucket.writer(path).options(options);
-    Ok(Writable::new(store.bucket.client().clone(), writer))
+    Ok(Writable::new(store.bucket.client().clone(), path, writer))
 }

@@ -4,11 +4,16 @@
 s3fs.
 """
 
+import importlib.util
+import logging
 from collections.abc import Iterable
 
 from fsspec import register_implementation  # type: ignore[import-untyped, unused-ignore]
 
 from laneway.fsspec._filesystem import GCSFileSystem, LanewayFileSystem, S3FileSystem
+
+_LOGGER = logging.getLogger("laneway")
+_is_warned = False
 
 PROTOCOLS: dict[str, type[LanewayFileSystem]] = {
     protocol: kind for kind in (GCSFileSystem, S3FileSystem) for protocol in kind.protocol
@@ -21,6 +26,17 @@ def register(protocols: str | Iterable[str] = tuple(PROTOCOLS)) -> None:
         if protocol not in PROTOCOLS:
             raise ValueError(f"{protocol!r} is none of {', '.join(PROTOCOLS)}")
         register_implementation(protocol, PROTOCOLS[protocol], clobber=True)
+    _warn_once()
+
+
+def _warn_once() -> None:
+    """Says once that pandas opens Parquet files of URLs by Arrow's own clients, unless it gets `storage_options`."""
+    global _is_warned
+    if not _is_warned and all(importlib.util.find_spec(name) is not None for name in ("pandas", "pyarrow")):
+        _is_warned = True
+        _LOGGER.warning(
+            "pandas opens Parquet URLs by pyarrow's own clients, not by Laneway, unless you pass storage_options={} or filesystem="
+        )
 
 
 __all__ = ["PROTOCOLS", "GCSFileSystem", "LanewayFileSystem", "S3FileSystem", "register"]

@@ -41,6 +41,12 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         **options: Any,
     ) -> None:
         options = self._understood(options)
+        listings_expiry_time = options.pop("listings_expiry_time", listings_expiry_time)
+        if listings_expiry_time is not None and listings_expiry_time <= 0:
+            # gcsfs's `cache_timeout=0`.
+            use_listings_cache = False
+        if (block_size := options.pop("default_block_size", None)) is not None:
+            self.blocksize = int(block_size)
         # Report bad options here, not at the first file.
         settings(self._scheme, config, client_options, retry_config, options)
         self._given = {

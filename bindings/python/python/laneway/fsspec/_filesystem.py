@@ -214,7 +214,7 @@ class LanewayFileSystem(Listing):
             # If a job fails, the rest of it has been done.
             folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
             for folder in folders:
-                await self._mkdir(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
+                self._made.add(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
             self.invalidate_cache(path)
 
     async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
@@ -232,7 +232,7 @@ class LanewayFileSystem(Listing):
         path1 = self._strip_protocol(path1)
         known = self._known(path1)
         if known is not None and known["type"] == "directory":
-            await self._mkdir(path2)
+            self._made.add(self._strip_protocol(path2))
             return
         (source, from_), (destination, to) = self._object(path1), self._object(path2)
         if source is destination:

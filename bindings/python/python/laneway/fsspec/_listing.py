@@ -7,6 +7,8 @@ import errno
 import os
 from typing import Any
 
+from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
+
 from laneway._laneway import ObjectStore
 from laneway.fsspec._base import Base
 from laneway.fsspec._entries import Entry, directory, entry, file, tree
@@ -22,15 +24,50 @@ class Listing(Base):
         self.openings = Openings(self.dircache.get, self._object)
 
     async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
-        self._made.add(self._strip_protocol(path))
+        path = self._strip_protocol(path)
+        if "/" in path:
+            self._made.add(path)
+            return
+        if await self._exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        raise NotImplementedError(f"{path}: Laneway makes no buckets; use the provider's own tools")
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
         if not exist_ok and await self._exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        await self._mkdir(path)
+        if "/" in self._strip_protocol(path) or not await self._exists(path):
+            await self._mkdir(path)
+
+    async def _rmdir(self, path: str) -> None:
+        """Removes an empty directory that was made here. Raises if it isn't one, as `os.rmdir` does."""
+        info = await self._info(path, refresh=True)
+        path = info["name"]
+        if info["type"] != "directory":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        store, key = self._at(path)
+        marker = f"{key}/"
+        below = [meta["path"] for meta in await store.list(_folder(key), limit=2).collect_async()]
+        if below and below != [marker]:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        if not key:
+            raise NotImplementedError(f"{path}: Laneway removes no buckets; use the provider's own tools")
+        if below:
+            await store.delete_async(marker)
+        self.invalidate_cache(path)
+        self._made.discard(path)
 
     def rmdir(self, path: str) -> None:
-        self._made.discard(self._strip_protocol(path))
+        sync(self.loop, self._rmdir, path)
+
+    async def _touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        """Makes an empty object. `truncate=False` makes one only where none is: objects have no time to set."""
+        if truncate or not await self._exists(path):
+            await self._pipe_file(path, b"", **kwargs)
+            return
+        raise NotImplementedError(f"{path}: truncate=False can't set the time of an object that exists")
+
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        sync(self.loop, self._touch, path, truncate, **kwargs)
 
     async def _info(self, path: str, refresh: bool = False, **kwargs: Any) -> Entry:
         is_folder = str(path).endswith("/")

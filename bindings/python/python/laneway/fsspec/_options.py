@@ -3,26 +3,118 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import Any
 
-_S3FS = {"key": "access_key_id", "secret": "secret_access_key", "anon": "skip_signature"}
-_CLIENT_KWARGS = {"endpoint_url": "endpoint", "region_name": "region"}
-_GCSFS = {"endpoint_url": "base_url"}
+from laneway.exceptions import UnknownConfigurationKeyError
+
+_LOGGER = logging.getLogger("laneway")
+
+_S3FS = {
+    "key": "access_key_id",
+    "username": "access_key_id",
+    "secret": "secret_access_key",
+    "password": "secret_access_key",
+    "anon": "skip_signature",
+    "requester_pays": "request_payer",
+}
+_CLIENT_KWARGS = {"endpoint_url": "endpoint", "region_name": "region", "verify": "root_certificate"}
+_ADDITIONAL = {
+    "RequestPayer": "request_payer",
+    "ServerSideEncryption": "server_side_encryption",
+    "SSEKMSKeyId": "sse_kms_key_id",
+    "BucketKeyEnabled": "sse_bucket_key_enabled",
+}
+# Of botocore's `Config`, and of the dictionary `s3` in it.
+_CONFIG = {
+    "region_name": "region",
+    "read_timeout": "read_timeout",
+    "user_agent_extra": "user_agent",
+    "use_dualstack_endpoint": "dualstack",
+    "use_fips_endpoint": "fips",
+    "use_accelerate_endpoint": "accelerate",
+}
+# These choose sizes, times and numbers that the engine chooses, or caches that it doesn't have.
+_CONFIG_IGNORED = ("connect_timeout", "max_pool_connections", "payload_signing_enabled", "retries", "tcp_keepalive")
+_S3FS_IGNORED = ("cache_regions", "default_cache_type", "default_fill_cache", "fixed_upload_size", "max_concurrency")
+_GCSFS = {"endpoint_url": "base_url", "block_size": "default_block_size", "cache_timeout": "listings_expiry_time"}
+_GCSFS_IGNORED = (
+    "access",
+    "check_connection",
+    "consistency",
+    "default_location",
+    "requests_timeout",
+    "secure_serialize",
+)
 
 
 def of_s3(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns options for an `S3Store`. Of s3fs's `client_kwargs`, the endpoint and the region have a meaning here."""
-    options = _renamed(options, _S3FS)
-    client = options.pop("client_kwargs", None) or {}
-    return _renamed(client, _CLIENT_KWARGS) | options
+    """Returns options for an `S3Store`, from s3fs's names. Of `client_kwargs`, `config_kwargs` and
+    `s3_additional_kwargs`, those keys count that have a meaning here; others are refused.
+    """
+    options = dict(options)
+    _leave_out(options, _S3FS_IGNORED)
+    _refuse_versions(options)
+    client = dict(options.pop("client_kwargs", None) or {})
+    uses_tls = client.pop("use_ssl", options.pop("use_ssl", True))
+    if client.get("verify") is True:
+        del client["verify"]
+    if client.get("verify") is False:
+        raise UnknownConfigurationKeyError("client_kwargs: 'verify' can't be False: a path names your own certificate")
+    config = _of_botocore(dict(options.pop("config_kwargs", None) or {}))
+    additional = dict(options.pop("s3_additional_kwargs", None) or {})
+    if additional.get("RequestPayer") is not None:
+        additional["RequestPayer"] = additional["RequestPayer"] == "requester"
+    additional = _known("s3_additional_kwargs", additional, _ADDITIONAL)
+    options = config | additional | _renamed(client, _CLIENT_KWARGS) | _renamed(options, _S3FS)
+    if not uses_tls:
+        _without_tls(options)
+    return options
+
+
+def _of_botocore(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns options from the arguments of botocore's `Config`."""
+    config |= dict(config.pop("s3", None) or {})
+    _leave_out(config, _CONFIG_IGNORED, "config_kwargs: ")
+    options: dict[str, Any] = {}
+    style = config.pop("addressing_style", "auto")
+    if style in ("path", "virtual"):
+        options["virtual_hosted_style_request"] = style == "virtual"
+    signature = config.pop("signature_version", None)
+    # botocore's own UNSIGNED is an object, not text.
+    if signature == "unsigned" or signature is not None and not isinstance(signature, str):
+        options["skip_signature"] = True
+    elif signature not in (None, "s3v4", "v4"):
+        raise UnknownConfigurationKeyError(f"config_kwargs: requests are signed as s3v4, not {signature!r}")
+    proxies = config.pop("proxies", None) or {}
+    if proxy := proxies.get("https") or proxies.get("http"):
+        options["proxy_url"] = proxy
+    return options | _known("config_kwargs", config, _CONFIG)
+
+
+def _without_tls(options: dict[str, Any]) -> None:
+    """Makes the endpoint one of plain HTTP, unless its URL says which it is."""
+    name = next((name for name in ("endpoint", "endpoint_url", "aws_endpoint_url") if options.get(name)), None)
+    if name is None:
+        raise UnknownConfigurationKeyError("use_ssl=False needs an `endpoint_url` of http://")
+    if "://" not in options[name]:
+        options[name] = f"http://{options[name]}"
 
 
 def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns options for a `GCSStore`. gcsfs's `token` is `"anon"`, a file of credentials, a service account's key, or
-    a default source.
+    """Returns options for a `GCSStore`, from gcsfs's names. `token` is `"anon"`, a file of credentials, a service
+    account's key, or a default source. `requester_pays` charges that project, or `project` if it is `True`.
     """
     options = _renamed(options, _GCSFS)
+    _leave_out(options, _GCSFS_IGNORED)
+    _refuse_versions(options)
+    project, payer = options.pop("project", None), options.pop("requester_pays", False)
+    if payer:
+        payer = project if payer is True else payer
+        if not payer:
+            raise UnknownConfigurationKeyError("requester_pays=True needs the `project` that pays")
+        options["user_project"] = payer
     token = options.pop("token", None)
     if token == "anon":
         options["skip_signature"] = True
@@ -35,5 +127,31 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _refuse_versions(options: dict[str, Any]) -> None:
+    """Takes the answer that everybody gets: the reads of an open file are of one version."""
+    if options.pop("version_aware", False):
+        raise UnknownConfigurationKeyError("version_aware=True: a file's reads are of one version anyway, and older ones can't be opened by path")
+
+
+def _leave_out(options: dict[str, Any], names: tuple[str, ...], where: str = "") -> None:
+    """Leaves out options without a meaning here, and logs their names in one line."""
+    ignored = [name for name in names if options.pop(name, None) is not None]
+    if ignored:
+        _LOGGER.warning("%signored, because the engine chooses it or has no use for it: %s", where, ", ".join(ignored))
+
+
+def _known(where: str, options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    for name in options:
+        if name not in names:
+            raise UnknownConfigurationKeyError(f"{where}: {name!r} has no meaning here")
+    return _renamed(options, names)
+
+
 def _renamed(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in options.items()}
+    renamed: dict[str, Any] = {}
+    for name, value in options.items():
+        target = names.get(name, name)
+        if target in renamed and renamed[target] != value:
+            raise UnknownConfigurationKeyError(f"duplicate key: {name!r} contradicts another name of {target!r}")
+        renamed[target] = value
+    return renamed

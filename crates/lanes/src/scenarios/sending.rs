@@ -1,4 +1,4 @@
-//! Bulk in send buffers beside small requests.
+//! Uploads: parts in turn, and bulk in send buffers beside small requests.
 
 use super::*;
 
@@ -83,4 +83,18 @@ fn connections_that_download_have_no_share_of_the_send_buffers() {
     };
     let (alone, shared) = (total(0), total(64));
     assert!(shared >= alone - alone / 4, "{alone} and {shared}");
+}
+
+#[test]
+fn a_slow_upload_finishes_its_parts_in_turn() {
+    let mut world = World::new(50e6 / 8.0, vec![Server::new(20, Protocol::H1)], CONNECTIONS_MAX, 1);
+    for _ in 0..6 {
+        world.submit(Duration::ZERO, Want::put(16 * MIB));
+    }
+    world.run();
+    // Two parts take 5.4 s. Four together would all take 10.7 s.
+    let within = Duration::from_secs(6).as_nanos();
+    let finished =
+        world.requests.iter().filter(|request| request.ended.is_some_and(|at| u128::from(at) < within));
+    assert_eq!(finished.count(), 2);
 }

@@ -244,8 +244,14 @@ async fn a_refusing_socks_proxy_is_named_without_its_password() {
         let error =
             lanes.exchange(get(&Origin::parse("http://store.test").unwrap(), "/k")).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Connect, "{error}");
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(&format!("socks5://localhost:{through}")) && told.contains(why), "{told}");
-        assert!(!told.contains("p@ss") && !told.contains("p%40ss") && !told.contains("wr"), "{told}");
+        let message = format!("{error} {error:?}");
+        assert!(
+            message.contains(&format!("socks5://localhost:{through}")) && message.contains(why),
+            "{message}"
+        );
+        assert!(
+            !message.contains("p@ss") && !message.contains("p%40ss") && !message.contains("wr"),
+            "{message}"
+        );
     }
 }

@@ -65,7 +65,11 @@ impl S3 {
             match exchange.send(&outgoing).await {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
                 Err(error) if climb.descend(&error) => {}
-                sent => break (sent, outgoing),
+                sent => {
+                    // Few puts are sent again, and the others shall not hold the memory for it.
+                    let is_kept = self.is_kept(write, &options.condition);
+                    break (sent, (!is_kept).then(|| Box::new(outgoing)));
+                }
             }
         };
         let sums = &sums;
@@ -90,11 +94,9 @@ impl S3 {
             Err(error) => landed(error, Box::pin(self.head(id, None)), size, sums).await?,
         };
         let written = compared(&exchange, meta, size, sums)?;
-        if self.is_kept(write, &options.condition) {
-            return Ok(written);
-        }
+        let Some(outgoing) = outgoing else { return Ok(written) };
         let written = Box::pin(self.probe(&exchange, &outgoing, options, written)).await;
-        self.look_after(&exchange, write, &options.condition, written).await
+        Box::pin(self.look_after(&exchange, write, &options.condition, written)).await
     }
 }
 

@@ -14,9 +14,11 @@ impl S3 {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// Returns whether a put's condition is sent to an unknown service that has neither kept nor ignored one.
-    fn is_doubtful(&self, write: Write) -> bool {
-        matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write)
+    /// Returns whether a forbidden look leaves the word of the service for a condition: it has neither kept nor ignored one, or another put
+    /// has shown meanwhile that it keeps them.
+    fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
+        let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
+        is_unproven || self.is_kept(write, condition)
     }
 
     /// Returns the condition to send with a write, which is none if the endpoint refuses conditions.
@@ -45,7 +47,7 @@ impl S3 {
         match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
             // Credentials that may only write have nothing but the word of a service that may keep conditions.
-            (Err(error), _) if self.is_doubtful(write) && error.is_permission() => Ok(()),
+            (Err(error), _) if self.goes_by_its_word(write, condition) && error.is_permission() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),
             (Ok(meta), Condition::Matches(version)) if meta.version.as_ref() != Some(version) => {
@@ -105,7 +107,9 @@ impl S3 {
         let found = match Box::pin(self.head(&written.id, None)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => return Err(replaced(exchange)),
-            Err(error) if self.is_doubtful(write) && error.is_permission() => return Ok(written),
+            Err(error) if self.goes_by_its_word(write, condition) && error.is_permission() => {
+                return Ok(written);
+            }
             Err(error) => return Err(error.within(exchange.operation)),
         };
         match found.size == written.size && (written.version.is_none() || found.version == written.version) {

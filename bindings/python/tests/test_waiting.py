@@ -160,6 +160,7 @@ def test_tasks_are_made_of_calls(store):
         with pytest.raises(FileNotFoundError):
             await asyncio.create_task(store.head_async("nothing"))
         task = asyncio.create_task(store.get_async("k"))
+        # The task's first turn, in which it asks.
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

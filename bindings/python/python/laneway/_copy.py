@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from laneway._jobs import copy_job, run, run_async
 from laneway._laneway import ObjectStore
-from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport, PutResult
+from laneway.types import Attributes, Config, JobSummary, LocalPath, Place, ProgressReport, PutResult
 
 
 @overload
@@ -34,7 +34,7 @@ def copy(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -93,7 +93,7 @@ def copy_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,

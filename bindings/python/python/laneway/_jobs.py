@@ -12,7 +12,7 @@ from laneway._configuration import settings
 from laneway._laneway import Job, ObjectStore
 from laneway._progress import reporter
 from laneway.exceptions import UsageError
-from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport
+from laneway.types import Attributes, Config, JobSummary, LocalPath, Place, ProgressReport
 
 _LOGGER = logging.getLogger("laneway")
 
@@ -36,7 +36,7 @@ def copy_job(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -57,7 +57,7 @@ def copy_job(
         "follow_symlinks": follow_symlinks,
         "contents": contents,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
+        "files_from": None if files_from is None else os.fspath(files_from),
         "gzip": gzip,
         "attributes": attributes,
         "tags": tags,
@@ -84,7 +84,7 @@ def sync_job(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,
@@ -108,7 +108,7 @@ def sync_job(
         "existing": existing,
         "ignore_existing": ignore_existing,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
+        "files_from": None if files_from is None else os.fspath(files_from),
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
         "ignore_symlinks": ignore_symlinks,
@@ -134,14 +134,14 @@ def remove_job(
     max_size: int | None,
     newer: datetime | None,
     older: datetime | None,
-    files_from: Place | None,
+    files_from: LocalPath | None,
 ) -> Job:
     _, chosen = settings("", config, client_options, retry_config, {})
     wishes = {
         "recursive": recursive,
         "dry_run": dry_run,
         **_filters(filters, min_size, max_size, newer, older),
-        "files_from": None if files_from is None else os.fspath(cast("str | os.PathLike[str]", files_from)),
+        "files_from": None if files_from is None else os.fspath(files_from),
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
     return Job.begin("remove", chosen, _places(targets, chosen), None, wished)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from laneway._jobs import remove_job, run, run_async
-from laneway.types import Config, JobSummary, Place, ProgressReport
+from laneway.types import Config, JobSummary, LocalPath, Place, ProgressReport
 
 
 def remove(
@@ -19,7 +19,7 @@ def remove(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -57,7 +57,7 @@ async def remove_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from laneway._jobs import run, run_async, sync_job
-from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport
+from laneway.types import Attributes, Config, JobSummary, LocalPath, Place, ProgressReport
 
 
 def sync(
@@ -27,7 +27,7 @@ def sync(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,
@@ -102,7 +102,7 @@ async def sync_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
-    files_from: Place | None = None,
+    files_from: LocalPath | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,

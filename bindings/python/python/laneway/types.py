@@ -103,6 +103,7 @@ AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
 Paths: TypeAlias = str | Sequence[str]
+LocalPath: TypeAlias = "str | PathLike[str]"
 Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, str]"
 """A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or
 `[` are patterns. A job reaches a store with the store's own configuration.

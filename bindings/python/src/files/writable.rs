@@ -89,6 +89,55 @@ impl Writable {
     }
 }
 
+/// Adds the methods that both kinds of files have, and that wait for nothing.
+macro_rules! methods {
+    ($file:ident) => {
+        #[pymethods]
+        impl $file {
+            /// Returns whether it was closed or aborted.
+            #[getter]
+            fn closed(&self) -> bool {
+                self.0.is_closed()
+            }
+
+            /// Returns how many bytes were written.
+            fn tell(&self) -> u64 {
+                self.0.position.load(Ordering::Relaxed)
+            }
+
+            /// Returns its path in the store.
+            #[getter]
+            fn name(&self) -> &str {
+                &self.0.name
+            }
+
+            #[getter]
+            fn mode(&self) -> &'static str {
+                "wb"
+            }
+
+            fn __repr__(&self) -> String {
+                format!("<laneway.{} name={:?} mode='wb'>", stringify!($file), self.0.name)
+            }
+
+            fn readable(&self) -> bool {
+                false
+            }
+
+            fn seekable(&self) -> bool {
+                false
+            }
+
+            fn writable(&self) -> bool {
+                true
+            }
+        }
+    };
+}
+
+methods!(WritableFile);
+methods!(AsyncWritableFile);
+
 /// A new object as a file. It is visible once the file is closed.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct WritableFile(pub(crate) Writable);
@@ -112,32 +161,6 @@ impl WritableFile {
         self.0.abort(py)?.wait(py)
     }
 
-    /// Returns whether it was closed or aborted.
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// Returns how many bytes were written.
-    fn tell(&self) -> u64 {
-        self.0.position.load(Ordering::Relaxed)
-    }
-
-    /// Returns its path in the store.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    #[getter]
-    fn mode(&self) -> &'static str {
-        "wb"
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<laneway.WritableFile name={:?} mode='wb'>", self.0.name)
-    }
-
     /// Writes buffers, one after the other.
     #[pyo3(signature = (lines, /))]
     fn writelines(&self, lines: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -145,18 +168,6 @@ impl WritableFile {
             self.write(&line?)?;
         }
         Ok(())
-    }
-
-    fn readable(&self) -> bool {
-        false
-    }
-
-    fn seekable(&self) -> bool {
-        false
-    }
-
-    fn writable(&self) -> bool {
-        true
     }
 
     /// Does nothing: nothing is visible before the end.
@@ -203,44 +214,6 @@ impl AsyncWritableFile {
     /// Aborts the object: nothing is left behind.
     fn abort<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.abort(py)?.awaited(py)
-    }
-
-    /// Returns whether it was closed or aborted.
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// Returns how many bytes were written.
-    fn tell(&self) -> u64 {
-        self.0.position.load(Ordering::Relaxed)
-    }
-
-    /// Returns its path in the store.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    #[getter]
-    fn mode(&self) -> &'static str {
-        "wb"
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<laneway.AsyncWritableFile name={:?} mode='wb'>", self.0.name)
-    }
-
-    fn readable(&self) -> bool {
-        false
-    }
-
-    fn seekable(&self) -> bool {
-        false
-    }
-
-    fn writable(&self) -> bool {
-        true
     }
 
     /// Does nothing: nothing is visible before the end.

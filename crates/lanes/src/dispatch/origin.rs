@@ -236,7 +236,7 @@ impl OriginState {
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
         // A near path shows within a reading what it carries, and an upload begins over two lanes. Over the lanes of a fast path, four parts
-        // were half done after 34 MiB at 50 Mbit/s, and an interruption then left none of them.
+        // were half done after 34 MiB at 50 Mbit/s, and an interruption then left none of them. The least rate asks for one lane more.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
         let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
         let rate = throughput.rate().unwrap_or(unknown);

@@ -14,8 +14,8 @@ impl S3 {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// Returns whether a forbidden look leaves the word of the service for a condition: it has neither kept nor ignored one, or another put
-    /// has shown meanwhile that it keeps them.
+    /// Returns whether the service's word has to do for a put's condition if the HEAD is forbidden. It does while nothing
+    /// is proven. It also does if another put has shown meanwhile that the service keeps conditions.
     fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
         let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
         is_unproven || self.is_kept(write, condition)

@@ -26,7 +26,7 @@ _ADDITIONAL = {
     "SSEKMSKeyId": "sse_kms_key_id",
     "BucketKeyEnabled": "sse_bucket_key_enabled",
 }
-# Of botocore's `Config`, and of the dictionary `s3` in it.
+# Arguments of botocore's `Config`, and keys of its dictionary `s3`.
 _CONFIG = {
     "region_name": "region",
     "read_timeout": "read_timeout",
@@ -128,7 +128,7 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_versions(options: dict[str, Any]) -> None:
-    """Takes the answer that everybody gets: the reads of an open file are of one version."""
+    """Refuses `version_aware=True`, because files can't be opened in older versions."""
     if options.pop("version_aware", False):
         raise UnknownConfigurationKeyError("version_aware=True: a file's reads are of one version anyway, and older ones can't be opened by path")
 

@@ -245,7 +245,8 @@ impl Machinery {
             resolve,
             no_progress: stall_timeout,
             ..self.config.clone()
-        })?;
+        })
+        .map_err(Error::engine)?;
         all.push((network.clone(), lanes.clone()));
         Ok(lanes)
     }

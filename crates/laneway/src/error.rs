@@ -130,6 +130,11 @@ impl Error {
         Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))
     }
 
+    /// The engine failed before any store answered.
+    pub(crate) fn engine(error: laneway_lanes::Error) -> Self {
+        Self::from(Cause::Lanes(error))
+    }
+
     /// A file operation failed. `message` says which one.
     pub(crate) fn local(path: impl AsRef<Path>, message: &'static str, source: impl Into<io::Error>) -> Self {
         let target = path.as_ref().display().to_string();
@@ -309,12 +314,6 @@ impl From<laneway_store::Error> for Error {
             Some(Ok(ours)) => ours.after(attempts),
             _ => Self::own(ErrorKind::Destination, target, message),
         }
-    }
-}
-
-impl From<laneway_lanes::Error> for Error {
-    fn from(error: laneway_lanes::Error) -> Self {
-        Self::from(Cause::Lanes(error))
     }
 }
 

@@ -8,8 +8,12 @@ pub(crate) mod running;
 pub(crate) mod search;
 pub(crate) mod shared;
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures_util::Stream;
 use tokio::sync::{mpsc, watch};
 
 use crate::engine::fork::OfProcess;
@@ -18,7 +22,7 @@ use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 /// Number of events that may wait for a job's owner. Beyond it, the job waits.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// A running job. Take its events, or it waits. Dropping it cancels it. It belongs to its process: in the
+/// A running job: a stream of its events. Take them, or it waits. Dropping it cancels it. It belongs to its process: in the
 /// child of a `fork` it has no more events and can't be cancelled.
 #[derive(Debug)]
 pub struct Job {
@@ -64,7 +68,7 @@ impl Job {
 
     /// Returns the next event, or `None` after [`Event::Done`].
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.as_mut()?.get_mut()?.recv().await
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
     /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
@@ -84,6 +88,17 @@ impl Job {
     /// with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
+    }
+}
+
+impl Stream for Job {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        match self.events.as_mut().and_then(OfProcess::get_mut) {
+            Some(events) => events.poll_recv(context),
+            None => Poll::Ready(None),
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! The listing of the `ls` command.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 
+use futures_util::Stream;
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
@@ -31,7 +35,7 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A running listing. It fetches pages ahead of its reader, a bounded number of them. Dropping it ends it. It
+/// A running listing: a stream of its entries. It fetches pages ahead of its reader, a bounded number of them. Dropping it ends it. It
 /// belongs to its process: in the child of a `fork`, its next entry is an error.
 #[derive(Debug)]
 pub struct Listing {
@@ -87,17 +91,7 @@ impl Listing {
 
     /// Returns the next entry, or `None` at the end. Nothing follows an error.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
-        while !self.is_over {
-            let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
-            if let Some(entry) = coming.rest.next() {
-                return Some(Ok(entry));
-            }
-            let portion = coming.portions.recv().await;
-            if let Some(error) = self.take(portion) {
-                return Some(Err(error));
-            }
-        }
-        None
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
     /// Does the same as [`next`](Self::next), and blocks the thread. Don't call it on a thread that runs
@@ -143,6 +137,24 @@ impl Listing {
     fn forked(&mut self) -> Error {
         self.is_over = true;
         Error::forked(&self.at)
+    }
+}
+
+impl Stream for Listing {
+    type Item = Result<Entry, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        while !self.is_over {
+            let Some(coming) = self.entries.get_mut() else { return Poll::Ready(Some(Err(self.forked()))) };
+            if let Some(entry) = coming.rest.next() {
+                return Poll::Ready(Some(Ok(entry)));
+            }
+            let portion = ready!(coming.portions.poll_recv(context));
+            if let Some(error) = self.take(portion) {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+        Poll::Ready(None)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use laneway::{CopyRequest, Entry, ListRequest, Location};
+use futures_util::StreamExt as _;
+use laneway::{CopyRequest, Entry, Event, ListRequest, Location, RemoveRequest};
 use laneway_server::{Config, Faults, Habits};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Stage, at_once};
@@ -140,6 +141,21 @@ fn a_listing_that_fails_on_the_way_says_so_and_ends() {
         assert!(error.to_string().contains(BUCKET), "{error}");
         assert!(before.len() >= 1000 && keys.starts_with(&before), "{kind:?}: {}", before.len());
     });
+}
+
+#[test]
+fn listings_and_jobs_are_streams() {
+    let stage = Stage::new(DIALECTS[0]);
+    ["a", "b", "c"].iter().for_each(|key| stage.object(key, b"x"));
+    let listing = stage.client.list(ListRequest::new(stage.url("")).recursive(true));
+    let entries: Vec<_> = pollster::block_on(listing.take(2).collect());
+    assert!(matches!(entries[..], [Ok(Entry::Object(_)), Ok(Entry::Object(_))]), "{entries:?}");
+    let job = stage.client.remove(RemoveRequest::new(vec![stage.url("b")]));
+    let events: Vec<Event> = pollster::block_on(job.collect());
+    assert!(
+        matches!(&events[..], [Event::Item(_), Event::Done(summary)] if summary.files == 1),
+        "{events:?}"
+    );
 }
 
 #[test]

@@ -189,13 +189,13 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns whether a digest by [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) that differs means other bytes. Only some stores make ETags
-    /// with a number of MD5s.
+    /// Returns whether a different [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) digest proves that the bytes differ.
+    /// Not every store's ETags of the form `digest-number` are MD5s of the parts' MD5s.
     fn trusts_md5s_of_parts(&self) -> bool {
         false
     }
 
-    /// Remembers that such a digest was that of the bytes.
+    /// Remembers that such a digest has matched, so that a different one proves different bytes from now on.
     fn trust_md5s_of_parts(&self) {}
 
     /// See [`Store::tags`](crate::Store::tags).

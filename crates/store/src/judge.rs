@@ -104,9 +104,10 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
     }
 }
 
-/// Returns whether a server that failed so may serve the same request later. Cloudflare says 520 to 527 of an origin that it can't reach
-/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A method (501) or version of
-/// HTTP (505) that the server lacks stays lacking.
+/// Returns whether a server that failed with this status may serve the same request later. Cloudflare sends 520 to 527
+/// if it can't reach the origin
+/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A server
+/// that doesn't support a method (501) or a version of HTTP (505) won't support it later either.
 fn may_recover(status: StatusCode) -> bool {
     status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
 }

@@ -98,7 +98,7 @@ impl Store {
         self.dialect.fingerprint()
     }
 
-    /// Returns the lanes of its caller, with their memory and counters.
+    /// Returns the lanes of its requests, with their measurements and counters.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Returns whether the store itself enforces the condition of a write (put, complete, copy, delete), so that no
-    /// other writer can interfere. Some S3 endpoints are known, or turned out, not to enforce it. There Laneway
+    /// other writer can interfere. Some S3 endpoints are known, or have proved, not to enforce it. For those, Laneway
     /// compares the object before and after the write.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)

@@ -43,7 +43,7 @@ pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     Some((time, date))
 }
 
-/// Returns the end of a life of so many seconds from now, a year at most.
+/// Returns the time this many seconds from now, a year at most.
 pub(crate) fn end_in(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(seconds).min(LASTS_MAX)
 }

@@ -224,9 +224,9 @@ impl<S: Source> Cache<S> {
         let _ = thread::Builder::new().spawn(ask);
     }
 
-    /// Discards the credential of this number, which a store refused. Returns true if a request can be signed by
-    /// another one. All requests that the old one signed can be. If the store refuses the new one shortly after, its
-    /// answer is final.
+    /// Discards the credential of this number, which a store refused. Returns true if another credential can sign the
+    /// request. That is so for every request with the old credential. If the store refuses the new credential shortly
+    /// after, that is final, and the result is false.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
         self.change(|held| {

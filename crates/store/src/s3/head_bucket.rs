@@ -17,7 +17,8 @@ impl S3 {
         if must_ask() {
             let failures = self.regions.failures(bucket);
             let _alone = self.regions.asking.lock().await;
-            // Where nobody answered one of a burst, the others don't ask one after the other.
+            // If one lookup fails, the requests that waited for it go on. Otherwise each would wait for a lookup of its
+            // own.
             if must_ask() && self.regions.failures(bucket) == failures {
                 match Box::pin(self.ask_for_region(bucket)).await {
                     Some(region) => {
@@ -31,7 +32,8 @@ impl S3 {
         self.regions.of(bucket)
     }
 
-    /// One attempt: where it fails, the request that it goes ahead of says why. `None` where no store answered.
+    /// Sends one HEAD, and doesn't repeat it. If it fails, the request that needs the region reports the error. Returns
+    /// `None` if the store didn't answer, or failed.
     async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
         let outgoing = Outgoing::new(Method::HEAD, "");
         let outgoing = Exchange::bucket(self, Operation::Head, bucket).with_added_headers(&outgoing);

@@ -24,11 +24,11 @@ struct Place {
     /// `true` if the store reported that the bucket is elsewhere, but not where.
     is_lost: bool,
     was_asked: bool,
-    /// The number of questions that nobody answered.
+    /// The number of lookups that got no answer.
     failures: u8,
 }
 
-/// Questions without an answer after which requests go where they would without one.
+/// After this many lookups without an answer, requests go to the configured or default region.
 const FAILURES_MAX: u8 = 3;
 
 impl Regions {
@@ -73,7 +73,7 @@ impl Regions {
         !place.was_asked || place.region.is_some()
     }
 
-    /// Takes in what the store answered: once is enough, whatever it said.
+    /// Records the store's answer to a lookup. The store isn't asked again, even if the answer names no region.
     pub(super) fn asked(&self, bucket: &str, region: Option<&str>) {
         self.change(bucket, |place| {
             place.was_asked = true;
@@ -81,7 +81,7 @@ impl Regions {
         });
     }
 
-    /// Takes in that nobody answered. The next request asks again, unless that has failed too often.
+    /// Records that a lookup got no answer. The next request asks again, unless lookups have failed too often.
     pub(super) fn unanswered(&self, bucket: &str) {
         self.change(bucket, |place| {
             place.failures += 1;
@@ -89,7 +89,7 @@ impl Regions {
         });
     }
 
-    /// Returns how often nobody answered.
+    /// Returns the number of lookups that got no answer.
     pub(super) fn failures(&self, bucket: &str) -> u8 {
         self.place(bucket).failures
     }

@@ -73,7 +73,8 @@ impl Store {
         self.dialect.list_uploads(bucket, prefix).await
     }
 
-    /// Makes the object from its parts. Its checksum is compared with `whole`. If the answer lacks it, it is read back.
+    /// Makes the object from its parts, and compares its checksum with `whole`. If the answer lacks the checksum,
+    /// another request reads it.
     ///
     /// # Errors
     /// `NotFound` if the upload no longer exists; `Precondition` or `AlreadyExists`; `Integrity` if the store has other

@@ -82,7 +82,7 @@ impl Route {
         {
             return json(below, upload.is_some(), head, query);
         }
-        // S3 has no bucket with a name of one letter, but requests that are certainly S3's go to it.
+        // S3 has no bucket with a one-letter name like `b`, but a request that is certainly S3's stays one.
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }

@@ -71,7 +71,7 @@ impl Problem {
     }
 
     pub(crate) fn not_implemented() -> Problem {
-        let message = "A part of the request is for something that this store doesn't have.";
+        let message = "The request needs a feature that this store doesn't have.";
         Problem::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
     }
 
@@ -82,7 +82,7 @@ impl Problem {
 
     /// The error if the limit of uploads under way is reached.
     pub(crate) fn too_many_uploads() -> Problem {
-        let message = "Too many uploads were begun that nobody has completed.";
+        let message = "Too many uploads are unfinished.";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
     }
 

@@ -47,7 +47,7 @@ impl Link {
         Some(Arc::new(Link {
             path,
             epoch: Instant::now(),
-            // A path with only a delay holds nothing back.
+            // A path that only delays holds no bytes back, so the client's buffers don't matter.
             kernel: path.bandwidth.and_then(|_| Kernel::open()),
             inbound: Arc::new(Mutex::new(Wire::new(path, seed))),
             outbound: Arc::new(Mutex::new(Wire::new(path, !seed))),

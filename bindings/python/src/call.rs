@@ -97,7 +97,7 @@ impl Call {
 /// Waits for a call.
 ///
 /// # Errors
-/// Its own, or that of a signal's handler, which ends the call.
+/// The call's error, or that of a signal's handler, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,

@@ -32,8 +32,8 @@ pub(crate) struct Readable {
     position: Arc<AtomicU64>,
     /// The reader that reads ahead. One read at a time uses it.
     reader: Turns<Reader>,
-    /// A reader for the others meanwhile. It is locked only under the interpreter's lock, so a fork never
-    /// meets it locked.
+    /// A reader for other reads meanwhile. It is locked only under the interpreter's lock, so a fork never meets it
+    /// locked.
     beside: Mutex<Reader>,
     is_closed: AtomicBool,
 }

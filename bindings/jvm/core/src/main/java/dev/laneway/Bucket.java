@@ -11,8 +11,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
 /**
- * A bucket, or the part of one below a prefix. Every key gets the prefix in front. It needs no closing, and any number
- * of threads may use it.
+ * A bucket, or the part of a bucket below a prefix. Laneway puts the prefix in front of every key. A bucket needs no
+ * closing, and any number of threads may use it.
  *
  * <p>Keys are kept byte for byte: nothing is normalised, and no slash is put between prefix and key. So a prefix that
  * means a folder must end in a slash.
@@ -214,8 +214,8 @@ public final class Bucket {
   }
 
   /**
-   * Begins an upload whose parts the caller numbers, sends and finally names, in this process or others. It takes no
-   * condition, because GCS's multipart uploads have none.
+   * Begins an upload in parts. The caller numbers the parts, sends them from this process or others, and names them at
+   * the end. The upload takes no condition, because GCS's multipart uploads have none.
    */
   public MultipartUpload beginMultipart(String key, PutOptions options) throws IOException {
     Packed packed = new Packed().text(key);

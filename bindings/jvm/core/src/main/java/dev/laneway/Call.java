@@ -113,7 +113,7 @@ class Call<T> extends CompletableFuture<T> {
   final void ended(Unpacked answer) {
     synchronized (this) {
       if (isBlocking) {
-        // Nothing can depend on the future: it was not handed out, and won't be before this is over.
+        // Nothing depends on the future, because it was not handed out and won't be before this is over.
         finish(answer);
         ended.countDown();
         return;
@@ -123,7 +123,7 @@ class Call<T> extends CompletableFuture<T> {
     completing(() -> finish(answer));
   }
 
-  /** Completes on a thread that may block, or on this one if there is none. Late is better than never. */
+  /** Runs the work on a thread that may block, or on this thread if there is none. */
   static void completing(Runnable work) {
     try {
       COMPLETING.execute(work);
@@ -167,7 +167,7 @@ class Call<T> extends CompletableFuture<T> {
     try {
       unwanted.close();
     } catch (Exception failure) {
-      EngineLog.warn("what nobody wanted could not be closed", failure);
+      EngineLog.warn("the result of an abandoned call could not be closed", failure);
     }
   }
 
@@ -188,7 +188,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Does the same, and drops an answer that comes all the same. */
+  /** Does the same, and drops the answer if one comes nevertheless. */
   private void giveUpForGood() {
     if (isDone()) {
       return;

@@ -51,8 +51,8 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>If the destination is a directory, it goes below it under its own name. A directory replaces an empty one. The
-   * directory that contained it stays.
+   * <p>If the destination is a directory, the source goes into it under its own name. A directory replaces an empty
+   * one. The directory that contained the source stays.
    *
    * @return false for the root, for a directory into itself, and if a directory that isn't empty is in its place
    *     already

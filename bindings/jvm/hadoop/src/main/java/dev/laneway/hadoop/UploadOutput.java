@@ -87,7 +87,7 @@ final class UploadOutput extends FileOutput {
     Failures.await(path(), begun().abortAsync());
   }
 
-  /** Returns the upload. Giving up the wait doesn't stop its beginning, so that it can still be found and aborted. */
+  /** Returns the upload. Abandoning the wait doesn't cancel its beginning, so it can still be found and aborted. */
   private MultipartUpload begun() throws IOException {
     return Failures.await(path(), upload.copy());
   }

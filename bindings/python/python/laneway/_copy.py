@@ -47,10 +47,11 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """Copies an object within a store, or runs a job that copies any sources to a destination.
 
     If `destination` ends in `/`, or is `.` or `..`, a tree is copied into it under the tree's own name. Any other
-    destination becomes the copy of the tree itself, whether it exists or not. A job copies files, trees and patterns to
-    a store, from a store, or between two. Trees need `recursive`; `contents` leaves out their own names. The job
-    compares all bytes with the stores' checksums, and returns its summary. It raises the first failure, which has all
-    of them as `failures`, and the `summary`.
+    destination becomes the copy of the tree itself, whether it exists or not. A job copies files, trees and patterns
+    to a store, from a store, or between
+    two. Trees need `recursive`; `contents` leaves out their own names. The job compares all bytes with the stores'
+    checksums, and returns its summary. It raises the first failure, which has all of them as `failures`, and the
+    `summary`.
 
     `remove_source` keeps a source if only the size of its copy could be compared, unless `allow_unverified`.
 

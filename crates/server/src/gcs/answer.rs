@@ -71,7 +71,7 @@ impl Problem {
     }
 
     pub(crate) fn not_implemented() -> Problem {
-        let message = "The request needs a feature that this store doesn't have.";
+        let message = "A part of the request is for something that this store doesn't have.";
         Problem::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
     }
 

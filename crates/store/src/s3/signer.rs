@@ -57,7 +57,7 @@ impl Sign for Signer {
         let Ok(uri) = format!("{}{}", request.origin, request.target).parse() else { return };
         let (mut parts, ()) = http::Request::new(()).into_parts();
         (parts.method, parts.uri, parts.headers) = (request.method.clone(), uri, request.headers.clone());
-        // The engine has added this header since the first signature. Proxies change it, so it isn't signed.
+        // The engine has added it since. Proxies change this header, so it isn't signed.
         let user_agent = parts.headers.remove(USER_AGENT);
         if let Ok(credential) = self.sign_by(key.as_ref(), &mut parts) {
             parts.headers.extend(user_agent.map(|value| (USER_AGENT, value)));

@@ -128,7 +128,7 @@ pub struct S3Config {
     /// The access key whose signatures are verified. Unsigned requests are also accepted. A session token of the form
     /// `until-20261124T154500Z` is refused as expired from that time on.
     pub access_key: String,
-    /// Its secret.
+    /// The secret of that access key.
     pub secret_key: String,
     /// The region of all buckets that `bucket_regions` doesn't name.
     pub region: String,

@@ -4,9 +4,9 @@
 //!
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
 //!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
-//! 2. Everything else is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
+//! 2. Any other path is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
 //!    `x-goog-` header, a signature of Google's in its URL, or a `Host` ending in `storage.googleapis.com`.
-//! 3. What is left is S3: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
+//! 3. Any other request is S3's: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
 
 use http::request::Parts;
 use http::{HeaderMap, Method};

@@ -47,8 +47,8 @@ pub struct Capabilities {
     pub file_attributes: FileAttributes,
     /// The format of the inventories that the cloud writes of its buckets.
     pub inventories: Option<InventoryFormat>,
-    /// The protocol that the cloud's own servers speak best. It is assumed of an endpoint until the first connection
-    /// shows the real one.
+    /// The protocol that the cloud's own servers speak best. An endpoint is assumed to speak it until the first
+    /// connection shows the real protocol.
     pub protocol: Protocol,
     /// List prices of the cloud that this kind of store is named after.
     pub prices: RequestPrices,

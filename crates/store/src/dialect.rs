@@ -21,8 +21,8 @@ const DELETES_AT_ONCE: usize = 16;
 /// One kind of store: its requests, answers and errors, behind the verbs that all kinds share.
 ///
 /// [`Store`](crate::Store) holds a dialect and documents each verb and the errors that an implementation returns. A
-/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only for what
-/// the store holds. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
+/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only if the
+/// store holds the result. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
 ///
 /// Every store must have `head`, `get`, `put`, `delete` and `list`. Without multipart uploads a store takes files of up
 /// to 16 MiB, since larger files go up in parts. By default every other verb returns

@@ -121,8 +121,8 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 }
 
 /// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
-/// `net/http` (MinIO), nginx or Apache. A store never answers so. An answer to a HEAD has no body to say it, but a
-/// store's answer has the store's own headers, or announces XML.
+/// `net/http` (MinIO), nginx or Apache. A store never answers so. The answer to a HEAD has no body with these words. It
+/// counts if it has no store's own headers and doesn't announce XML.
 pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",

@@ -342,8 +342,8 @@ mod tests {
         }
     }
 
-    /// Starts a server that hands out two credentials, `k1` and `k2`. It refuses HEADs signed by an expired one,
-    /// without a reason.
+    /// Starts a server that hands out two credentials, `k1` and `k2`. It refuses HEADs that an expired credential
+    /// signed, without a reason.
     fn handing_out(expired: Arc<AtomicU32>) -> Scripted {
         let handed_out = AtomicU32::new(0);
         Scripted::serve(move |asked: &Asked| {
@@ -397,7 +397,7 @@ mod tests {
         // The server refused the credentials, not the header that requests a checksum.
         assert!(heads_by(2).all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
         assert_eq!(asked.iter().filter(|asked| asked.target == "/credentials").count(), 2);
-        // If there are no other credentials, the error is that of their source.
+        // Without other credentials, the error comes from their source.
         store.credentials.age(Duration::from_secs(60));
         expired.store(2, Ordering::Relaxed);
         for head in heads().await {

@@ -9,10 +9,11 @@ use percent_encoding::percent_decode_str;
 /// The replacement for a message that repeats a secret.
 pub(crate) const LEFT_OUT: &str = "(its words repeat a secret and are left out)";
 
-/// A message that holds this many letters and digits of a secret's beginning repeats the secret. So many don't match by
-/// chance.
+/// A message repeats a secret if it holds this many letters and digits of the secret's beginning. A match of this
+/// length isn't chance.
 const REPEATED: usize = 8;
-/// A secret with fewer letters and digits isn't searched for, since any text may contain it by chance.
+/// A shorter secret is searched for as a whole. One with fewer letters and digits than this isn't, since any text may
+/// contain it by chance.
 const REPEATED_MIN: usize = 4;
 
 /// The secret ones among the headers with the clouds' prefixes. Other such headers that a caller adds hold the clouds'

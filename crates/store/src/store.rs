@@ -58,7 +58,7 @@ impl Store {
         Ok(Self::of(dialect, lanes))
     }
 
-    /// Returns a store with a dialect of the caller. `lanes` are those of the other stores beside it.
+    /// Returns a store with a dialect of the caller. `lanes` are the lanes that the caller's other stores use too.
     pub fn of(dialect: Arc<dyn Dialect>, lanes: Lanes) -> Self {
         Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default() }
     }
@@ -103,8 +103,8 @@ impl Store {
         &self.lanes
     }
 
-    /// Announces how many requests for the bucket's objects will follow, while the caller still finds out what they
-    /// are. Connections for them open meanwhile; 0 cancels the announcement.
+    /// Announces how many requests for the bucket's objects will follow, so that connections open before the requests
+    /// are ready. 0 cancels the announcement.
     pub fn anticipate(&self, bucket: &str, requests: usize) {
         self.dialect.anticipate(bucket, requests)
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 
-/// The longest life that a server's answer can claim. It keeps sums with it from overflowing.
+/// The longest life that a server's answer can claim. The limit keeps sums of times from overflowing.
 const LASTS_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Returns the seconds since 1970.

@@ -39,7 +39,7 @@ pub struct PutOptions {
     /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`,
     /// `public-read`.
     pub acl: Option<String>,
-    /// Tags, on S3. A copy without tags keeps those of its source.
+    /// Tags, on S3. A copy without tags keeps its source's tags.
     pub tags: BTreeMap<String, String>,
     /// The retention that protects the object from removal.
     pub retention: Option<Retention>,

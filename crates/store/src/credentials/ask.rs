@@ -145,7 +145,7 @@ impl Ask {
         let Ok(mut ended) = lanes.run(&ask).await;
         let mut attempts = ended.attempts;
         // A server that accepts the connection exists, even if it doesn't answer. Its first silence alone may use up
-        // the time in which an origin that has never answered is searched for. So try the request again.
+        // the whole time limit for an origin that has never answered. So try the request again.
         if let Some(lanes) = lanes.for_silent_origin(&ended) {
             let Ok(again) = lanes.run(&ask).await;
             (attempts, ended) = (attempts + again.attempts, again);

@@ -103,11 +103,11 @@ struct Held<C> {
 
 /// The possible use of the held credential.
 enum Use<C> {
-    /// It is good for requests.
+    /// The credential can sign requests.
     Good(Found<C>),
-    /// It is good for requests, while the next one is fetched.
+    /// The credential can sign requests, while the next one is fetched.
     Due(Found<C>),
-    /// There is none, or it has expired.
+    /// There is no credential, or it has expired.
     None,
 }
 
@@ -212,7 +212,7 @@ impl<S: Source> Cache<S> {
         let cache = Arc::clone(self);
         let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
-            // Another thread may have refreshed it before this thread took the lock.
+            // Another thread may have fetched the credential before this thread took the lock.
             if matches!(cache.look(), Use::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {

@@ -40,7 +40,7 @@ pub(crate) struct Google {
 struct Chain {
     /// If set, it is asked instead of all other sources.
     provider: Option<Arc<dyn CredentialProvider>>,
-    /// It has precedence over the environment.
+    /// This key has precedence over the environment's credentials.
     service_account_key: Option<String>,
     environment: Environment,
     /// The domain of the cloud (its "universe") that the endpoint belongs to.

@@ -22,7 +22,7 @@ pub(super) fn is_weak(version: Option<&Version>) -> bool {
 }
 
 impl Deletes for S3 {
-    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this one. S3
+    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this condition. S3
     /// returns 403 if `GetObject` isn't allowed, which `If-Match` needs.
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);

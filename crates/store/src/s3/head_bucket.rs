@@ -10,8 +10,8 @@ use crate::Operation;
 use crate::exchange::{Exchange, HttpDialect as _, Outgoing};
 
 impl S3 {
-    /// Returns the region of a bucket, for a request with or without a body. It asks the store if the region is unknown
-    /// and a wrong guess would cost more.
+    /// Returns the region of a bucket, for a request with or without a body. If the region is unknown, and a wrong
+    /// guess would cost more than a question, it asks the store.
     pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
         let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
         if must_ask() {

@@ -1,4 +1,5 @@
-//! The regions of buckets. They are as configured until the store reports another one or is asked.
+//! The regions of buckets. A bucket has the configured region until the store reports another one, in an error or when
+//! asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -46,9 +47,9 @@ impl Regions {
         self.place(bucket).region.unwrap_or_else(|| Arc::clone(&self.home))
     }
 
-    /// Returns whether the store must be asked before a request for the bucket. It must if it has reported that the
-    /// bucket is elsewhere. It also must if the region is a guess and the request has a body, which would first go to
-    /// the wrong place. `has_regions` tells whether the endpoint is one of several.
+    /// Returns whether the store must be asked before a request for the bucket. That is so if the store has reported
+    /// that the bucket is elsewhere. It is also so if the region is a guess and the request has a body, which would
+    /// first go to the wrong place. `has_regions` tells whether the endpoint is one of several.
     pub(super) fn must_ask(&self, bucket: &str, has_regions: bool, has_body: bool) -> bool {
         let place = self.place(bucket);
         let is_guess = !self.is_configured && has_regions && place.region.is_none();

@@ -98,8 +98,8 @@ impl Store {
         self.dialect.abort(upload).await
     }
 
-    /// Returns true if [`begin`](Self::begin) can work. It can't once a GCS server has shown that it doesn't support
-    /// XML multipart uploads.
+    /// Returns true if [`begin`](Self::begin) can work. It can't work after a GCS server has shown that it doesn't
+    /// support XML multipart uploads.
     pub fn supports_multipart(&self) -> bool {
         self.dialect.supports_multipart()
     }

@@ -340,7 +340,7 @@ class LanewayFileSystem(Listing):
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
-        """Returns a URL. Whoever has it may read the object for this many seconds."""
+        """Returns a URL, whose holder may read the object for this many seconds."""
         store, key = self._object(path)
         return store.sign(method, key, timedelta(seconds=expiration))
 

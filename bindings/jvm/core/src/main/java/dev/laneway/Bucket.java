@@ -92,7 +92,7 @@ public final class Bucket {
   /**
    * Writes an object from the buffer's remaining bytes, then compares the stored object with them. The object exists
    * completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent from where
-   * they are, and must not change before the call has ended. Those of another buffer are copied once.
+   * they are, and must not change before the call has ended. The bytes of any other buffer are copied once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();
@@ -103,7 +103,10 @@ public final class Bucket {
     return putCall(key, bytes, options).asFuture();
   }
 
-  /** Writes an object whose bytes are produced one after the other. It sends parts while others gather. */
+  /**
+   * Writes an object whose bytes are produced one after the other. The writer sends full parts while further bytes
+   * gather.
+   */
   public ObjectWriter writer(String key, PutOptions options) throws LanewayException {
     return ObjectWriter.of(this, handle, key, options);
   }
@@ -146,8 +149,8 @@ public final class Bucket {
   }
 
   /**
-   * Removes an object only in this version. One that was replaced stays, and that is a failure of kind {@link
-   * ErrorKind#PRECONDITION}.
+   * Removes an object only in this version. If the object was replaced, it stays, and the call fails with the kind
+   * {@link ErrorKind#PRECONDITION}.
    */
   public void delete(String key, String version) throws IOException {
     deleteCall(key, version).await();

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. That returns
+ * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. Both return
  * only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
@@ -60,7 +60,7 @@ class Call<T> extends CompletableFuture<T> {
   private long number;
   private boolean isBlocking = true;
 
-  /** Set once somebody other than the engine ends the call. Its answer is not read any more. */
+  /** Set once something other than the engine ends the call. The call's answer is not read then. */
   private boolean isGivenUp;
 
   Call(Reading<T> reading, Object... kept) {
@@ -83,8 +83,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Waits for the result. An interrupt ends the call. If it succeeded all the same, this returns its result and the
-   * thread stays interrupted.
+   * Waits for the result. An interrupt ends the call. If the call succeeded nevertheless, this returns its result and
+   * the thread stays interrupted.
    */
   final T await() throws IOException {
     try {
@@ -101,7 +101,7 @@ class Call<T> extends CompletableFuture<T> {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof LanewayException failure) {
-        // Nobody else has the exception. Its trace shows the waiting thread, not the queue's.
+        // No other code has the exception, so its trace may show the waiting thread instead of the queue's.
         failure.fillInStackTrace();
         throw failure;
       }

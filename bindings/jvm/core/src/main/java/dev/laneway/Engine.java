@@ -157,7 +157,7 @@ final class Engine {
         }
         EngineLog.attend(QUEUE, false);
       } catch (Throwable failure) {
-        // Others still wait for their calls.
+        // Other calls still need this thread.
         EngineLog.warn("a message of the engine was not understood", failure);
       }
       synchronized (LOCK) {

@@ -104,7 +104,7 @@ final class Native {
   static native void copied(
       long queue, long call, int verb, long of, byte[] arguments, byte[] bytes, int at, int length);
 
-  /** Abandons a call. Its end comes all the same, once nothing that was lent to it is used any more. */
+  /** Abandons a call. Its end still comes through the queue, once its lent memory is no longer used. */
   static native void cancel(long queue, long call);
 
   /** Gives up one range of a call with lent memory. Once this returns, nothing writes to the memory of this range. */

@@ -21,7 +21,7 @@ final class UploadOutput extends FileOutput {
   /** The size of a part. A file holds two of them in memory. Ten thousand parts are 80 GiB. */
   private static final int PART_BYTES = 8 << 20;
 
-  /** Parts under way beside the one that gathers. */
+  /** The most parts under way, not counting the one that gathers. */
   private static final int PARTS_AT_ONCE = 2;
 
   /** The initial buffer of a part, so that a small file doesn't hold 8 MiB. */

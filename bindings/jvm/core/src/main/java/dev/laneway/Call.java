@@ -230,8 +230,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Ends a future that isn't done after the timeout. Ending it waits for its buffers, and must not block the only
-   * thread for all timeouts of the JVM.
+   * Ends a future that isn't done after the timeout. Ending the future waits for its buffers, and must not block the
+   * JVM's only thread for timeouts.
    */
   static void after(long timeout, TimeUnit unit, CompletableFuture<?> future, Runnable end) {
     CompletableFuture<Void> timer = new CompletableFuture<Void>().completeOnTimeout(null, timeout, unit);

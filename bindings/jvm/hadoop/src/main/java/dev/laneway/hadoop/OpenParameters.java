@@ -18,7 +18,7 @@ import org.apache.hadoop.fs.impl.OpenFileParameters;
  *
  * <p>A status from this filesystem is used: opening then reads exactly its version, and sends no request. Another
  * filesystem's status, and {@code fs.option.openfile.length}, tell no version, and their lengths have been wrong. For
- * these, the opening request brings version and length.
+ * these, the opening request brings both.
  *
  * @param bytes the file's size, if it can be relied on
  * @param version the version to read, if it is known

@@ -80,8 +80,8 @@ final class S3Settings {
 
   /**
    * Returns the configured keys, or else the credentials that the library finds. {@code
-   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Laneway recognises the
-   * classes that mean no credentials, these keys, or credentials that it finds itself.
+   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Only classes that mean
+   * no credentials, these keys, or found credentials are recognised.
    *
    * @throws IOException for another class, such as one that assumes a role: requests would run under the wrong identity
    */

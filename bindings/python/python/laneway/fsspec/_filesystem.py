@@ -26,7 +26,7 @@ from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
-# True while paths become local files, whose names come from theirs.
+# True while objects are copied to local files, whose names are made from the paths.
 _becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 
@@ -340,7 +340,7 @@ class LanewayFileSystem(Listing):
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
-        """Returns a URL, whose holder may read the object for this many seconds."""
+        """Returns a URL. Whoever has it may read the object for this many seconds."""
         store, key = self._object(path)
         return store.sign(method, key, timedelta(seconds=expiration))
 

@@ -39,7 +39,7 @@ class Listing(Base):
             await self._mkdir(path)
 
     async def _rmdir(self, path: str) -> None:
-        """Removes an empty directory that was made here. Raises like `os.rmdir` if it isn't an empty directory."""
+        """Removes an empty directory that was made here. Raises if it isn't one, as `os.rmdir` does."""
         info = await self._info(path, refresh=True)
         path = info["name"]
         if info["type"] != "directory":

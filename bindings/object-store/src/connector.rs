@@ -68,8 +68,8 @@ impl HttpConnector for LanewayConnector {
         }
         let mut headers = options.get_default_headers().cloned().unwrap_or_default();
         if let Some(agent) = value(ClientConfigKey::UserAgent) {
-            let agent =
-                HeaderValue::try_from(agent).map_err(|e| refused(format!("the user agent is none: {e}")))?;
+            let agent = HeaderValue::try_from(agent)
+                .map_err(|e| refused(format!("the user agent can't be a header's value: {e}")))?;
             headers.insert(USER_AGENT, agent);
         }
         let no_progress = value(ClientConfigKey::ReadTimeout).or_else(|| value(ClientConfigKey::Timeout));
@@ -86,7 +86,7 @@ fn refused(why: String) -> Error {
 
 /// Parses a duration in object_store's format.
 fn duration(text: &str) -> Result<Duration> {
-    let invalid = |e| refused(format!("the timeout {text:?} is none: {e}"));
+    let invalid = |e| refused(format!("{text:?} isn't a timeout: {e}"));
     humantime::parse_duration(text).map_err(invalid)
 }
 
@@ -121,8 +121,10 @@ impl Service {
         let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
         if !self.allow_http && origin.scheme == Scheme::Http {
             // The message doesn't show the URL, which may hold a password.
-            let why =
-                LanewayError(format!("{} is asked over http://, and allow_http isn't set", origin.host));
+            let why = LanewayError(format!(
+                "the request to {} uses http://, and allow_http isn't set",
+                origin.host
+            ));
             return Err(HttpError::new(HttpErrorKind::Unknown, why));
         }
         let mut request = Request::new(origin, parts.method, parts.uri);

@@ -1,4 +1,4 @@
-//! What object_store's own suite doesn't ask.
+//! Tests that object_store's own suite lacks.
 #![cfg(feature = "object_store_0_14")]
 
 use chrono::{DateTime, Utc};

@@ -1,10 +1,10 @@
-"""Samples a second of PyTorch's DataLoader, beside s3torchconnector, on whatever store speaks S3 at an address.
+"""Measures PyTorch's DataLoader with Laneway and with s3torchconnector, in samples per second, on any S3 store.
 
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python dataloader.py http://127.0.0.1:9010 lake
 
-The samples are put there first. Each reading has processes of its own, readers take turns, and the median of the rounds is shown, from the
-first worker's start to the last sample; `--method` says how workers are made.
+The script uploads the samples first. Each measurement has processes of its own, and the readers take turns. It counts from the first
+worker's start to the last sample, and prints the median of the rounds. `--method` chooses how workers are made.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Reads and writes of the package beside other packages' on whatever store speaks S3 at an address.
+"""Compares reads and writes of this package and of other packages, on any S3 store.
 
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python objects.py http://127.0.0.1:9010 lake gets puts ranges
 
-`gets`: 1000 objects of 4000 bytes at once under asyncio. `puts`: 1000 of 4700 bytes. `ranges`: 400 random ranges of 4 to 64 KiB of an object
-of a GiB. `warm`: 2000 ranges of 4 KiB one after the other, over a connection that is there. `whole`: the GiB into the caller's buffer, beside
-`get().bytes()`; the last column, peak memory, tells that it is held once. What is read is put there first, and each result is compared with what was put.
+`gets`: 1000 objects of 4000 bytes at once under asyncio. `puts`: 1000 objects of 4700 bytes. `ranges`: 400 random ranges of 4 to 64 KiB of an
+object of 1 GiB. `warm`: 2000 ranges of 4 KiB one after the other, over an open connection. `whole`: the GiB into the caller's buffer, and by
+`get().bytes()`; the last column, peak memory, shows that it is held once. The script uploads the objects first, and compares each result.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def ranges() -> list[tuple[int, int]]:
 
 
 def expected(begin: int, end: int) -> bytes:
-    """Bytes of the GiB, which repeats one block, each time with its number before it."""
+    """Returns bytes of the object of 1 GiB. It repeats one block, whose first 8 bytes are the block's number."""
     parts = []
     while begin < end:
         block, at = divmod(begin, len(BLOCK))
@@ -267,9 +267,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("endpoint")
     arguments.add_argument("bucket")
-    arguments.add_argument("jobs", nargs="*", metavar="job", help=f"of {', '.join(JOBS)}; without one, all")
+    arguments.add_argument("jobs", nargs="*", metavar="job", help=f"any of {', '.join(JOBS)} (default: all)")
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--filled", action="store_true", help="what is read is there from a run before")
+    arguments.add_argument("--filled", action="store_true", help="the objects are there from an earlier run")
     chosen = arguments.parse_args()
     place = Place(chosen.endpoint, chosen.bucket)
     if not chosen.filled:

@@ -1,4 +1,4 @@
-"""Readings that take turns, each in a process of its own, and the medians of what they measured."""
+"""Runs measurements by turns, each in a process of its own, and prints their medians."""
 
 import multiprocessing
 import resource
@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Reading = Callable[[], Callable[[], object]]
-"""Prepares, untimed, and gives what is timed; what that returns is called afterwards, untimed, if it can be: it checks the result."""
+"""Prepares a measurement, untimed, and returns the function to time. If that function returns another function, it is
+called afterwards, untimed, to check the result."""
 
 
 def connections_opened() -> int:
-    """TCP connections that this network namespace has opened since it began; 0 where the kernel doesn't tell."""
+    """Returns the TCP connections that this network namespace has opened since it began; 0 if the kernel doesn't tell.
+    """
     try:
         names, values = (line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Tcp:"))
     except OSError:

@@ -1,11 +1,11 @@
-"""Queries of Parquet tables through the package's fsspec layer beside other filesystems, on whatever store speaks S3 at an address.
+"""Compares queries of Parquet tables through this package's fsspec layer and through other filesystems, on any S3 store.
 
     laneway serve --bucket lake --rtt 10ms &
     AWS_ACCESS_KEY_ID=laneway AWS_SECRET_ACCESS_KEY=lanewaysecret python tables.py http://127.0.0.1:9010 lake
 
-`pandas` reads 3 of 50 columns of one file, `duckdb` sums the same columns by SQL, `dataset` reads them of 64 files as a pyarrow dataset. What the same
-query takes on local files stands beside them: take it off to compare what the stores took. The files are written locally and put there first;
-`--mib` says how large all of them are together.
+`pandas` reads 3 of 50 columns of one file. `duckdb` sums the same columns by SQL. `dataset` reads them from 64 files as a pyarrow dataset. The
+table also shows the time of each query on local files: subtract it to compare the stores. The script writes the files locally and uploads them
+first. `--mib` is the size of all files together.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def put(folder: Path, endpoint: str, bucket: str) -> None:
 
 
 class Filesystems:
-    """Each gives a filesystem, and what stands before a path's name in it."""
+    """The filesystems to compare. Each method returns a filesystem, and the prefix of the table's path in it."""
 
     def __init__(self, endpoint: str, bucket: str, folder: Path) -> None:
         self.endpoint, self.there, self.folder = endpoint, f"{bucket}/{PREFIX}", folder
@@ -122,7 +122,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("endpoint")
     arguments.add_argument("bucket")
-    arguments.add_argument("queries", nargs="*", metavar="query", help=f"of {', '.join(QUERIES)}; without one, all")
+    arguments.add_argument("queries", nargs="*", metavar="query", help=f"any of {', '.join(QUERIES)} (default: all)")
     arguments.add_argument("--mib", type=int, default=1024)
     arguments.add_argument("--rounds", type=int, default=3)
     chosen = arguments.parse_args()

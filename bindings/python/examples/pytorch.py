@@ -1,10 +1,10 @@
-"""Training data in a bucket, read by the workers of PyTorch's DataLoader: an object for each sample, or tar files of many.
+"""Reads training data in a bucket with the workers of PyTorch's DataLoader: an object for each sample, or tar files of many.
 
     python pytorch.py s3://lake/samples/ --workers 4          # or gs://
     python pytorch.py s3://lake/shards/ --tar --workers 4
 
-A store is pickled, forked and spawned with its dataset, and each worker has an engine of its own. Credentials and the endpoint are
-looked for where AWS's and Google's own tools look for them.
+Workers may be forked or spawned: the store goes with its dataset, and each worker has an engine of its own. Laneway finds credentials
+and the endpoint where AWS's and Google's own tools find them.
 """
 
 import argparse
@@ -20,17 +20,18 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_
 
 Decode = Callable[[str, bytes], Any]
 
-# Objects that a worker reads at once. What waits is the network, so that they may be more than processors.
+# The objects that a worker reads at once. They wait for the network, so there may be more of them than processors.
 READS = 16
 
 
 def raw(name: str, content: bytes) -> tuple[str, bytes]:
-    """A sample as it is; training has a decoder of its own here, which runs in the workers."""
+    """Returns a sample as it is. Replace this with your own decoder, which runs in the workers."""
     return name, content
 
 
 class Objects(Dataset[Any]):
-    """A sample for each object, by its number. DataLoader asks for whole batches, whose objects are then read at once."""
+    """A dataset with an object for each sample. DataLoader requests whole batches, and the objects of a batch are read
+    at once."""
 
     def __init__(self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw) -> None:
         self.store, self.keys, self.decode = store, keys, decode
@@ -48,7 +49,8 @@ class Objects(Dataset[Any]):
 
 
 class Shards(IterableDataset[Any]):
-    """The samples of tar files, as they come; each worker reads files of its own, and each process of a group (`rank`) others."""
+    """The samples of tar files, in their order. Each worker reads files of its own, and so does each process of a group
+    (`rank`)."""
 
     def __init__(
         self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw, rank: int = 0, ranks: int = 1
@@ -60,7 +62,7 @@ class Shards(IterableDataset[Any]):
         worker = get_worker_info()
         first, step = (worker.id, worker.num_workers) if worker else (0, 1)
         for key in self.keys[self.rank :: self.ranks][first::step]:
-            # `r|` never seeks, so that the file is read as a stream, ahead of what is asked for.
+            # `r|` never seeks, so the file is read as a stream, and the engine reads ahead.
             with self.store.open_reader(key) as file, tarfile.open(fileobj=file, mode="r|") as tar:
                 for member in tar:
                     content = tar.extractfile(member)
@@ -69,7 +71,8 @@ class Shards(IterableDataset[Any]):
 
 
 class Shuffled(Sampler[int]):
-    """Numbers in an order that `seed` and `epoch` alone decide, from the `start`th on: what a checkpoint has to hold to go on there."""
+    """The numbers of samples in an order that depends only on `seed` and `epoch`, beginning at position `start`. A
+    checkpoint has to hold these three."""
 
     def __init__(self, size: int, seed: int, epoch: int = 0, start: int = 0) -> None:
         self.size, self.seed, self.epoch, self.start = size, seed, epoch, start

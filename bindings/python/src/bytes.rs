@@ -89,7 +89,7 @@ impl Bytes {
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        // Equal bytes must have equal hashes, Python's own too.
+        // Equal bytes must have equal hashes, including Python's own `bytes`.
         self.to_bytes(py).hash()
     }
 

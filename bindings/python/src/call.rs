@@ -16,8 +16,8 @@ use self::pending::Pending;
 use crate::memory::UnderWay;
 use crate::{error, kept, log};
 
-/// The interval in which a waiting thread checks for signals, such as Ctrl-C's. It is short for a person at a
-/// keyboard.
+/// The interval in which a waiting thread checks for signals, such as Ctrl-C's. A person at a keyboard doesn't notice
+/// it.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of a call. A thread that holds the interpreter's lock makes a Python object of it.
@@ -97,7 +97,7 @@ impl Call {
 /// Waits for a call.
 ///
 /// # Errors
-/// Its own, or that of a signal's handler, which ends the call.
+/// The call's error, or that of a signal's handler, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use laneway::{Client, Spawned};
 
-/// Fewer calls at once leave a few MB, which the next ones use.
+/// A burst has at least this many calls at once. Fewer calls leave a few MB, which the next ones use.
 const BURST_MIN: usize = 500;
 /// The time without calls before memory is returned. Another burst would allocate it again.
 const REST: Duration = Duration::from_secs(1);
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// The most calls that were under way at once since there was none.
+/// The most calls that were under way at once since the last moment without any.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The task that returns memory after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);

@@ -1,4 +1,4 @@
-"""A store of its own for each test run: the program's `serve`, reached in both dialects."""
+"""Starts a store for each test run: the program's `serve`, reached in both dialects."""
 
 import asyncio
 import os
@@ -9,13 +9,13 @@ import uuid
 import laneway
 import pytest
 
-# What the tests say goes before what a developer's machine says.
+# The tests must not depend on settings of a developer's machine.
 for name in list(os.environ):
     if name.startswith(("AWS_", "GOOGLE_", "LANEWAY_", "STORAGE_EMULATOR")):
         if name not in ("LANEWAY_PROGRAM",):
             del os.environ[name]
 
-# A shell's background job ignores Ctrl-C, and so would the tests of it and their children.
+# A shell's background job ignores Ctrl-C. Without this line, tests of Ctrl-C and their children would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -32,7 +32,7 @@ def server():
 
 
 def options(scheme, server):
-    """How the server is reached in a dialect."""
+    """Returns the arguments by which stores reach the server in a dialect."""
     if scheme == "s3":
         return {"endpoint": server, "access_key_id": "laneway", "secret_access_key": "lanewaysecret", "region": "us-east-1"}
     return {"base_url": server, "skip_signature": True}
@@ -47,7 +47,7 @@ def filesystem(server):
 
 @pytest.fixture(params=["s3", "gs"])
 def make(request, server):
-    """Makes stores of a folder of this test's own, in either dialect."""
+    """Makes stores of this test's own folder, in either dialect."""
     folder = f"{request.node.originalname}-{uuid.uuid4().hex[:8]}"
 
     def made(prefix="", **kwargs):

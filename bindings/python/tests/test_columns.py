@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file are fetched before they are asked for."""
+"""Columns of a Parquet file that are fetched before a reader asks for them."""
 
 from types import SimpleNamespace
 
@@ -11,10 +11,10 @@ MIB = 1 << 20
 
 
 def layout(groups, columns, size):
-    """Of a file whose columns are all of a size."""
+    """Returns the layout of a file whose columns all have the same size."""
 
     def chunk(group, column):
-        # A dictionary comes first in every other column.
+        # Every other column begins with a dictionary.
         start = (group * columns + column) * size + 4
         page, dictionary = (start + 100, start) if column % 2 else (start, None)
         return SimpleNamespace(
@@ -43,7 +43,7 @@ def test_a_column_is_taken_to_be_read_of_some_row_groups_that_follow():
     columns = Columns(place, reads_all=True)
     assert columns.read(place.chunk(7, 2)) == [[place.chunk(group, 2)] for group in range(7, 11)]
     assert columns.read(place.chunk(7, 5)) == [[place.chunk(group, 5)] for group in range(7, 11)]
-    # The second one proves it right.
+    # The second row group confirms the prediction.
     more = columns.read(place.chunk(8, 2))
     assert more == [[place.chunk(group, 2), place.chunk(group, 5)] for group in range(11, 13)]
 
@@ -119,7 +119,7 @@ def test_columns_of_the_next_file_are_fetched_within_the_window():
     assert columns.begin(frozenset({"c2"}), 3 * MIB) == [[place.chunk(group, 2)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 3 * MIB) == [[place.chunk(group, 5)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 8 * MIB) == [[place.chunk(3, 2), place.chunk(3, 5)]]
-    # Its reader finds them, and goes on from there.
+    # The reader finds the fetched columns, and fetching continues after them.
     read = [place.chunk(group, column) for group in range(2) for column in (2, 5)]
     fetched = [chunk for asked in read for chunks in columns.read(asked) for chunk in chunks]
     assert fetched == [place.chunk(group, column) for group in range(4, 12) for column in (2, 5)]

@@ -1,13 +1,14 @@
-"""The package on the faults of the embedded store: each meets each operation in either dialect, once or each time, blocking or awaited,
-and ends in exact success or the right exception, after a bounded number of requests, and leaves nothing behind."""
+"""Tests the package on the faults of the embedded store. Each fault hits each operation in either dialect, once or
+always, blocking or awaited. The operation must end in exact success or the right exception, after a bounded number
+of requests, and leave nothing behind."""
 
 from multiprocessing import get_context
 
 import fault_matrix.cells as cells
 
-# What counts requests is a process's, so each works through cells of its own. They mostly wait for pauses.
+# The counters of requests belong to a process, so each process runs its own cells. Cells mostly wait for pauses.
 PROCESSES = 6
-# Where no row has ended for so many seconds they hang.
+# If no row ends for this many seconds, the cells hang.
 ROW_MAX = 120
 CELLS_MIN = 800
 

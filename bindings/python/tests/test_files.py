@@ -1,4 +1,4 @@
-"""Objects as files, for programs that ask what a file is."""
+"""Objects as files, for programs that check the type of a file."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Processes that are forked, spawned or served: each has an engine of its own, and none hangs."""
+"""Processes that are forked, spawned or served: each has its own engine, and none hangs."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-# How long a child may take until it counts as hanging.
+# A child that takes more seconds than this counts as hanging.
 CHILD_MAX = 60
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
@@ -25,7 +25,7 @@ def read_some(file):
 
 @pytest.fixture
 def busy(store):
-    """The store, while threads keep its engine at work."""
+    """Returns the store, while threads keep its engine busy."""
     store.put("k", b"bytes")
     store.put("large", b"x" * 9_000_000)
     is_over = threading.Event()
@@ -44,7 +44,7 @@ def busy(store):
 
 
 def in_child(work):
-    """Whether a child that was forked here did its work; one that hangs is killed."""
+    """Runs `work` in a forked child, and returns whether it succeeded. A child that hangs is killed."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -65,7 +65,7 @@ def test_a_fork_beside_a_busy_engine(busy):
 
     def child():
         assert read(busy, "k") == b"bytes"
-        # What was open is read on, what was under way is an error.
+        # An open file can be read further. Calls that were under way are errors.
         assert file.read(5) == b"bytes"
         for used in (listing.__next__, got.bytes):
             try:
@@ -114,5 +114,5 @@ async def awaited(verb, *args, **kwargs):
 
 
 if sys.platform == "darwin":
-    # What macOS's own libraries allow a forked child to do is little.
+    # macOS's own libraries support little in a forked child.
     pytestmark = [pytestmark, pytest.mark.skip(reason="macOS")]

@@ -1,4 +1,4 @@
-"""What fsspec's suite doesn't ask of a filesystem: what is cached, what is raised, forks, files, times."""
+"""Behaviour that fsspec's own suite doesn't test: caches, exceptions, forks, files, times."""
 
 import asyncio
 import gc
@@ -79,7 +79,7 @@ def test_listings_are_kept_until_something_is_written(fs, folder):
     assert requests(fs) == before
     fs.pipe_file(f"{folder}/a/b/3", b"")
     assert fs.ls(f"{folder}/a/b", detail=False) == [f"{folder}/a/b/2", f"{folder}/a/b/3"]
-    # Another writer's object is found, though a listing lacks it.
+    # Another writer's object is found, although the cached listing lacks it.
     store, key = fs._at(f"{folder}/new")
     store.put(key, b"new")
     assert fs.size(f"{folder}/new") == 3
@@ -100,7 +100,7 @@ def test_an_object_is_told_of_without_waiting_for_what_is_below_its_name(fs, fol
     with monkeypatch.context() as patch:
         patch.setattr(_listing, "_first", never)
         assert fs.info(f"{folder}/k")["size"] == 5 and fs.exists(f"{folder}/k")
-    # Both were cancelled by the time that the next call has gone through the same loop.
+    # Both lookups have been cancelled once the next call has passed through the same loop.
     assert fs.isdir(f"{folder}/d") and not fs.exists(f"{folder}/nothing")
     assert len(ends) == 2
 
@@ -271,7 +271,7 @@ def test_files(fs, folder):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time that files are opened ahead by: it stands still until a test moves it."""
+    """Replaces the clock by which files are opened ahead. It stands still until a test moves it."""
     clock = SimpleNamespace(now_s=100.0)
     monkeypatch.setattr(_openings, "monotonic", lambda: clock.now_s)
     return clock
@@ -279,7 +279,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def timers(monkeypatch):
-    """The timers that were begun; tests fire them."""
+    """Collects the timers that were started. Tests fire them."""
     begun = []
 
     class Timer:
@@ -295,7 +295,7 @@ def timers(monkeypatch):
 
 
 def some_are_ahead(fs, folder):
-    """The names of files, of which two were opened in order and others are ahead."""
+    """Opens the first two of some files in order, so that the next ones are opened ahead. Returns the names of all."""
     names = [f"{folder}/{number}.parquet" for number in range(9)]
     fs.pipe({name: name.encode() for name in names})
     fs.find(folder)
@@ -382,7 +382,7 @@ def test_footers_of_other_files_are_looked_through_outside_of_the_lock(fs, folde
     opened = []
 
     def begin(ahead, room):
-        # Were the lock held, the other thread would wait for this one.
+        # If the lock were held, the other thread would wait for this one.
         with ThreadPoolExecutor(1) as other:
             opened.append(other.submit(lambda: fs.openings._lock.acquire(timeout=60) and fs.openings._lock.release() is None).result())
         return 0
@@ -402,11 +402,11 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
 
     before = requests(fs)
     assert contents(names) == names
-    # A request for each, whoever began it.
+    # Each file takes one request, whether it was opened ahead or not.
     assert requests(fs) - before == len(names)
     store, key = fs._at(folder)
 
-    # What this filesystem writes is opened anew, and what is gone is not there.
+    # A file that this filesystem writes is opened anew, and a file that it removes is missing.
     assert fs.find(folder) == names and contents(names[:3]) == names[:3]
     fs.pipe_file(names[3], b"written")
     assert contents([names[3]]) == ["written"]
@@ -415,20 +415,20 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
     fs.rm(names[3])
     with pytest.raises(FileNotFoundError):
         fs.open(names[3])
-    # What others removed before it was begun: it says so once it is its turn.
+    # Another writer removes a file before it is opened ahead. Opening it in its turn reports that.
     fs.invalidate_cache()
     fs.find(folder)
     store.delete(f"{key}/4.parquet")
     assert contents(names[:3]) == names[:3]
     with pytest.raises(FileNotFoundError):
         fs.open(names[4])
-    # A file that was opened is of one version, whoever opened it when.
+    # An opened file stays at one version, however early it was opened.
     fs.pipe({name: bytes(100_000) for name in names})
     fs.find(folder)
     assert [len(content) for content in contents(names[:2])] == [100_000] * 2
     opened = [fs.open(name) for name in names[:3]]
     store.put(f"{key}/2.parquet", bytes(200_000))
-    # Nothing of the third one was handed out yet: it is opened anew.
+    # No byte of the third file was returned yet, so it is opened anew.
     assert opened[2].read() == bytes(200_000)
 
 
@@ -437,7 +437,7 @@ CHANGED = laneway.exceptions.PreconditionError, FileNotFoundError
 
 @pytest.fixture
 def early(fs, folder, clock):
-    """A file that was opened before its turn, and was written by somebody else before that came."""
+    """Returns a file that was opened ahead, and that another writer replaced before its turn."""
     names = [f"{folder}/{number:02}.parquet" for number in range(4)]
     fs.pipe({name: b"o" * 200_000 for name in names})
     fs.find(folder)
@@ -468,7 +468,7 @@ def test_a_file_that_was_written_after_it_was_opened_early_is_opened_anew(early,
     file, store, key = early
     assert read(file) == b"n" * 300_000
     assert file.size == file.info()["size"] == file.seek(0, 2) == 300_000
-    # From here on it is of one version.
+    # From here on the file stays at one version.
     store.put(key, b"p" * 300_000)
     file.seek(0)
     with pytest.raises(CHANGED):
@@ -558,7 +558,7 @@ def test_trees_go_there_and_back(fs, folder, tmp_path):
     counted = fsspec.Callback()
     fs.get(folder, f"{back}", recursive=True, callback=counted)
     assert (counted.size, counted.value) == (30, 30)
-    # Into a folder that is there it goes below its name, with a slash at its end without.
+    # A tree goes into an existing folder under its own name, or without that if the source ends in a slash.
     fs.get(folder, f"{back}/again/", recursive=True)
     fs.get(f"{folder}/", f"{back}/again", recursive=True)
     again = back / "again"
@@ -605,7 +605,7 @@ def test_times_and_states(fs, folder):
     fs.pipe_file(path, b"one")
     assert isinstance(fs.modified(path), datetime) and fs.created(path) == fs.modified(path)
     if "gs" in fs.protocol:
-        # Metadata that is set anew is a change, and no new object.
+        # New metadata counts as a change, but doesn't make a new object.
         store, key = fs._at(path)
         url = f"{fs.storage_options['base_url']}/storage/v1/b/{store.bucket}/o/{quote(key, safe='')}"
         change = Request(url, b'{"metadata": {"k": "v"}}', {"Content-Type": "application/json"}, method="PATCH")

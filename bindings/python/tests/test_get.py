@@ -60,7 +60,7 @@ def test_a_large_object_streams_and_fills_the_callers_buffer(store):
     buffer = bytearray(len(LARGE) + 1)
     assert store.get("large").readinto(buffer) == len(LARGE)
     assert buffer[:-1] == LARGE
-    buffer.clear()  # nobody holds it any more
+    buffer.clear()  # no call holds it any more
     with pytest.raises(ValueError, match="don't fit"):
         store.get("large").readinto(bytearray(5))
     with pytest.raises(TypeError, match="read-only"):

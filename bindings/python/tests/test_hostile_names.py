@@ -1,4 +1,4 @@
-"""Names of objects that would lead out of the directory that they are copied to."""
+"""Names of objects that would lead outside the directory that they are copied to."""
 
 import os
 
@@ -11,7 +11,7 @@ GOOD = ["good", "a..b", "..c", "d.."]
 
 @pytest.fixture
 def hostile(filesystem, store):
-    """A filesystem, and a folder of such objects in it."""
+    """Returns a filesystem, and a folder of objects with such names."""
     scheme = "s3" if store.url.startswith("s3") else "gs"
     for key in HOSTILE + GOOD:
         store.put(key, key.encode())
@@ -19,7 +19,7 @@ def hostile(filesystem, store):
 
 
 def outside(tmp_path, but):
-    """What lies beside a directory."""
+    """Returns all that lies outside a directory."""
     found = []
     for folder, folders, files in os.walk(tmp_path):
         folders[:] = [name for name in folders if os.path.join(folder, name) != str(but)]
@@ -29,7 +29,7 @@ def outside(tmp_path, but):
 
 @pytest.fixture
 def out(tmp_path):
-    """A directory some way down, with its surroundings."""
+    """Makes a directory some levels down, with a file beside it."""
     folder = tmp_path / "deep" / "er" / "out"
     folder.mkdir(parents=True)
     (tmp_path / "deep" / "theirs").write_text("theirs")
@@ -37,7 +37,7 @@ def out(tmp_path):
 
 
 def tries(fs, folder, out):
-    """All that writes files of many names."""
+    """Returns the ways to write files of many names."""
     return {
         "recursive": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True),
         "two levels": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True, maxdepth=2),
@@ -58,7 +58,7 @@ def test_nothing_is_written_beside_the_directory_that_fsspec_gets_into(hostile, 
             pass
         assert outside(tmp_path, out) == before, way
         assert (tmp_path / "deep" / "theirs").read_text() == "theirs"
-    # What leads nowhere else is fine, whatever dots it holds.
+    # A name that stays inside is fine, even with dots.
     for key in GOOD:
         fs.get(f"{folder}/{key}", f"{out}/{key}")
         assert (out / key).read_bytes() == key.encode()

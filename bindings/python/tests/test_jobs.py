@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import laneway
 import pytest
 
-# Seconds that no other store of these tests waits.
+# Timeouts in seconds that no other store of these tests has.
 _TIMEOUTS = itertools.count(1000)
 
 
@@ -23,13 +23,13 @@ def tree(tmp_path):
 
 @pytest.fixture
 def reached(server):
-    """How jobs reach the store."""
+    """Returns the arguments by which jobs reach the store."""
     config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
     return {"config": config}
 
 
 class Callback:
-    """What fsspec's are like."""
+    """A callback like fsspec's."""
 
     def __init__(self):
         self.size = self.value = 0
@@ -171,7 +171,7 @@ def test_what_interrupts_a_job_cancels_it(store, tree, reached):
 
 def test_the_engines_messages_come_to_logging(make, caplog):
     with caplog.at_level(logging.DEBUG, "laneway"):
-        # A store that is reached as no other is has connections of its own, which it has to open.
+        # A store with settings of its own opens connections of its own.
         store = make(client_options={"read_timeout": next(_TIMEOUTS)})
         store.put("k", b"bytes")
         store.get("k").bytes()

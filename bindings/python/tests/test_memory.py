@@ -1,4 +1,4 @@
-"""What a burst of calls leaves of memory."""
+"""The memory that stays allocated after a burst of calls."""
 
 import asyncio
 import os
@@ -10,21 +10,21 @@ import time
 import pytest
 
 PUTS = 5000
-# In MiB. The burst takes 85, 23 of them for its bytes.
+# In MiB. The burst takes 85 MiB, 23 of them for its bytes.
 LEFT_MAX = 20
 # In seconds. Memory is given back one second after the last call.
 WAIT_MAX = 30
 
 
 def resident():
-    """In MiB."""
+    """Returns the resident memory in MiB."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators go by rules of their own")
 def test_a_burst_of_puts_leaves_little_memory(make):
-    """In a process of its own, as a suite before it leaves room for much."""
+    """Runs in a process of its own, because the tests before it leave much free memory."""
     store = make()
     subprocess.run([sys.executable, __file__, type(store).__name__, repr(store.config)], check=True)
 

@@ -9,7 +9,7 @@ def test_sign(make, awaited):
     store = make()
     hour = timedelta(hours=1)
     if store.scheme == "gs":
-        # Nobody signs for who has no credentials.
+        # Nothing can be signed without credentials.
         with pytest.raises(laneway.exceptions.BaseError):
             store.sign("GET", "k", hour)
         return

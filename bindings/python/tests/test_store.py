@@ -1,4 +1,4 @@
-"""Stores, and what they are configured by."""
+"""Stores and their configuration."""
 
 import json
 import pickle
@@ -91,7 +91,7 @@ def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monk
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-environment")
     pickled = pickle.dumps(laneway.S3Store("lake", region="r", role_session_name="x"))
     assert b"hush" not in pickled and b"id-of-the-environment" not in pickled
-    # What was passed as an argument has to be carried, and is shown by nothing else.
+    # A pickle must carry the arguments, and nothing else may show them.
     given = laneway.S3Store("lake", region="r", access_key_id="id", secret_access_key="canary-argument")
     assert b"canary-argument" in pickle.dumps(given)
     assert "canary" not in repr(given) and "canary" not in str(given)

@@ -1,4 +1,4 @@
-"""Stubs say what there is, and what programs write passes the checkers."""
+"""Stubs have every name, and type checkers accept the package and a program that uses it."""
 
 import ast
 import importlib.util
@@ -12,7 +12,7 @@ import pytest
 from laneway import _laneway
 
 PROGRAM = Path(__file__).with_name("typed.py")
-# As it is installed: what a wheel leaves out is missing here.
+# The installed package, so that a test fails if the wheel leaves a file out.
 PACKAGE = Path(laneway.__file__).parent
 
 
@@ -38,7 +38,7 @@ def test_every_name_is_in_a_stub():
     classes = {node.name: node for stub in stubs for node in stub.body if isinstance(node, ast.ClassDef)}
 
     def names(stub):
-        # Those of the bases too, which a store has its verbs from.
+        # Includes the names of the bases, from which a store has its verbs.
         bases = [name for base in stub.bases for name in names(classes[base.attr])]
         return {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}.union(bases)
 

@@ -1,4 +1,4 @@
-"""How calls are waited for: the interpreter goes on, loops are woken, and who gives up frees the connection."""
+"""How calls wait: the interpreter continues, loops are woken, and a cancelled call frees its connection."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from multiprocessing import get_context
 import pytest
 import trio
 
-# How long a call may take, in seconds, until it counts as hanging.
+# A call that takes more seconds than this counts as hanging.
 CALL_MAX = 30
 
 
@@ -26,16 +26,16 @@ def listening():
 
 @pytest.fixture
 def silent(listening):
-    """Its URL."""
+    """Returns that server's URL."""
     return f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def test_other_threads_run_while_a_call_waits(make, listening, silent):
-    """The call ends when the main thread is sent a signal, whose sender needs the interpreter."""
+    """A signal ends the call. Its sender needs the interpreter, so the call must not hold the interpreter's lock."""
     store = make(base_url=silent) if "GCS" in repr(make()) else make(endpoint=silent)
 
     def interrupt():
-        # It waits once it has connected.
+        # The call waits once it has connected.
         with listening.accept()[0]:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -63,7 +63,7 @@ def test_a_cancelled_task_ends_its_call(store):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        # A cancelled one beside it doesn't disturb others.
+        # A cancelled call doesn't disturb the others.
         got = await asyncio.wait_for(store.get_range_async("k", start=0, length=5), 30)
         assert got == b"bytes" and store.counters()["bytes_received"] - before < 20_000_000
 
@@ -72,7 +72,7 @@ def test_a_cancelled_task_ends_its_call(store):
 
 @pytest.fixture
 def holding():
-    """The URL of a server that begins to answer reads of `held`, and never ends."""
+    """Starts a server that begins to answer reads of `held` and never ends them. Yields its URL."""
     program = os.environ.get("LANEWAY_PROGRAM", "laneway")
     command = [program, "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--fault", "get key=*held stall@1KiB"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -95,11 +95,11 @@ async def cancel_what_is_held(store, read):
     for _ in range(3):
         before = store.counters()["bytes_received"]
         held = asyncio.ensure_future(READS[read](store))
-        # Another process's bytes are waited for, of which nothing but the counter tells.
+        # The server is another process, so only the counter tells that its bytes have arrived.
         while store.counters()["bytes_received"] < before + 1024:
             await asyncio.sleep(0.001)
         waiting = asyncio.ensure_future(store.get_range_async("free", start=0, length=5))
-        # A task's first turn, in which it asks.
+        # Let the task begin, so that it sends its request.
         await asyncio.sleep(0)
         assert not held.done() and not waiting.done()
         held.cancel()
@@ -115,10 +115,11 @@ def run(work, *arguments):
 
 @pytest.mark.parametrize("read", READS)
 def test_a_cancelled_call_frees_its_connection(make, holding, read):
-    """There is one connection: the next call has it as soon as the held one gives it up, and waits forever otherwise."""
+    """There is one connection. The next call begins once the cancelled call has freed it, and otherwise waits forever.
+    """
     where = {"base_url": holding} if "GCS" in repr(make()) else {"endpoint": holding}
     store = make(**where, client_options={"connections_max": 1})
-    # How many connections there may be is said to an engine as it starts: that of another process.
+    # An engine learns the number of connections when it starts, so another process starts one.
     with get_context("spawn").Pool(1) as pool:
         pool.apply_async(run, (cancel_what_is_held, store, read)).get(2 * CALL_MAX)
 
@@ -160,7 +161,7 @@ def test_tasks_are_made_of_calls(store):
         with pytest.raises(FileNotFoundError):
             await asyncio.create_task(store.head_async("nothing"))
         task = asyncio.create_task(store.get_async("k"))
-        # The task's first turn, in which it asks.
+        # Let the task begin, so that it sends its request.
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""What a program that is checked may write; never run. `test_types.py` has mypy and pyright read it."""
+"""A program for type checkers, which is never run. `test_types.py` checks it with mypy and pyright."""
 
 import io
 from pathlib import Path

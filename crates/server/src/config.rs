@@ -31,9 +31,9 @@ pub struct Config {
     /// as BBR senders do. On Linux, small receive windows and send buffers of a client on this machine hold its bytes
     /// back.
     pub bandwidth: Option<u64>,
-    /// Bytes that may wait before that bottleneck, in each direction. Bytes that don't fit are dropped, and arrive a
-    /// round trip or more later. `None` means as many bytes as the bottleneck carries in a round trip (at least 5 ms),
-    /// and at least 64 KiB.
+    /// Bytes that may wait before the bottleneck of [`bandwidth`](Self::bandwidth), in each direction. Bytes that don't
+    /// fit are dropped, and arrive a round trip or more later. `None` means as many bytes as the bottleneck carries in
+    /// a round trip (at least 5 ms), and at least 64 KiB.
     pub queue: Option<u64>,
     /// The share of packets of 1448 bytes that are lost at random, from 0 to 0.5, in each direction. The random numbers
     /// start from `seed`.
@@ -42,10 +42,10 @@ pub struct Config {
     /// unlimited. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3 ms pass at once.
     /// Bytes that a client sends faster wait in buffers of the kernel or of the simulated path.
     pub connection_bandwidth: Option<u64>,
-    /// The most connections served at once; `None` serves all. Further ones are accepted, and wait until a served one
-    /// ends.
+    /// The most connections served at once; `None` serves all. Connections beyond it are accepted, and wait until a
+    /// served one ends.
     pub served_connections: Option<usize>,
-    /// If true, further connections are reset instead.
+    /// If true, connections beyond that limit are reset instead.
     pub reset_surplus: bool,
     /// The time after which an HTTP/1.1 connection without requests is closed; `None` is 30 s, as in MinIO.
     pub idle_max: Option<Duration>,
@@ -128,7 +128,7 @@ pub struct S3Config {
     /// The access key whose signatures are verified. Unsigned requests are also accepted. A session token of the form
     /// `until-20261124T154500Z` is refused as expired from that time on.
     pub access_key: String,
-    /// Its secret.
+    /// The secret of that access key.
     pub secret_key: String,
     /// The region of all buckets that `bucket_regions` doesn't name.
     pub region: String,
@@ -144,8 +144,8 @@ pub struct S3Config {
     /// The seconds by which the server's clock is ahead of this machine's, or behind if negative. A signature whose
     /// time differs from it by more than 15 minutes is refused.
     pub clock_ahead_s: i64,
-    /// The duration of a restoration from an archive. The default is 1 minute, the shortest that S3 names, for
-    /// expedited ones.
+    /// The time that a restoration from an archive takes. The default is 1 minute, the shortest time that S3 names (for
+    /// expedited restorations).
     pub restores_take: Duration,
     /// If true, ETags are MD5s, as in S3 without KMS. If false, they are opaque, which saves 1.6 CPU seconds per GiB.
     pub md5_etags: bool,
@@ -182,8 +182,8 @@ pub struct GcsConfig {
     pub xml: bool,
     /// If true, there is a batch endpoint.
     pub batch: bool,
-    /// Largest object in bytes that has an MD5 even if its writer sent none. By default all have one unless they are composed,
-    /// as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
+    /// The largest object in bytes that gets an MD5 even if its writer sent none. By default all objects get one unless
+    /// they are composed, as at GCS. An MD5 takes 1.6 CPU seconds per GiB.
     pub md5_bytes_max: u64,
 }
 

@@ -33,7 +33,7 @@ const H1_BUFFER_BYTES: usize = 256 << 10;
 /// The default time limit of the TLS handshake and, on HTTP/1.1, of a request's head.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves a connection until it ends. Only the client learns how it ended.
+/// Serves a connection until it ends. Errors go only to the client.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     // Answers are written whole. Without this the second one on a connection would wait for an acknowledgement.
     let _ = stream.set_nodelay(true);

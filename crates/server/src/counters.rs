@@ -70,13 +70,14 @@ pub(crate) struct Tally {
 impl Tally {
     /// Wakes the threads that wait for changes of the counters.
     pub(crate) fn tell(&self) {
-        // A thread that has checked but doesn't wait yet holds the lock.
+        // Another thread may have checked the counters without waiting yet. It holds the lock until it waits, so taking
+        // the lock makes sure that it is woken.
         drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    /// Waits until `is_so` returns true. It is called after each [`tell`](Self::tell). Returns false if it isn't true
-    /// after `timeout`.
+    /// Waits until `is_so` returns true, and calls it after each [`tell`](Self::tell). Returns false if `timeout`
+    /// passes first.
     pub(crate) fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(watch, timeout, |()| !is_so());

@@ -52,18 +52,19 @@ pub struct Habits {
     /// and Google's clients (gcsfs) read a missing size as 0. [Protocol
     /// buffers](https://protobuf.dev/programming-guides/json/#field-representation)
     pub empty_sizes: bool,
-    /// The S3 side has GetObjectAttributes; where not, it is 501.
-    /// [R2's operations](https://developers.cloudflare.com/r2/api/s3/api/),
+    /// If true, the S3 side has GetObjectAttributes. If false, the request gets 501. [R2's
+    /// operations](https://developers.cloudflare.com/r2/api/s3/api/),
     /// [B2's](https://www.backblaze.com/apidocs/introduction-to-the-s3-compatible-api)
     pub object_attributes: bool,
-    /// Reads take `partNumber`; where not, it is passed over.
+    /// If true, reads accept `partNumber`. If false, they ignore it.
     /// [GCS](https://cloud.google.com/storage/docs/xml-api/get-object-download)
     pub part_numbers: bool,
-    /// ListBuckets answers without `max-buckets`. It is refused to accounts that may have more than 10,000 buckets.
-    /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html)
+    /// If true, ListBuckets answers without `max-buckets`. S3 refuses this to accounts that may have more than 10,000
+    /// buckets. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/BucketRestrictions.html)
     pub unpaged_buckets: bool,
-    /// The caller has `kms:Decrypt`. Without it, reads of objects that KMS encrypts are refused, and so are HEADs of them that ask for
-    /// checksums. [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)
+    /// If true, the caller has `kms:Decrypt`. If false, reads of objects that KMS encrypts are refused, and so are
+    /// HEADs of these objects that request checksums.
+    /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)
     pub may_decrypt: bool,
     /// The number of requests for a bucket in another region that get 307 `TemporaryRedirect`. S3 does so until the
     /// name of a new bucket has spread. Later requests get 301 or 400 with the region.
@@ -207,8 +208,8 @@ impl Habits {
         }
     }
 
-    /// Sia's S3 gateway. It calls itself `AmazonS3`, and ignores all conditions of writes and Amazon's checksums. s3gw
-    /// ignores conditions too. [Its source](https://github.com/SiaFoundation/gofakes3)
+    /// Sia's S3 gateway. It calls itself `AmazonS3`, and ignores Amazon's checksums and all conditions of writes. s3gw
+    /// ignores these conditions too. [Its source](https://github.com/SiaFoundation/gofakes3)
     pub fn sia() -> Habits {
         Habits {
             name: "sia",

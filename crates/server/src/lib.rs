@@ -9,11 +9,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `config`, `server` | how a server is set up, started and stopped |
-//! | `habits` | what one service does differently from another |
+//! | `config`, `server` | setup, start and stop of a server |
+//! | `habits` | the differences between services |
 //! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
-//! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
-//! | `verb`, `fault` | what is asked for, and faults on purpose: the grammar, which request is hit, what happens to its body |
+//! | `route`, `query`, `service`, `length`, `body` | requests: dialect, verb, handler and refusals |
+//! | `verb`, `fault` | verbs, and injected faults: grammar, selection of requests, effect on bodies |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 

@@ -8,7 +8,7 @@
 //! Real bytes pass through real sockets, which acknowledge at once. This has three consequences. Lost bytes arrive late
 //! instead, by the time that their sender needs to notice the loss and send them again. A client gets the
 //! acknowledgement of the store's kernel when a byte begins to travel, not a round trip later. And TCP's handshake
-//! takes no time, so the first bytes after it wait for its round trip instead. A client that measures the handshake
+//! takes no time, so the first bytes after it wait for the handshake's round trip. A client that measures the handshake
 //! would take a far server for a near one; our benchmarks tell Laneway the real time.
 //!
 //! The simulation leaves out lost and late acknowledgements, reordering, losses in the handshake, the bytes of headers,

@@ -112,7 +112,7 @@ pub(crate) struct NewObject {
     pub(crate) components: Option<u32>,
     pub(crate) parts: Option<u32>,
     pub(crate) part_sizes: Vec<u64>,
-    /// The checksum of each, where the upload has one: base64.
+    /// The base64 checksum of each part, if the upload has checksums.
     pub(crate) part_sums: Vec<String>,
 }
 
@@ -170,7 +170,7 @@ impl Objects {
         Writer::after(disk, wanted, data)
     }
 
-    /// From now on, dropped uploads and sessions leave their bytes on disk.
+    /// Makes dropped uploads and sessions leave their bytes on disk from now on.
     pub(crate) fn close(&self) {
         if let Some(disk) = &self.disk {
             disk.close();

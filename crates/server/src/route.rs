@@ -4,9 +4,9 @@
 //!
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
 //!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
-//! 2. Everything else is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
+//! 2. Any other path is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
 //!    `x-goog-` header, a signature of Google's in its URL, or a `Host` ending in `storage.googleapis.com`.
-//! 3. What is left is S3: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
+//! 3. Any other request is S3's: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
 
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -82,7 +82,7 @@ impl Route {
         {
             return json(below, upload.is_some(), head, query);
         }
-        // S3 has no bucket with a name of one letter, but requests that are certainly S3's go to it.
+        // S3 has no bucket with a one-letter name like `b`, but a request that is certainly S3's stays one.
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }

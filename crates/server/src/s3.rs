@@ -75,7 +75,7 @@ pub(crate) struct State {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
-    /// The temporary redirects so far of requests for each bucket in another region.
+    /// The number of temporary redirects so far, for each bucket in another region.
     redirected: region::Redirected,
     pub(crate) sessions: session::Sessions,
     draws: Arc<Draws>,
@@ -170,7 +170,7 @@ pub(crate) async fn answer(
     answer
 }
 
-/// Carries out a request, unless it can't be.
+/// Checks a request and carries it out.
 async fn called(
     state: &State,
     request: Request<RequestBody>,
@@ -290,7 +290,7 @@ fn refusal(refused: Refused) -> S3Error {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }
         Refused::TooManyUploads => {
-            s3_error!(SlowDown, "Too many uploads were begun that nobody has completed")
+            s3_error!(SlowDown, "Too many uploads are unfinished")
         }
         Refused::Io(error) => S3Error::with_source(S3ErrorCode::InternalError, Box::new(error)),
     }

@@ -20,7 +20,7 @@ use crate::objects::{Objects, Refused};
 use crate::service::Shared;
 use crate::{Error, connection, gcs, s3, tls};
 
-/// The connections that wait to be accepted. A connection beyond it waits a second for its client's second SYN.
+/// The most connections that wait to be accepted. The client of one more sends its SYN again a second later.
 const BACKLOG: u32 = 4096;
 /// The buffer of a socket behind a simulated bottleneck, in bytes (Linux doubles it). Bytes in it are neither on the
 /// path nor at the other end. By default loopback sockets buffer megabytes.
@@ -154,7 +154,7 @@ impl Server {
     }
 
     /// Waits until `is_so` accepts the counters. It is called at each request and at each end of a connection. Returns
-    /// false if it doesn't accept them before `timeout`. Blocks the thread.
+    /// false if `timeout` passes first. Blocks the thread.
     pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
         self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }

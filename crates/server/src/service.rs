@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) documents: Held,
 }
 
-/// One connection, as its requests see it.
+/// The state of one connection that its requests share.
 pub(crate) struct Caller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) control: Arc<Control>,

@@ -7,8 +7,8 @@ const BURST_BYTES: f64 = (64 << 10) as f64;
 /// The lateness of a timer that doesn't reduce the rate. tokio's timer has whole milliseconds, in which 90 MB/s are 90
 /// KB.
 const LATE_MAX_S: f64 = 3e-3;
-/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates the tokens
-/// of this time are enough.
+/// Nothing passes until there are tokens for a TLS record, so that writes don't become small. At low rates, the tokens
+/// of [`PAUSE_MAX_S`] are enough.
 const RECORD_BYTES: f64 = (16 << 10) as f64;
 const PAUSE_MAX_S: f64 = 10e-3;
 

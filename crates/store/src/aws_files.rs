@@ -176,8 +176,8 @@ impl AwsFiles {
         all
     }
 
-    /// Returns a service's endpoint as this profile sets it, or else as the profiles whose keys assume its role do. So
-    /// a role's temporary keys go to the same endpoint as the keys that obtained them.
+    /// Returns a service's endpoint from this profile. If the profile sets none, the endpoint comes from the profiles
+    /// whose keys assume its role. So a role's temporary keys go to the same endpoint as the keys that obtained them.
     pub(crate) fn endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         self.with_bases(profile).into_iter().find_map(|profile| self.own_endpoint(profile, service))
     }

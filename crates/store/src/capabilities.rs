@@ -1,4 +1,4 @@
-//! The properties of a kind of store by which callers decide.
+//! The properties by which code that calls a store adapts to its kind.
 
 use laneway_lanes::Protocol;
 
@@ -6,8 +6,8 @@ use laneway_lanes::Protocol;
 /// [`Dialect`](crate::Dialect) has methods for properties that it learns from a server's answers.
 ///
 /// The default is a plain store that promises nothing. Every verb is one request at any size, conditions on deletes
-/// aren't relied on, and nothing costs money. Only `Capabilities { has_tags: true, ..Capabilities::default() }` stays
-/// valid when fields are added.
+/// aren't relied on, and nothing costs money. Write `Capabilities { has_tags: true, ..Capabilities::default() }`: a
+/// literal without `..` breaks when fields are added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Capabilities {
     /// The largest object, in bytes.
@@ -25,7 +25,7 @@ pub struct Capabilities {
     /// A multipart upload takes a condition when it is completed. Otherwise an upload with a condition uses a resumable
     /// session, which takes the condition when it begins.
     pub multipart_takes_condition: bool,
-    /// One request deletes many objects, each in a state of its own.
+    /// A request that deletes many objects takes a condition for each of them.
     pub delete_many_keeps_conditions: bool,
     /// Every server enforces a condition on a delete, at no cost. Otherwise a delete may need a HEAD request first.
     pub delete_keeps_condition: bool,
@@ -47,8 +47,8 @@ pub struct Capabilities {
     pub file_attributes: FileAttributes,
     /// The format of the inventories that the cloud writes of its buckets.
     pub inventories: Option<InventoryFormat>,
-    /// The protocol that the cloud's own servers speak best. It is assumed of an endpoint until the first connection
-    /// shows the real one.
+    /// The protocol that the cloud's own servers speak best. An endpoint is assumed to speak it until the first
+    /// connection shows the real protocol.
     pub protocol: Protocol,
     /// List prices of the cloud that this kind of store is named after.
     pub prices: RequestPrices,
@@ -135,10 +135,10 @@ pub enum InventoryFormat {
 
 /// US dollars for a thousand requests of each class of [`Requests`](crate::Requests), for the standard class in one region.
 ///
-/// Only `RequestPrices { reads: 0.0004, ..RequestPrices::FREE }` stays valid when fields are added.
+/// Write `RequestPrices { reads: 0.0004, ..RequestPrices::FREE }`: a literal without `..` breaks when fields are added.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RequestPrices {
-    /// The month of these prices, as `2026-01`. It is empty where nothing is charged.
+    /// The month of these prices, as `2026-01`. It is empty if nothing is charged.
     pub as_of: &'static str,
     /// The domains of the servers that charge these prices. Other servers of the same protocol have other prices.
     pub domains: &'static [&'static str],

@@ -30,7 +30,7 @@ pub struct Checksums {
     pub crc32: Option<u32>,
     /// MD5.
     pub md5: Option<[u8; 16]>,
-    /// S3's composite of a multipart upload: it says something only to who knows the parts.
+    /// S3's digest of the digests of a multipart upload's parts. It can be checked only if the parts' sizes are known.
     pub parts: Option<Composite>,
 }
 

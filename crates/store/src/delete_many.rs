@@ -12,7 +12,8 @@ use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 pub(crate) enum Fate {
     Deleted,
     Failed(Failure),
-    /// A passing failure, or no outcome at all. The object is deleted by a request of its own.
+    /// The delete failed but may succeed later, or the answer names no outcome. A request of its own deletes the
+    /// object.
     Alone {
         /// True if the bulk request may have deleted the object nonetheless.
         may_be_gone: bool,
@@ -130,7 +131,8 @@ fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
     })
 }
 
-/// Decides about an object whose delete failed among others: a passing failure is repeated by a request of its own.
+/// Decides what happens to an object that a bulk delete failed to delete. If the failure may pass, a request of its own
+/// repeats the delete.
 pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
     let is_throttled = kind == ErrorKind::Throttled;
     if is_throttled || judge::is_passing(&failure) {

@@ -27,7 +27,7 @@ struct Asked {
     size: Option<u64>,
 }
 
-/// A download's request, and the bytes of it that have arrived. All attempts of the download share it.
+/// A download's request, and the number of its bytes that have arrived. All attempts of the download share it.
 pub(crate) struct Delivery<'a> {
     asked: Asked,
     pub(crate) maker: SinkMaker<'a>,
@@ -116,8 +116,8 @@ impl<'a> Delivery<'a> {
         self.state.delivered.load(Ordering::Acquire) > 0
     }
 
-    /// Returns the count of breaks so far in the body that this download continues, and the bytes that this one
-    /// brought.
+    /// Returns the counter of breaks of the body that this download continues, and the number of bytes that this
+    /// download has delivered.
     pub(crate) fn breaks(&self) -> Option<(&Breaks, u64)> {
         Some((self.breaks?, self.state.delivered.load(Ordering::Acquire)))
     }
@@ -126,7 +126,7 @@ impl<'a> Delivery<'a> {
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
-            // The state keeps only the description of the answer that began last, so this head is read anew. Each answer
+            // `state` keeps only the description of the answer that began last, so this head is read again. Each answer
             // was compared with its own request when it began.
             return Asked { range: None, ..self.asked.clone() }.describe(head);
         }
@@ -189,9 +189,9 @@ impl Asked {
     }
 }
 
-/// Returns true if a whole answer is an error document or a proxy's page under a status of 200. Every store tells an
-/// object's state, its time of writing or its checksum, and these pages tell none of them. A page with an `ETag` or
-/// `Last-Modified`, of another type, or without a type, can't be told from an object.
+/// Returns true if a whole answer is an error document or a proxy's page with status 200. A store's answer always has
+/// the object's state, time of writing or checksum, and these pages have none of them. A page with an `ETag` or
+/// `Last-Modified`, of another type, or without a type can't be told from an object.
 pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
     let says_nothing = meta.version.is_none()

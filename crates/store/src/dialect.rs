@@ -21,8 +21,8 @@ const DELETES_AT_ONCE: usize = 16;
 /// One kind of store: its requests, answers and errors, behind the verbs that all kinds share.
 ///
 /// [`Store`](crate::Store) holds a dialect and documents each verb and the errors that an implementation returns. A
-/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only for what
-/// the store holds. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
+/// dialect makes its own attempts and compares checksums where the store tells them. It reports success only if the
+/// store holds the result. Callers decide by [`capabilities`](Self::capabilities), never by the provider.
 ///
 /// Every store must have `head`, `get`, `put`, `delete` and `list`. Without multipart uploads a store takes files of up
 /// to 16 MiB, since larger files go up in parts. By default every other verb returns
@@ -189,13 +189,13 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns whether a digest by [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) that differs means other bytes. Only some stores make ETags
-    /// with a number of MD5s.
+    /// Returns whether a different [`PartsAlgorithm::Md5`](crate::PartsAlgorithm) digest proves that the bytes differ.
+    /// Not every store's ETags of the form `digest-number` are MD5s of the parts' MD5s.
     fn trusts_md5s_of_parts(&self) -> bool {
         false
     }
 
-    /// Remembers that such a digest was that of the bytes.
+    /// Remembers that such a digest has matched, so that a different one proves different bytes from now on.
     fn trust_md5s_of_parts(&self) {}
 
     /// See [`Store::tags`](crate::Store::tags).

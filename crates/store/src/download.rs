@@ -45,9 +45,9 @@ pub struct Get<'a> {
     /// The reaction to an attempt that is slow compared with others. With `None`, a body that goes to a sink is never
     /// requested twice at once. A body that is collected in memory may always be.
     pub hedge: HedgeMaker<'a>,
-    /// Counts how often the answers of one body broke off, for a caller that fetches the rest by another download. A
-    /// download that breaks off then waits before it returns. After too many breaks without progress its error is no
-    /// longer [interrupted](crate::Error::is_interrupted).
+    /// Counts how often answers broke off, for a caller that fetches one body by several downloads. A download that
+    /// breaks off then waits before it returns. After too many breaks without progress, its error is no longer
+    /// [interrupted](crate::Error::is_interrupted).
     pub breaks: Option<&'a Breaks>,
 }
 

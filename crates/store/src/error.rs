@@ -31,7 +31,7 @@ struct Inner {
     source: Option<SinkError>,
 }
 
-/// The kind of a failure, as far as a caller decides by it.
+/// The kind of a failure, for callers that treat failures differently.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErrorKind {
     /// The object, bucket or upload doesn't exist.
@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Permission,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated,
-    /// The object isn't in the state that was asked for.
+    /// The object isn't in the requested state.
     Precondition,
     /// The object exists, and the condition was that it must not.
     AlreadyExists,
@@ -50,7 +50,7 @@ pub enum ErrorKind {
     Throttled,
     /// Bytes or checksums differ from the expected ones.
     Integrity,
-    /// The request is wrong whatever the store's state.
+    /// The request is wrong in itself, whatever the state of the store.
     Invalid,
     /// The object is in an archive. It must be restored before it can be read.
     Archived,
@@ -237,7 +237,7 @@ impl Error {
         self
     }
 
-    /// Returns the same error as one of another operation, in which it occurred.
+    /// Returns the same error, reported as a failure of the operation during which it occurred.
     pub(crate) fn within(mut self, operation: Operation) -> Self {
         self.0.operation = operation;
         self
@@ -250,7 +250,8 @@ impl Error {
         self
     }
 
-    /// Returns the same error of a write under `condition`. If [`Condition::Absent`] failed, the object exists.
+    /// Returns the error of a write under `condition`. If the failed condition was [`Condition::Absent`], the object
+    /// exists.
     pub fn of_write(mut self, condition: &Condition) -> Self {
         if self.0.kind == ErrorKind::Precondition && *condition == Condition::Absent {
             self.0.kind = ErrorKind::AlreadyExists;
@@ -401,7 +402,7 @@ impl Error {
     }
 
     /// Returns true if the bucket itself is missing. For a write or a listing, nothing else can be missing. For other
-    /// verbs the store says it (`NoSuchBucket`; GCS writes a message).
+    /// verbs the store's code (`NoSuchBucket`) or GCS's message tells it.
     pub fn is_missing_bucket(&self) -> bool {
         let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
         self.is_not_found()
@@ -466,7 +467,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// No credentials are set up, or the ones that are can't be used.
+/// No credentials are set up, or those that are set up can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CredentialError {

@@ -120,7 +120,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     }
 
     /// Sends the request, with the body of each attempt going to a sink of its own. There may be any number of sinks.
-    /// `shown` receives the secrets that the store is shown meanwhile.
+    /// `shown` receives the secrets that the latest attempt sends.
     pub(crate) async fn arrive(
         &self,
         outgoing: &Outgoing,
@@ -266,8 +266,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
     }
 
-    /// Returns the request with the caller's headers, except those that the verb sets itself. A request for credentials gets none, and
-    /// neither does one to another host, such as the URL of a session.
+    /// Returns the request with the caller's headers, except those that the verb sets itself. Requests for credentials
+    /// and requests to other hosts, such as the URL of a session, get none of them.
     pub(crate) fn with_added_headers<'o>(&self, outgoing: &'o Outgoing) -> Cow<'o, Outgoing> {
         let added = self.dialect.added_headers();
         let is_elsewhere =

@@ -11,7 +11,7 @@ pub enum GetRange {
     Bounded(Range<u64>),
     /// The bytes from this offset to the end.
     From(u64),
-    /// The last bytes, this many. A shorter object is returned whole.
+    /// This many bytes at the object's end. A shorter object is returned whole.
     Last(u64),
 }
 

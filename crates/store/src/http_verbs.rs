@@ -1,8 +1,8 @@
 //! The `Dialect` methods that all dialects over HTTP share.
 
-/// Makes a type with [`HttpDialect`](crate::exchange::HttpDialect) a [`Dialect`](crate::Dialect). The shared verbs call
-/// methods that have files of their own; the braces hold the other verbs. It is a macro because a trait can have only
-/// one `impl` for a type.
+/// Implements [`Dialect`](crate::Dialect) for a type with [`HttpDialect`](crate::exchange::HttpDialect). The macro
+/// writes the verbs that all dialects share, and its caller writes the others in the braces. Rust permits only one
+/// `impl` of a trait for a type, so this is a macro.
 macro_rules! http_verbs {
     ($dialect:ty, $capabilities:expr, { $($own:tt)* }) => {
         const _: () = {

@@ -104,9 +104,10 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
     }
 }
 
-/// Returns whether a server that failed so may serve the same request later. Cloudflare says 520 to 527 of an origin that it can't reach
-/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A method (501) or version of
-/// HTTP (505) that the server lacks stays lacking.
+/// Returns whether a server that failed with this status may serve the same request later. Cloudflare sends 520 to 527
+/// if it can't reach the origin
+/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A server
+/// that doesn't support a method (501) or a version of HTTP (505) won't support it later either.
 fn may_recover(status: StatusCode) -> bool {
     status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
 }
@@ -120,8 +121,8 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 }
 
 /// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
-/// `net/http` (MinIO), nginx or Apache. A store never answers so. An answer to a HEAD has no body to say it, but a
-/// store's answer has the store's own headers, or announces XML.
+/// `net/http` (MinIO), nginx or Apache. A store never answers so. The answer to a HEAD has no body with these words. It
+/// counts if it has no store's own headers and doesn't announce XML.
 pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",

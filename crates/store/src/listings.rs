@@ -1,4 +1,4 @@
-//! The cost of a store's listings.
+//! Counts pages and keys of a store's listings.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -26,7 +26,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     /// The attributes of the root element in the document that completes an upload.
     const NAMESPACE: &str;
 
-    /// True if that document repeats the parts' checksums, for uploads with checksums.
+    /// True if the document that completes an upload repeats the parts' checksums, for uploads with checksums.
     const REPEATS_CHECKSUMS: bool;
 
     /// Returns a request about one upload of an object.
@@ -35,7 +35,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     /// Returns a request about all uploads of a bucket.
     fn about_all(bucket: &str, query: &Query) -> Outgoing;
 
-    /// The checksums of uploads whose listing doesn't tell any.
+    /// The checksums that an upload is assumed to have if the listing of uploads doesn't tell them.
     const CHECKSUMS_UNTOLD: PartChecksums;
 
     /// Adds the body's checksum to the request.
@@ -93,8 +93,9 @@ pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
     Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
 }
 
-/// The attempts to begin an upload whose answer is a success without an upload id. A single such answer may come from a
-/// proxy, or be damaged. As after a lost answer, an upload without a known id may remain at the store.
+/// The most attempts to begin an upload while each answer is a success without an upload id. A single such answer may
+/// come from a proxy or be damaged. Each attempt may leave an upload without a known id at the store, as a lost answer
+/// does.
 pub(crate) const BEGINNINGS_MAX: u32 = 3;
 
 /// Returns the upload id from the answer that began an upload.

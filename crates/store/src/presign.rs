@@ -1,4 +1,4 @@
-//! URLs that carry their own authorization. Whoever holds one may make one kind of request until it expires
+//! URLs that carry their own authorization. The holder of such a URL may make one kind of request until the URL expires
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>,
 //! <https://cloud.google.com/storage/docs/authentication/canonical-requests>).
 

@@ -7,8 +7,8 @@ use http::Method;
 
 use crate::Operation;
 
-/// Requests sent to a store. Every attempt that reached a connection counts. For the classes with a price, S3 and GCS
-/// draw the same lines: <https://aws.amazon.com/s3/pricing/>,
+/// Requests sent to a store. Every attempt that reached a connection counts. S3 and GCS put the same requests into the
+/// same price classes: <https://aws.amazon.com/s3/pricing/>,
 /// <https://cloud.google.com/storage/pricing#operations-by-class>.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]

@@ -81,7 +81,8 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
     checksums: ChecksumSupport,
-    /// ETags with a number are known to be MD5s of parts' MD5s: at Amazon, and where one was.
+    /// True if ETags of the form `digest-number` are known to be MD5s of the parts' MD5s: at Amazon, and where one has
+    /// matched.
     md5s_of_parts: AtomicBool,
     /// True once the endpoint answered GetObjectAttributes with something else, such as the object.
     lacks_attributes: AtomicBool,
@@ -189,7 +190,7 @@ impl S3 {
         let credential = signer.sign(&mut parts).await?;
         // Lanes sets the same authority, in the form of the connection's protocol.
         parts.headers.remove(HOST);
-        // Parses the signed text again instead of taking it from the absolute URI, so that exactly the signed bytes are
+        // Parse the signed text again instead of taking it from the absolute URI, so that exactly the signed bytes are
         // sent.
         let target = target.parse().map_err(|e| invalid(format!("no request target: {e}")))?;
         let mut request = Request::new(origin, parts.method, target);
@@ -235,7 +236,7 @@ impl HttpDialect for S3 {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
-            // Boxes this rare future, like a lookup of the region. Otherwise every request's future would have room for
+            // Box this rare future, like a lookup of the region. Otherwise every request's future would have room for
             // it.
             true => Some(Box::pin(self.session(bucket)).await?),
             false => None,
@@ -334,14 +335,15 @@ mod tests {
                 (&"private".parse().unwrap(), &"c/d".parse().unwrap())
             );
         }
-        // A batch of deletes needs `x-amz-bypass-governance-retention`, a listing a proxy's own header.
+        // The caller may add `x-amz-bypass-governance-retention` to batches of deletes, and a proxy's own header to
+        // listings.
         for operation in [Operation::List, Operation::Delete] {
             assert!(sent(Exchange::bucket(&*store, operation, "b")).contains_key("x-amz-acl"));
         }
     }
 
-    /// Starts a server that hands out two credentials, `k1` and `k2`. It refuses HEADs signed by an expired one,
-    /// without a reason.
+    /// Starts a server that hands out two credentials, `k1` and `k2`. It refuses HEADs that an expired credential
+    /// signed, without a reason.
     fn handing_out(expired: Arc<AtomicU32>) -> Scripted {
         let handed_out = AtomicU32::new(0);
         Scripted::serve(move |asked: &Asked| {
@@ -395,7 +397,7 @@ mod tests {
         // The server refused the credentials, not the header that requests a checksum.
         assert!(heads_by(2).all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
         assert_eq!(asked.iter().filter(|asked| asked.target == "/credentials").count(), 2);
-        // If there are no other credentials, the error is that of their source.
+        // Without other credentials, the error comes from their source.
         store.credentials.age(Duration::from_secs(60));
         expired.store(2, Ordering::Relaxed);
         for head in heads().await {

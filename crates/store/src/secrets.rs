@@ -9,9 +9,11 @@ use percent_encoding::percent_decode_str;
 /// The replacement for a message that repeats a secret.
 pub(crate) const LEFT_OUT: &str = "(its words repeat a secret and are left out)";
 
-/// The number of letters and digits, from a secret's beginning, that don't match by chance.
+/// A message repeats a secret if it holds this many letters and digits of the secret's beginning. A match of this
+/// length isn't chance.
 const REPEATED: usize = 8;
-/// A shorter secret is searched for as a whole. Any text may contain fewer letters and digits than these by chance.
+/// A shorter secret is searched for as a whole. One with fewer letters and digits than this isn't, since any text may
+/// contain it by chance.
 const REPEATED_MIN: usize = 4;
 
 /// The secret ones among the headers with the clouds' prefixes. Other such headers that a caller adds hold the clouds'

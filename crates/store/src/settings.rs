@@ -15,9 +15,9 @@ use crate::{
     AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
 };
 
-/// All settings of a [`Store`](crate::Store) besides its provider. [`Settings::default`] is the public service with the
-/// environment's credentials. If the environment or AWS's shared files name another S3 endpoint, it is that one, so
-/// that AWS never sees the keys of another service. [`Settings::from_env`] adds the other variables.
+/// All settings of a [`Store`](crate::Store) besides its provider. [`Settings::default`] means the public service with
+/// the environment's credentials. If the environment or AWS's shared files name another S3 endpoint, the default is
+/// that endpoint. So AWS never sees the keys of another service. [`Settings::from_env`] adds the other variables.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// Send no credentials, and look for none.
@@ -25,7 +25,7 @@ pub struct Settings {
     /// Base URL of the GCS dialect instead of `https://storage.googleapis.com`.
     pub gcs_endpoint: Option<String>,
     /// Base URL of the S3 dialect, in place of the variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the
-    /// profile (`services`, `endpoint_url`). If none of them is set, it is AWS.
+    /// profile (`services`, `endpoint_url`). If none of them is set, requests go to AWS.
     pub s3_endpoint: Option<String>,
     /// The only AWS profile whose credentials are used. `AWS_PROFILE` doesn't need to be set here: it only names the
     /// profile that the default chain reads.
@@ -49,18 +49,19 @@ pub struct Settings {
     pub kms_key: Option<String>,
     /// The encryption of new objects, and the customer's own key for reading objects.
     pub encryption: Encryption,
-    /// Headers added to each request before it is signed: those for objects, listings, batches of deletes and buckets. None that [frames](crate::may_be_added) a request.
+    /// Headers added to each request for objects, listings, batches of deletes or buckets, before it is signed. A
+    /// header that [frames](crate::may_be_added) a request is refused.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// If true, S3 buckets are named in the path instead of the host. `None` leaves it to the profile
     /// (`s3.addressing_style`), then to the endpoint.
     pub s3_path_style: Option<bool>,
-    /// If true, Amazon's endpoints are the ones with IPv6 addresses too. `None` leaves it to
+    /// If true, requests use Amazon's endpoints that have both IPv4 and IPv6 addresses. `None` leaves it to
     /// `AWS_USE_DUALSTACK_ENDPOINT` and the profile (`use_dualstack_endpoint`).
     pub s3_dualstack: Option<bool>,
-    /// If true, Amazon's endpoints are the ones with cryptography validated by FIPS 140. `None` leaves it to
+    /// If true, requests use Amazon's endpoints with cryptography validated by FIPS 140. `None` leaves it to
     /// `AWS_USE_FIPS_ENDPOINT` and the profile (`use_fips_endpoint`).
     pub s3_fips: Option<bool>,
-    /// If true, Amazon's endpoints are those of Transfer Acceleration. `None` leaves it to the profile
+    /// If true, requests use Amazon's endpoints for Transfer Acceleration. `None` leaves it to the profile
     /// (`s3.use_accelerate_endpoint`).
     pub s3_accelerate: Option<bool>,
     /// The requests that carry checksums on S3. `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
@@ -116,8 +117,8 @@ impl Settings {
         }
     }
 
-    /// Returns the PEM file of certificates that the AWS profile in use trusts beside the platform's (`ca_bundle`), if
-    /// `AWS_CA_BUNDLE` isn't set. It is for [`Trust`](laneway_lanes::Trust).
+    /// Returns the PEM file of certificates that the AWS profile in use (`ca_bundle`) trusts beside the platform's. If
+    /// `AWS_CA_BUNDLE` is set, it returns `None`. The file is for [`Trust`](laneway_lanes::Trust).
     pub fn profile_ca_bundle(&self) -> Option<PathBuf> {
         configured::ca_bundle(self)
     }

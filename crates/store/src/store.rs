@@ -58,7 +58,7 @@ impl Store {
         Ok(Self::of(dialect, lanes))
     }
 
-    /// Returns a store with a dialect of the caller. `lanes` are those of the other stores beside it.
+    /// Returns a store with a dialect of the caller. `lanes` are the lanes that the caller's other stores use too.
     pub fn of(dialect: Arc<dyn Dialect>, lanes: Lanes) -> Self {
         Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default() }
     }
@@ -98,13 +98,13 @@ impl Store {
         self.dialect.fingerprint()
     }
 
-    /// Returns the lanes of its caller, with their memory and counters.
+    /// Returns the lanes of its requests, with their measurements and counters.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// Announces how many requests for the bucket's objects will follow, while the caller still finds out what they
-    /// are. Connections for them open meanwhile; 0 cancels the announcement.
+    /// Announces how many requests for the bucket's objects will follow, so that connections open before the requests
+    /// are ready. 0 cancels the announcement.
     pub fn anticipate(&self, bucket: &str, requests: usize) {
         self.dialect.anticipate(bucket, requests)
     }
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Returns whether the store itself enforces the condition of a write (put, complete, copy, delete), so that no
-    /// other writer can interfere. Some S3 endpoints are known, or turned out, not to enforce it. There Laneway
+    /// other writer can interfere. Some S3 endpoints are known, or have proved, not to enforce it. For those, Laneway
     /// compares the object before and after the write.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         self.dialect.keeps(operation, condition)

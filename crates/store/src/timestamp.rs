@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 
-/// The longest life that a server's answer can claim. It keeps sums with it from overflowing.
+/// The longest life that a server's answer can claim. The limit keeps sums of times from overflowing.
 const LASTS_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Returns the seconds since 1970.
@@ -43,7 +43,7 @@ pub(crate) fn iso8601_basic(time: SystemTime) -> Option<(String, String)> {
     Some((time, date))
 }
 
-/// Returns the end of a life of so many seconds from now, a year at most.
+/// Returns the time this many seconds from now, a year at most.
 pub(crate) fn end_in(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(seconds).min(LASTS_MAX)
 }

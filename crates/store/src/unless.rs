@@ -37,7 +37,7 @@ impl Unless {
 }
 
 /// The message if Laneway itself finds that the object is still in the reader's state.
-pub(crate) const NOT_MODIFIED: &str = "the object is what the reader has";
+pub(crate) const NOT_MODIFIED: &str = "the object is still in the state that the reader has";
 
 /// Returns true if two entity tags are equal, or one is the weak form of the other (RFC 9110, 13.1.2).
 fn is_alike(one: &str, other: &str) -> bool {

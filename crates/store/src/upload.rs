@@ -39,7 +39,7 @@ pub struct PutOptions {
     /// A predefined access control list, by the store's name for it: `private`, `bucket-owner-full-control`,
     /// `public-read`.
     pub acl: Option<String>,
-    /// Tags, on S3. A copy without tags keeps those of its source.
+    /// Tags, on S3. A copy without tags keeps its source's tags.
     pub tags: BTreeMap<String, String>,
     /// The retention that protects the object from removal.
     pub retention: Option<Retention>,
@@ -48,7 +48,8 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
-    /// Takes each field that `self` leaves empty from `before`. Metadata and tags are joined; for a name in both, the value of `self` holds.
+    /// Fills each field that `self` leaves empty from `before`. Metadata and tags are merged; a name in both keeps the
+    /// value of `self`.
     #[must_use]
     pub fn or(self, before: Self) -> Self {
         let join = |mut names: BTreeMap<_, _>, over| {
@@ -300,8 +301,8 @@ pub struct StoredPart {
 }
 
 impl StoredPart {
-    /// Returns true if it is the part of an earlier answer. Servers don't always quote entity tags, so quotes are
-    /// ignored.
+    /// Returns true if this is the part that an earlier answer described. Servers don't always quote entity tags, so
+    /// quotes are ignored.
     pub fn is_same(&self, part: &Part) -> bool {
         self.number == part.number
             && self.size == part.size

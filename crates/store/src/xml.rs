@@ -61,7 +61,7 @@ pub(crate) fn read<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Strin
 }
 
 /// Calls `leaf` for each element inside this one that holds only text, with its depth from 1 on, its name and its text.
-/// It costs half of [`read`], which matters for a million elements.
+/// It takes half the time of [`read`], which matters for a million elements.
 ///
 /// # Errors
 /// Returns the reason why it can't be read, or the error of `leaf`.

@@ -167,7 +167,8 @@ method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb
         let (start, len) = part(env, &buffer, place[0], place[1])?;
         // References that stay would fill the frame: there may be thousands of ranges.
         env.delete_local_ref(buffer);
-        // SAFETY: `part` has seen that the bytes are the buffer's, and Java's `RangesCall` has a reference to it until its end is told.
+        // SAFETY: `part` has checked that the bytes are the buffer's, and Java's `RangesCall` keeps the buffer alive
+        // until its end is reported.
         several.push(unsafe { LentMemory::new(start, len, &ending) });
     }
     let work = verbs::work(verb, number(object), &arguments, Memory::Several(several), &ending);

@@ -16,7 +16,7 @@ pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
     }
 }
 
-/// Returns the state that an ETag names, with or without quotes. `None` if no object of the store can be in it.
+/// Returns the state that an ETag names, with or without quotes. `None` if it isn't a state of this store's objects.
 pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     let bare = e_tag.trim().trim_matches('"');
     match names {

@@ -35,7 +35,7 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
             Either(&["transport"])
         }
         "reset@100" | "cut@100" | "stall" | "truncate" | "lose-answer" => passes_or(&["transport"]),
-        // If two places tell the length, they contradict each other, and it is unknown which is right.
+        // Two places tell different lengths, and it is unknown which of them is right.
         "length +7" if is_whole || cell.opens() => Failure(&["integrity", "invalid_range", "transport"]),
         "length +7" if is_write || is_removal => Either(&["transport"]),
         "length +7" => passes_or(&["transport", "integrity"]),

@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     Copy,
 }
 
-/// The requests of operations that faults affect, by verb and number. `batch` stands for the dialect's bulk delete.
+/// The requests of operations that faults hit, by verb and number. `batch` stands for the dialect's bulk delete.
 const STRIKES: [(Operation, &str); 14] = [
     (Operation::Get, "get:1"),
     (Operation::GetLarge, "get:1"),
@@ -68,8 +68,8 @@ const FAULTS: [&str; 22] = [
     "refuse-stream",
 ];
 
-/// A fault in a request, once or `always`. With `always` the client makes no retries, which has the same outcome
-/// without pauses.
+/// A fault in a request, once or `always`. With `always` the client doesn't retry: the outcome is the same, without
+/// pauses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) operation: Operation,
@@ -99,7 +99,7 @@ const CELLS_MIN: usize = 350;
 const RETRY_FOR: Duration = Duration::from_secs(20);
 /// The time limit of a silent connection, for faults that make one silent.
 const STALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// A request that wasn't accepted is repeated ten more times at once, the others a few times.
+/// A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
 const REQUESTS_MAX: u64 = 40;
 
 /// Runs all cells. `turn` shifts the dialect and protocol of each.
@@ -153,21 +153,21 @@ impl Cell {
         let is_sent = matches!(self.request, "put:1" | "part:1");
         let is_headers = self.operation == Operation::Head;
         match self.fault {
-            "range ignored" | "range shifted" if !self.asks_for_range() => Some("no range is asked for"),
-            "replace" if !self.is_content() => Some("nothing is read that could be replaced"),
-            "garble" if self.is_content() || is_headers => Some("no document is answered"),
+            "range ignored" | "range shifted" if !self.asks_for_range() => Some("the request has no range"),
+            "replace" if !self.is_content() => Some("the request reads no object that could be replaced"),
+            "garble" if self.is_content() || is_headers => Some("the answer has no document"),
             "wrong-checksum" if !self.is_content() && !is_sent && !is_headers => {
-                Some("no checksum is answered")
+                Some("the answer has no checksum")
             }
             "corrupt" if self.operation == Operation::GetRanges => {
                 Some("no store tells the checksum of a range")
             }
             "corrupt" if !self.is_content() && !is_sent => Some("documents have no checksum"),
             "length none" | "length -1" | "length +7" if is_headers => {
-                Some("what a HEAD says of lengths nothing contradicts")
+                Some("nothing contradicts a wrong length in a HEAD's answer")
             }
             "stall" if matches!(self.request, "copy:1" | "complete:1") => {
-                Some("a store may take minutes to copy or to complete, which are waited for")
+                Some("a copy or completion may take minutes, so the client waits")
             }
             _ => None,
         }
@@ -213,13 +213,13 @@ impl Cell {
             Err(Ended::Wrong(_)) => false,
         };
         if !is_right {
-            return wrong("it has ended otherwise");
+            return wrong("it has ended in another way");
         }
         if after.faults_fired == before.faults_fired {
-            return wrong("the fault has met no request");
+            return wrong("the fault has hit no request");
         }
         if after.requests - before.requests > REQUESTS_MAX {
-            return wrong("it took more requests than are enough");
+            return wrong("it took too many requests");
         }
         // An upload may remain for each beginning whose answer was lost, and for an abort that failed.
         let left_max = u64::from(self.operation == Operation::PutMultipart) * if self.always { 3 } else { 1 };

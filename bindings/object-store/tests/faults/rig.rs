@@ -8,7 +8,7 @@ use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 
 use crate::matrix::Operation;
 
-/// The starts of ranges that are read together. They are too far apart to be read in one request.
+/// The starts of ranges that one call reads. They are too far apart to be read in one request.
 pub(crate) const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
 
 pub(crate) static SMALL_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(1, 5000));
@@ -16,7 +16,7 @@ pub(crate) static RANGED_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_byte
 /// An object that is transferred in several requests.
 pub(crate) static LARGE_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(3, (17 << 20) + 5));
 
-/// A dialect over HTTP/1.1, or over TLS, where ALPN selects HTTP/2.
+/// A dialect, over HTTP/1.1 or over TLS. With TLS, ALPN selects HTTP/2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kind {
     pub(crate) provider: Provider,

@@ -99,12 +99,12 @@ _S3: _Known = {
     "fips": _Setting("s3_fips", _is),
     "checksum_algorithm": _Refused("every write carries its CRC32C, and a store that lacks it another checksum"),
     "conditional_put": _Refused("writes with a condition are S3's own"),
-    "copy_if_not_exists": _Refused("`copy(..., overwrite=False)` asks for it"),
-    "disable_tagging": _Refused("tags are sent where they are given"),
+    "copy_if_not_exists": _Refused("use `copy(..., overwrite=False)`"),
+    "disable_tagging": _Refused("tags are sent if they are given"),
     "disable_bulk_delete": _Refused("objects are removed in batches"),
-    "imdsv1_fallback": _Refused("the metadata service is asked as AWS says, with a token"),
-    "s3_express": _Refused("directory buckets are known by their names"),
-    "sts_endpoint": _Refused("STS is asked where AWS's own variables and profiles say"),
+    "imdsv1_fallback": _Refused("the metadata service is always asked with a token, as AWS recommends"),
+    "s3_express": _Refused("directory buckets are recognized by their names"),
+    "sts_endpoint": _Refused("AWS's own variables and profiles set the endpoint of STS"),
     "unsigned_payload": _Refused("over TLS payloads are not signed, and carry a checksum"),
 }
 _GCS: _Known = {
@@ -131,8 +131,8 @@ _CLIENT: _Known = {
     "memory": _Setting("memory", int),
     # An endpoint of http:// already means plain HTTP.
     "allow_http": None,
-    "allow_invalid_certificates": _Refused("`root_certificate` trusts a certificate of one's own"),
-    "connect_timeout": _Refused("addresses are dialled side by side; `read_timeout` bounds silence"),
+    "allow_invalid_certificates": _Refused("`root_certificate` trusts your own certificate"),
+    "connect_timeout": _Refused("addresses are dialled at the same time; `read_timeout` limits silence"),
     "default_content_type": _Refused("a content type is guessed from the name, or given as an attribute"),
     "http1_only": _ENGINE,
     "http2_keep_alive_interval": _ENGINE,
@@ -143,12 +143,12 @@ _CLIENT: _Known = {
     "pool_max_idle_per_host": _ENGINE,
     "proxy_ca_certificate": _Refused("a proxy's certificate is judged by the platform's and `root_certificate`"),
     "randomize_addresses": _ENGINE,
-    "timeout": _Refused("a transfer that makes progress is never ended; `asyncio.timeout` bounds a call"),
+    "timeout": _Refused("a transfer that makes progress is never ended; `asyncio.timeout` limits a call"),
 }
 _RETRY: _Known = {
     "retry_timeout": _Setting("retry_for", _seconds),
-    "max_retries": _Refused("what is tried again is bounded by time: `retry_timeout`"),
-    "backoff": _Refused("the engine chooses pauses, and keeps to what the store asks for"),
+    "max_retries": _Refused("the time for attempts is limited: `retry_timeout`"),
+    "backoff": _Refused("the engine chooses pauses, and follows the store's `Retry-After`"),
 }
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),

@@ -46,8 +46,9 @@ def copy(
 def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """Copies an object within a store, or runs a job that copies any sources to a destination.
 
-    A tree enters a `destination` that ends in `/` or is `.` or `..` under its own name. It becomes any other
-    destination, whether that exists or not. A job copies files, trees and patterns to a store, from a store, or between
+    If `destination` ends in `/`, or is `.` or `..`, a tree is copied into it under the tree's own name. Any other
+    destination becomes the copy of the tree itself, whether it exists or not. A job copies files, trees and patterns
+    to a store, from a store, or between
     two. Trees need `recursive`; `contents` leaves out their own names. The job compares all bytes with the stores'
     checksums, and returns its summary. It raises the first failure, which has all of them as `failures`, and the
     `summary`.

@@ -22,13 +22,13 @@ class Future(asyncio.Future[Any]):
         return super().cancel(msg)
 
     def send(self, value: Any) -> Any:
-        """Goes on as a coroutine does: a task calls it."""
+        """Continues the call. A task calls this, as for a coroutine."""
         if self._steps is None:
             self._steps = iter(self.__await__())
         return next(self._steps)
 
     def throw(self, kind: Any, raised: Any = None, traceback: Any = None, /) -> Any:
-        """Ends the call by an exception of the task that waits for it."""
+        """Ends the call, because the task that waits for it got an exception."""
         self.close()
         raise kind if raised is None else raised
 

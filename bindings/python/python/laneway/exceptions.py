@@ -1,4 +1,4 @@
-"""The failures, as exceptions. They are also Python's own exceptions if it has one for the kind.
+"""The failures, as exceptions. They are also Python's own exceptions if Python has one for the kind.
 
 Each has `kind`, the name in the library and the program, and `url`, `status`, `service_code`, `attempts` and
 `is_retryable`, as far as they are known.

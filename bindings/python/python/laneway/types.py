@@ -143,7 +143,7 @@ class JobSummary(TypedDict):
     unchanged: int
     """Items that `sync` found equal on both sides."""
     asked: int
-    """Objects that took `sync` a request of their own, because no listing shows their checksums, or the file times in
+    """Objects for which `sync` sent a request each, because listings don't show their checksums, or the file times in
     their metadata.
     """
     bytes: int

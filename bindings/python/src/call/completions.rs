@@ -126,7 +126,7 @@ impl Completions {
 impl Completions {
     /// Completes futures with the results that have come. The loop calls it.
     fn _complete(&self, py: Python<'_>) -> PyResult<()> {
-        // There is a byte: the loop has seen it, and nobody else reads.
+        // The loop has seen a byte in the pipe, and nothing else reads from it.
         (&self.reader).read_exact(&mut [0])?;
         let done = self.queue.take();
         for (number, answer) in done {

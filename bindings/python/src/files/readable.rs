@@ -32,8 +32,8 @@ pub(crate) struct Readable {
     position: Arc<AtomicU64>,
     /// The reader that reads ahead. One read at a time uses it.
     reader: Turns<Reader>,
-    /// A reader for the others meanwhile. It is locked only under the interpreter's lock, so a fork never
-    /// meets it locked.
+    /// A reader for other reads meanwhile. It is locked only under the interpreter's lock, so a fork never meets it
+    /// locked.
     beside: Mutex<Reader>,
     is_closed: AtomicBool,
 }
@@ -54,7 +54,7 @@ impl Taken {
     }
 }
 
-/// Moves the position back if the read failed or was abandoned, unless somebody has sought another position.
+/// Moves the position back if the read failed or was abandoned, unless another thread has sought another position.
 impl Drop for Taken {
     fn drop(&mut self) {
         if !self.is_read {
@@ -103,8 +103,7 @@ impl Readable {
         })
     }
 
-    /// Takes the next bytes, at most `most`. The interpreter's lock is held, so that nobody else takes them
-    /// too.
+    /// Takes the next bytes, at most `most`. The interpreter's lock is held, so no other thread takes the same bytes.
     fn take(&self, _py: Python<'_>, most: u64) -> Taken {
         let start = self.position();
         let end = start.saturating_add(most).min(self.meta.size).max(start);
@@ -128,7 +127,7 @@ impl Readable {
             reader.set_position(start);
             let (done, reader) = work(reader).await?;
             let end = reader.position();
-            // Unless somebody has sought another position meanwhile.
+            // Keep the position if another thread has sought another one meanwhile.
             let _ = position.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed);
             Ok(Some(done))
         };

@@ -134,7 +134,7 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         }
         "if_modified_since" => Ok(call.if_modified_since(value.extract::<SystemTime>()?)),
         "if_unmodified_since" | "head" => {
-            let instead = if name == "head" { "the verb head asks so" } else { "'if_match' says more" };
+            let instead = if name == "head" { "use the verb head" } else { "use 'if_match'" };
             Err(error::own(py, ErrorKind::Unsupported, &format!("{name} is no option here: {instead}")))
         }
         _ => Err(PyValueError::new_err(format!("there is no option {name:?} of get"))),

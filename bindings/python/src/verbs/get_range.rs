@@ -13,9 +13,9 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads the bytes from `start` up to `end`, or `length` bytes. With a buffer of the caller's, they are
-    /// read into it, and the result is their number. Without `end` and `length`, the buffer is filled. Nobody
-    /// else may write to it meanwhile.
+    /// Reads the bytes from `start` up to `end`, or `length` bytes. With a buffer of the caller's, they are read into
+    /// it, and the result is their number. Without `end` and `length`, the buffer is filled. Nothing else may write to
+    /// the buffer meanwhile.
     #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range(
         &self,

@@ -13,8 +13,8 @@ use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Signs URLs. Whoever has one may make one kind of request for an object until it expires, at most 7
-    /// days later.
+    /// Signs URLs. The holder of a URL may make one kind of request for an object until the URL expires, at most 7 days
+    /// later.
     #[pyo3(signature = (method, paths, expires_in))]
     fn sign(&self, py: Python<'_>, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Py<PyAny>> {
         sign(self, method, paths, expires_in)?.wait(py)

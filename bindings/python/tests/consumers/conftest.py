@@ -1,4 +1,4 @@
-"""A table of several files in folders by a column, and where it lies."""
+"""A table of several files, in folders that are named by a column."""
 
 import uuid
 
@@ -33,7 +33,7 @@ def folder():
 
 @pytest.fixture
 def table():
-    """Rows of two years, in no order of theirs."""
+    """Returns rows of two years, in mixed order."""
     pyarrow = pytest.importorskip("pyarrow")
     rows = range(20_000)
     columns = {"row": list(rows), "year": [YEARS[row % 2] for row in rows], "name": [f"name {row % 97}" for row in rows]}
@@ -42,5 +42,5 @@ def table():
 
 @pytest.fixture
 def total(table):
-    """What the rows of the later year sum up to, whoever reads them."""
+    """Returns the sum over the rows of the later year."""
     return sum(row for row, year in zip(table["row"].to_pylist(), table["year"].to_pylist(), strict=True) if year == YEARS[1])

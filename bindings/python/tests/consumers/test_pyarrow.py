@@ -34,7 +34,7 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     import pyarrow.parquet
     from laneway.fsspec._ahead import Ahead
 
-    # Columns that are further apart than what pyarrow reads in one.
+    # The columns are too far apart for pyarrow to read two of them in one request.
     rows = {f"c{number}": pyarrow.array(range(160_000)) for number in range(10)}
     written = pyarrow.table(rows)
     for name in ("first", "second"):
@@ -47,7 +47,7 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     columns = ["c2", "c5", "c7"]
     read = pyarrow.parquet.read_table(f"{folder}/first.parquet", filesystem=fs, columns=columns)
     assert read.equals(written.select(columns))
-    # Three columns of forty row groups, but for those of the first ones, which threads read in no order.
+    # Three columns of forty row groups, less those of the first ones, which threads read in any order.
     assert len(served) > 60
     some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 156_000)])
     assert some.equals(written.select(columns).slice(156_000))
@@ -67,6 +67,6 @@ def test_files_of_a_dataset_are_opened_ahead(table, fs, folder, monkeypatch):
     dataset = pyarrow.dataset.dataset(f"{folder}/table", filesystem=fs, partitioning="hive")
     before = fs._at(folder)[0].counters()["requests"]
     assert dataset.to_table(columns=["row"]).equals(table.select(["row"]).slice(0, files * rows))
-    # The one by which the dataset knows its columns is opened again, and the small ones are here with their footers.
+    # The dataset opens its first file again. The files are small, so the request for the footer brings the whole file.
     assert fs._at(folder)[0].counters()["requests"] - before == files
     assert begun == [f"{folder}/table/part={number:02}/0.parquet" for number in range(2, files)]

@@ -11,7 +11,7 @@ import laneway
 import pytest
 
 pytest.importorskip("torch")
-# Workers that are spawned import it by its name too, from where their parent has found it.
+# Spawned workers import this module by its name, and find it by their parent's path.
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from pytorch import Objects, Shards, Shuffled  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
@@ -32,7 +32,7 @@ def key(number):
 
 
 async def put_all(store):
-    """An object for each sample, and the same samples in tar files."""
+    """Stores an object for each sample, and the same samples in tar files."""
     for begin in range(0, SAMPLES, 500):
         numbers = range(begin, begin + 500)
         await asyncio.gather(*(store.put_async(f"objects/{key(number)}", content(number)) for number in numbers))
@@ -48,7 +48,7 @@ async def put_all(store):
 
 @pytest.fixture(scope="session")
 def samples(filesystem):
-    """Makes stores of what is trained on, in either dialect: the server has the same objects in both."""
+    """Makes stores of the training data, in either dialect. The server has the same objects in both."""
     prefix = f"training-{uuid.uuid4().hex[:8]}"
 
     def made(scheme, folder):

@@ -1,1 +1,2 @@
-"""The faults of the embedded store, crossed with what the package can do: each cell is a fault that meets a request of an operation."""
+"""Crosses the faults of the embedded store with the package's operations. In each cell, a fault hits a request of an
+operation."""

@@ -1,4 +1,4 @@
-"""The cells, and how one is run."""
+"""The matrix's cells, and how one is run."""
 
 import itertools
 import tempfile
@@ -14,22 +14,22 @@ from fault_matrix.faults import FAULTS, OF_H2, Fault
 from fault_matrix.operations import OPERATIONS, READ, About, Scene, Strike, strikes
 from fault_matrix.served import Served
 
-# Long enough for what passes, in seconds.
+# Long enough for temporary failures, in seconds.
 RETRY_FOR = 20
-# A silent connection is given up after so many seconds, where one is silent.
+# The time limit of a silent connection in seconds, for faults that make one silent.
 STALL_TIMEOUT = 0.7
-# What was not taken is asked for ten times more at once, the rest a few times.
+# A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
 REQUESTS_MORE_MAX = 30
 
 
 class Cell(NamedTuple):
     strike: Strike
-    # Calls are awaited in every other one.
+    # Every other cell awaits its calls.
     is_awaited: bool
 
 
 class Row(NamedTuple):
-    """The cells of a fault, which a store of their own has: it hits the first request of each, or each one."""
+    """The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them."""
 
     fault: Fault
     scheme: str
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
     def rules(self) -> list[str]:
         which = "1" if self.is_once else "1-999999"
-        # A batch names no key, and one operation alone sends them.
+        # A batch names no key, and only one operation sends batches.
         return [
             f"{verb}:{which} {'' if verb in ('delete-many', 'batch') else f'key={cell.strike.folder}* '}{self.fault.action}"
             for cell in self.cells
@@ -53,7 +53,8 @@ class Row(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    """In each dialect a fault hits one half of the requests once and the other each time, in the other the other way round."""
+    """Yields the rows. In each dialect a fault hits one half of the requests once, and the other half always. The
+    dialects swap the halves."""
     for (place, fault), scheme, is_once in itertools.product(enumerate(FAULTS), ("s3", "gs"), (True, False)):
         tls = fault.kind in OF_H2 or place % 2 == 1
         cells = [
@@ -66,36 +67,36 @@ def rows() -> Iterator[Row]:
 
 
 def skipped(strike: Strike, fault: Fault) -> str | None:
-    """Why the fault can't meet the request."""
+    """Returns the reason why the fault can't hit the request."""
     about, kind = strike.about, fault.kind
     is_sent = strike.verb in ("put", "part")
     if fault.action == "slow 40KB/s" and strike.verb == "part":
-        return "so much would take minutes"
+        return "so many bytes would take minutes"
     if fault.action.startswith("stall") and strike.verb in ("copy", "complete"):
-        return "a store may take minutes to copy or to complete, which are waited for"
+        return "a copy or completion may take minutes, so the client waits"
     if kind in ("long length", "short length", "no length") and about is About.HEADERS:
-        return "what a HEAD says of lengths nothing contradicts"
+        return "nothing contradicts a wrong length in a HEAD's answer"
     if kind in ("range ignored", "range shifted") and about is not About.RANGE:
-        return "no range is asked for"
+        return "the request has no range"
     if kind == "replacement" and about not in (About.CONTENT, About.RANGE):
-        return "nothing is read that could be replaced"
+        return "the request reads no object that could be replaced"
     if kind == "unreadable" and about in (About.CONTENT, About.RANGE, About.HEADERS):
-        return "no document is answered"
+        return "the answer has no document"
     if kind == "wrong checksum" and about not in (About.CONTENT, About.HEADERS) and not is_sent:
-        return "no checksum is answered"
+        return "the answer has no checksum"
     if kind == "corruption" and about is not About.CONTENT and not is_sent:
-        return "no checksum is told of a range or a document"
+        return "the answer has no checksum of a range or a document"
     return None
 
 
 def run(row: Row) -> list[tuple[str, str | None]]:
-    """Runs the cells of a row, and says of each what was wrong."""
+    """Runs the cells of a row. Returns the mistake in each, if there is one."""
     with Served(row.scheme, row.tls, row.rules()) as served, tempfile.TemporaryDirectory() as folder:
         return [(f"{cell.strike.folder}{row.name}", wrong(row, cell, served, Path(folder))) for cell in row.cells]
 
 
 def wrong(row: Row, cell: Cell, served: Served, top: Path) -> str | None:
-    """What is wrong about how a cell has ended."""
+    """Returns the mistake in a cell's outcome, if there is one."""
     strike, operation = cell.strike, OPERATIONS[cell.strike.operation]
     folder = top / strike.folder.rstrip("/")
     folder.mkdir()
@@ -120,12 +121,12 @@ def wrong(row: Row, cell: Cell, served: Served, top: Path) -> str | None:
     may_succeed, errors = expected(strike, row.fault, row.is_once, row.scheme)
     if error is None and not may_succeed or error is not None and type(error) not in errors:
         return f"{'success or ' if may_succeed else ''}{[one.__name__ for one in errors]} expected: {how}"
-    # A listing is one of a bucket.
+    # The error of a listing names only the bucket.
     about = f"{row.scheme}://lake{'' if strike.verb in ('list', 'batch', 'delete-many') else f'/{strike.folder}'}"
     if error is not None and (about not in str(error) or about not in str(error.url)):
-        return f"the error doesn't say of what it is: {how}, {error.url}"
+        return f"the error doesn't name its object: {how}, {error.url}"
     if row.fault.kind in ("throttle", "failure") and row.is_once and retries == 0 and strike.operation != "delete-many":
-        return f"the fault has met no request: {how}"
+        return f"the fault has hit no request: {how}"
     if error is None and given not in operation.gives:
         return f"other bytes or names: {how}: {str(given)[:200]}"
     if requests > operation.requests_max + REQUESTS_MORE_MAX:
@@ -134,7 +135,7 @@ def wrong(row: Row, cell: Cell, served: Served, top: Path) -> str | None:
 
 
 def left(scene: Scene, has_succeeded: bool) -> str | None:
-    """What an operation has left that it may not leave."""
+    """Returns the mistake in the objects and files after an operation, if there is one."""
     operation = OPERATIONS[scene.operation]
     for key, (done, before) in operation.writes.items():
         there = scene.stored(key)
@@ -150,8 +151,9 @@ def left(scene: Scene, has_succeeded: bool) -> str | None:
 
 
 def uploads_left(strike: Strike, row: Row, uploads: int, how: str) -> str | None:
-    """One may be left for each beginning whose answer was lost, since nobody knows its name (one that can't be read is asked for three
-    times), and where nothing is tried again one whose connection broke on which it would have been given up."""
+    """Returns a message if too many uploads are left. One may be left for each beginning whose answer was lost, because
+    its name is unknown. Laneway begins three times if the answer can't be read. Without retries, one may also be
+    left if its abort's connection broke."""
     breaks_all = row.tls and row.fault.kind in ("break", "loss") and not row.is_once
     begun = 0 if strike.about is not About.BEGIN else 1 if row.is_once else 3
     if uploads > max(begun, int(breaks_all)):

@@ -1,4 +1,4 @@
-"""What has to follow from a fault: a table that knows nothing of the package but its exceptions."""
+"""The expected outcomes of faults: a table that knows nothing of the package but its exceptions."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from fault_matrix.operations import About, Strike
 
 
 class Expected(NamedTuple):
-    """How a cell has to end."""
+    """The expected outcome of a cell."""
 
     may_succeed: bool
     errors: tuple[type[e.BaseError], ...]
@@ -23,19 +23,19 @@ def failure(*errors: type[e.BaseError]) -> Expected:
 
 
 def either(*errors: type[e.BaseError]) -> Expected:
-    """By which of several requests came first, or whether the store has said enough."""
+    """It depends on which of several requests came first, or on whether the store's answer already told enough."""
     return Expected(True, errors)
 
 
 def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expected:
-    """Where it hits each time, the client doesn't try again."""
+    """Returns the expected outcome. If the fault hits every request, the client doesn't retry."""
     about, kind = strike.about, fault.kind
     is_s3 = scheme == "s3"
     # Keys whose batch fails are removed one by one.
     is_batch = strike.operation == "delete-many"
-    # The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
+    # The answer to an S3 HEAD or to a part is complete with its head, so bytes after it don't matter.
     is_all_in_head = about is About.HEADERS and is_s3 or strike.verb == "part"
-    # What has been handed on of a stream can't be taken back.
+    # Bytes of a stream that were passed on can't be taken back.
     is_streamed = strike.operation == "stream"
 
     def passes_or(*errors: type[e.BaseError]) -> Expected:
@@ -46,13 +46,14 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return SUCCESS
         case "refusal" if is_batch:
             return SUCCESS
-        # A store without multipart uploads is written to in a session.
+        # If the store refuses multipart uploads, the upload uses a session.
         case "refusal" if about is About.BEGIN and not is_s3 and is_once:
             return SUCCESS
-        # As fsspec has it, whether something is a file is a question that is never raised.
+        # fsspec's question whether a path is a file never raises an error.
         case "refusal" if strike.operation == "directory-get" and about is About.DOCUMENT and is_once:
             return SUCCESS
-        # What is renamed is removed in its state, for which S3 wants another permission than for removing whatever is there.
+        # A rename removes its source under a condition. A 403 may mean that only the condition isn't permitted, so
+        # Laneway compares the source and removes it without the condition.
         case "refusal" if strike.operation == "rename" and about is About.REMOVAL and is_s3 and is_once:
             return SUCCESS
         # A HEAD that S3 forbids is sent once more without asking for the checksum.
@@ -62,14 +63,14 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.PermissionDeniedError)
         case "throttle" | "failure" if is_batch:
             return SUCCESS
-        # Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
+        # Google's 503 is a failure, Amazon's is a throttle, and the answer to a HEAD doesn't tell which.
         case "throttle":
             return passes_or(*((e.ThrottledError,) if is_s3 and about is not About.HEADERS else (e.ThrottledError, e.ServerError)))
         case "failure":
             return passes_or(e.ServerError)
         case "break" | "not taken":
             return either(e.TransportError) if is_batch else passes_or(e.TransportError)
-        # A deletion's answer is its status. What an answer to a write lacks may be nothing to it.
+        # The answer to a delete is only its status. A write may not need the lost part of its answer.
         case "loss" if about is About.REMOVAL or is_all_in_head or about is About.WRITE and not is_once:
             return either(e.TransportError)
         # An empty listing may end before the place of the fault.
@@ -87,8 +88,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return either(e.IntegrityError)
         case "wrong checksum":
             return SUCCESS
-        # Where two places say how long it is, they contradict each other, and nobody knows which is right.
-        # A listing has said how long it is.
+        # If two places tell different lengths, it is unknown which is right. Here a listing has told the length too.
         case "long length" if strike.operation in ("sync-down", "directory-get") and about is About.CONTENT:
             return either(e.IntegrityError, e.TransportError)
         case "long length" if about is About.CONTENT:
@@ -97,7 +97,7 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return either(e.TransportError)
         case "long length":
             return passes_or(e.TransportError)
-        # It is begun again.
+        # The upload is begun again.
         case "short length" | "error in 200" | "unreadable" if about is About.BEGIN and is_once:
             return SUCCESS
         case "short length" if about is About.RANGE:
@@ -116,7 +116,8 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.ServerError, e.NotSupportedError, e.PreconditionError)
         case "error in 200" if about in (About.CONTENT, About.REMOVAL) and not is_batch:
             return failure(e.ServerError)
-        # What says that it was done and doesn't say how is not done again, but looked at.
+        # If an answer reports success but doesn't describe it, the request isn't repeated. Laneway looks at the object
+        # instead.
         case "error in 200":
             return either(e.ServerError, e.IntegrityError)
         case "unreadable":

@@ -1,4 +1,4 @@
-"""The operations of the matrix: what each needs, does and has to leave."""
+"""The operations of the matrix: what each needs and does, and its expected results."""
 
 import asyncio
 import inspect
@@ -11,29 +11,30 @@ from typing import Any, NamedTuple
 import laneway
 
 SMALL = random.Random(1).randbytes(5000)
-# Goes up in parts.
+# An upload of this size has several parts.
 LARGE = random.Random(2).randbytes((16 << 20) + 5)
 OLD = b"old"
 
 
 def inverted(content: bytes) -> bytes:
-    """What another writer makes of the bytes."""
+    """Returns the bytes that another writer stores instead."""
     return bytes(byte ^ 0xFF for byte in content)
 
 
-# What a read may find, whose object another writer may have replaced before.
+# The contents that a read may find, since another writer may have replaced the object.
 READ = (SMALL, inverted(SMALL))
 
 
 class About(Enum):
-    """What a request of an operation is about."""
+    """The subject of a request."""
 
-    # The bytes of a whole object, or of a range, come back; a document that has to be read; headers.
+    # Reads: the bytes of a whole object, the bytes of a range, a document to parse, headers.
     CONTENT = auto()
     RANGE = auto()
     DOCUMENT = auto()
     HEADERS = auto()
-    # A write is asked for whose answer says what was written; an upload is begun, which has a name from then on; something is removed.
+    # Writes: a write whose answer describes the object, the beginning of an upload, whose answer names it, and a
+    # removal.
     WRITE = auto()
     BEGIN = auto()
     REMOVAL = auto()
@@ -52,7 +53,7 @@ class Strike(NamedTuple):
 
 
 class Scene:
-    """Where an operation takes place: a store, a folder of this machine, and how calls are made."""
+    """The place of an operation: a store, a local folder, and whether calls are awaited."""
 
     def __init__(self, served: Any, folder: Path, strike: Strike, reached: dict[str, Any], is_awaited: bool) -> None:
         prefix = strike.folder
@@ -63,7 +64,7 @@ class Scene:
         self.operation = strike.operation
 
     def call(self, of: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        """A verb, blocking or awaited."""
+        """Calls a verb, blocking or awaited."""
         if not self.is_awaited:
             return getattr(of, name)(*args, **kwargs)
 
@@ -91,17 +92,18 @@ class Scene:
 
 
 class Operation(NamedTuple):
-    """Carries itself out, and says what came of it."""
+    """A function that runs an operation, and its expected results."""
 
     run: Callable[[Scene], Any]
-    # What `run` may give.
+    # The possible results of `run`.
     gives: tuple[Any, ...] = (None,)
     objects: dict[str, bytes] = {}
     files: dict[str, bytes] = {}
-    # What each key, or file of the folder, holds once it has succeeded, and may hold where it failed. `None` is that it isn't there.
+    # The content of each key, or file of the folder, after success, and the content that it may have after a failure.
+    # `None` means that it doesn't exist.
     writes: dict[str, tuple[bytes | None, bytes | None]] = {}
     brings: tuple[str, ...] = ()
-    # The most requests that it takes where nothing fails.
+    # The most requests if nothing fails.
     requests_max: int = 1
 
 
@@ -110,13 +112,13 @@ def get(scene: Scene) -> bytes:
 
 
 def get_into(scene: Scene) -> bytes:
-    # With room for what an answer may claim to have.
+    # The buffer has room for a longer answer, as some faults announce.
     buffer = bytearray(len(SMALL) + 100)
     return bytes(buffer[: scene.call(scene.store, "get", "k", into=buffer)])
 
 
 def stream(scene: Scene) -> bytes:
-    """Of what was handed on nothing may be wrong, but where an error takes it back."""
+    """Reads a stream. Chunks that were passed on may be wrong only if an error follows."""
     result, chunks = scene.call(scene.store, "get", "k"), []
 
     async def all_awaited() -> None:

@@ -1,4 +1,4 @@
-"""The program's `serve`, which fails as it is told to, and what lies in it."""
+"""The program's `serve` with injected faults, and its objects."""
 
 import os
 import ssl
@@ -12,7 +12,8 @@ import laneway
 
 
 class Served:
-    """A store of its own, reached in one dialect. What is laid ready and looked at goes past the faults: they hit other verbs or keys."""
+    """A store of its own, reached in one dialect. The faults hit other verbs or keys than the requests that prepare and
+    check objects."""
 
     def __init__(self, scheme: str, tls: bool, faults: list[str]) -> None:
         self.scheme = scheme
@@ -35,13 +36,13 @@ class Served:
         self._process.communicate()
 
     def where(self, kind: type) -> dict[str, Any]:
-        """How a store or a filesystem reaches it."""
+        """Returns the arguments by which a store or a filesystem reaches it."""
         if kind is laneway.S3Store:
             return {"endpoint": self.url, "region": "us-east-1", "skip_signature": True}
         return {"base_url": self.url, "skip_signature": True}
 
     def anywhere(self) -> dict[str, Any]:
-        """How a job does."""
+        """Returns the configuration by which a job reaches it."""
         return {"aws_endpoint": self.url, "region": "us-east-1", "base_url": self.url, "skip_signature": True}
 
     def _ask(self, method: str, what: str, content: bytes | None = None, **headers: str) -> bytes:
@@ -50,7 +51,7 @@ class Served:
             return bytes(answer.read())
 
     def lay(self, key: str, content: bytes, by_copy: bool) -> None:
-        """Stores an object, by a copy where faults hit what is put at its key."""
+        """Stores an object. If faults hit a put of its key, the object is copied from another key."""
         if not by_copy:
             self._ask("PUT", f"/{quote(key)}", content)
             return
@@ -66,5 +67,5 @@ class Served:
             raise
 
     def uploads(self) -> int:
-        """Those that were begun and are neither complete nor given up."""
+        """Returns the number of uploads that were begun, and neither completed nor aborted."""
         return self._ask("GET", "?uploads").count(b"<Upload>")

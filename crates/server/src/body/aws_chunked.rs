@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 use s3s::StdError;
 
-/// The longest line before a chunk. One with a signature has about a hundred bytes.
+/// The longest line before a chunk. A line with a signature has about a hundred bytes.
 const LINE_BYTES_MAX: usize = 1024;
 /// The most bytes of all trailers together.
 const TRAILER_BYTES_MAX: usize = 16 << 10;
@@ -65,7 +65,7 @@ impl Unframing {
                 None => {
                     return Poll::Ready(match self.frames.end() {
                         Ok(trailers) => {
-                            // A reader that wants to be sure of the end polls once more.
+                            // A reader may poll again to be sure of the end.
                             let _ = self.trailers.0.set(trailers);
                             None
                         }

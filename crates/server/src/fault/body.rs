@@ -13,9 +13,9 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::select::BodyFault;
 use crate::socket::Control;
 
-/// The pause between two checks if the bytes before the fault's position have left.
+/// The pause between two checks whether the bytes before the fault's position have left the process.
 const PAUSE: Duration = Duration::from_millis(2);
-/// After this many checks, a client that reads nothing sees the fault before those bytes.
+/// After this many checks, the fault strikes although a client that reads nothing hasn't got those bytes.
 const PAUSES_MAX: u32 = 1000;
 
 /// The fault of one body, and the body's progress.

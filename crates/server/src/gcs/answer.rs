@@ -82,7 +82,7 @@ impl Problem {
 
     /// The error if the limit of uploads under way is reached.
     pub(crate) fn too_many_uploads() -> Problem {
-        let message = "Too many uploads were begun that nobody has completed.";
+        let message = "Too many uploads are unfinished.";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
     }
 

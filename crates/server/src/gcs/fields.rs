@@ -86,7 +86,7 @@ const KNOWN: [&str; 71] = [
     "website",
 ];
 
-/// Fields whose own fields are known too. Below other fields any name is accepted.
+/// Fields below which an unknown name is refused too. Below other fields any name is accepted.
 const KNOWN_BELOW: [&str; 2] = ["items", "resource"];
 
 /// The requested fields of an answer.

@@ -146,7 +146,7 @@ pub(super) fn user_metadata(headers: &mut HeaderMap, object: &Object) {
     }
 }
 
-/// Adds one `x-goog-hash` header for each kind, as GCS does.
+/// Adds one `x-goog-hash` header for each kind of checksum, as GCS does.
 pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
     let name = HeaderName::from_static("x-goog-hash");
     if let Ok(value) = HeaderValue::try_from(format!("crc32c={}", object.crc32c_base64())) {
@@ -159,7 +159,7 @@ pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
     }
 }
 
-/// Joins both kinds in one `x-goog-hash`, as the JSON API does. `gcsfs` reads only one header.
+/// Joins both checksums in one `x-goog-hash`, as the JSON API does. `gcsfs` reads only one header.
 fn join_hashes(headers: &mut HeaderMap) {
     let name = HeaderName::from_static("x-goog-hash");
     let values: Vec<&str> = headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()).collect();

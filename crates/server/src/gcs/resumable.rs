@@ -288,13 +288,13 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
         }
         let announced = range.last.map(|last| last + 1 - first);
         if announced.is_some_and(|announced| announced != received) {
-            return Err(Problem::invalid("The body has not as many bytes as Content-Range says."));
+            return Err(Problem::invalid("The body's length differs from its Content-Range."));
         }
         if range.last.is_none() && total.is_none() {
             // Without Content-Range the whole object comes in one request.
             *total = Some(first + received);
         } else if total.is_none_or(|total| first + received < total) && received % CHUNK_BYTES != 0 {
-            return Err(Problem::invalid("Chunks but the last must be multiples of 256 KiB."));
+            return Err(Problem::invalid("All chunks but the last must be multiples of 256 KiB."));
         }
     }
     if *total != Some(writer.size()) {

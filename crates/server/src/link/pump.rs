@@ -47,7 +47,7 @@ impl Link {
         Some(Arc::new(Link {
             path,
             epoch: Instant::now(),
-            // A path with only a delay holds nothing back.
+            // A path that only delays holds no bytes back, so the client's buffers don't matter.
             kernel: path.bandwidth.and_then(|_| Kernel::open()),
             inbound: Arc::new(Mutex::new(Wire::new(path, seed))),
             outbound: Arc::new(Mutex::new(Wire::new(path, !seed))),
@@ -104,7 +104,7 @@ impl Link {
     /// Tells the sender about bytes that left the line.
     fn taken(&self, line: &Line, len: usize) {
         let mut flow = lock(&line.flow);
-        // If an earlier time is known, a task already waits for it. That task saw the time as one in the future.
+        // If a time for more room is known, a task already waits for that time. Otherwise this wakes the tasks.
         let now = self.now();
         let is_awaited = flow.next_room(now + TIMER_SLACK).is_some();
         flow.taken(now, len);

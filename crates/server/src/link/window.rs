@@ -14,11 +14,11 @@ pub(super) const SEGMENT: usize = 1448;
 /// The initial window of RFC 6928.
 pub(super) const INITIAL: usize = 10 * SEGMENT;
 const MIN: usize = 4 * SEGMENT;
-/// Timers can't separate shorter ones.
+/// Timers can't separate shorter round trips.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
 /// The round trips for which a rate is remembered.
 const ROUNDS: usize = 10;
-/// Doubles the rate of the last round trip each time: 2 / ln 2.
+/// The factor of rate and window while the rate still grows. 2 / ln 2 doubles the rate in each round trip.
 const STARTUP: f64 = 2.885;
 /// The path is full when the rate hasn't grown by a quarter for this many round trips.
 const FULL_ROUNDS: u32 = 3;

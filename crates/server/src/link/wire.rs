@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Path;
 use super::window::SEGMENT;
 
-/// The extra wait that the queue permits. Timers may be a millisecond late. Bytes that are then sent at once would have
-/// reached a real queue one after the other.
+/// The extra wait that the queue permits. Timers may be a millisecond late, and then bytes are sent at once that would
+/// have reached a real queue one after the other.
 const TIMER_LATE: Duration = Duration::from_millis(1);
 
 /// The wire of one direction. Its times count from any fixed moment.

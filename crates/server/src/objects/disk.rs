@@ -302,7 +302,7 @@ impl Disk {
             }
             let SessionRecord { data, said } = serde_json::from_slice(&fs::read(&path)?)?;
             match data.map(|name| files.get(&name).cloned()) {
-                // Its bytes no longer exist, so it was interrupted while it ended.
+                // The session's bytes no longer exist, so it was interrupted while it ended.
                 Some(None) => fs::remove_file(&path)?,
                 data => sessions.push(LeftSession { id, data: data.flatten(), said }),
             }

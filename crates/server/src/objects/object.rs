@@ -91,7 +91,7 @@ pub struct Object {
     /// The sizes of the parts.
     #[serde(default)]
     pub(crate) part_sizes: Vec<u64>,
-    /// The checksum of each, where it was uploaded with one: base64.
+    /// The base64 checksum of each part, if the parts were uploaded with checksums.
     #[serde(default)]
     pub(crate) part_sums: Vec<String>,
     /// The metadata that its writer set.

@@ -25,7 +25,7 @@ pub(crate) enum ETags {
     One(String),
 }
 
-/// The kind of condition that failed. For the second kind, a read gets 304.
+/// The kind of condition that failed. A read gets 304 if `NotMatch` failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
     Match,

@@ -12,8 +12,8 @@ use crate::body::ResponseBody;
 use crate::objects::restore::{Place, Restore};
 use crate::objects::{Object, now_us};
 
-/// Headers that carry a refusal's details to the place where its document is written. The framework's errors have no
-/// elements of their own.
+/// Headers that carry a refusal's details to the place where its document is written. The framework's errors can't hold
+/// additional elements.
 const CLASS: HeaderName = HeaderName::from_static("archived-in");
 const TIER: HeaderName = HeaderName::from_static("archived-in-tier");
 const WHY: HeaderName = HeaderName::from_static("archived-why");

@@ -51,7 +51,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
     Ok(output)
 }
 
-/// The parts behind a marker. Those that were uploaded without a checksum are only counted.
+/// Returns the parts after a marker. Parts that were uploaded without a checksum are only counted.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributesParts.html)
 fn parts(object: &Object, count: i32, (marker, max): (Option<i32>, Option<i32>)) -> GetObjectAttributesParts {
     let mut listed =

@@ -38,7 +38,7 @@ pub(super) fn refusal(head: &Parts, bucket: &str) -> Option<Response<ResponseBod
     }
     let copies = head.headers.contains_key("x-amz-copy-source");
     if head.headers.contains_key("x-amz-server-side-encryption") && !copies {
-        let message = "What the session says of encryption can't be overridden.";
+        let message = "The session's encryption settings can't be overridden.";
         return Some(error_document(StatusCode::BAD_REQUEST, "InvalidRequest", message));
     }
     let query = Query::parse(head.uri.query());

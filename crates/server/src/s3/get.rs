@@ -129,7 +129,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     Ok(unmarked::about(answer, &object))
 }
 
-/// Refuses what needs the key of an object that KMS encrypts, where the caller may not use it.
+/// Refuses a request that needs the key of an object that KMS encrypts, if the caller may not use the key.
 fn admit_decryption(dialect: &Dialect, object: &Object) -> S3Result<()> {
     let is_kms = matches!(&object.attributes.asked.encryption, Some(Encryption::Managed { algorithm, .. }) if algorithm.starts_with("aws:kms"));
     match is_kms && !dialect.habits.may_decrypt {

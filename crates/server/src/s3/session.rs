@@ -1,4 +1,5 @@
-//! Sessions of directory buckets. The caller's own credentials open one, and it signs all other requests but copies.
+//! Sessions of directory buckets. The caller's own credentials open a session. The session signs all other requests
+//! except copies.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -86,7 +87,7 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     let refusal = match Signed::of(head) {
         // A demo store requires no signature, except to open a session.
         None if !opens => None,
-        None => Some((StatusCode::FORBIDDEN, "AccessDenied", "A session is opened by who signs.")),
+        None => Some((StatusCode::FORBIDDEN, "AccessDenied", "Opening a session needs a signature.")),
         Some(signed) => check(state, head, bucket, &signed, opens).err(),
     };
     if let Some((status, code, message)) = refusal {
@@ -115,11 +116,11 @@ fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: 
     let config = &state.config;
     let secret = match head.headers.get(TOKEN).map(|token| token.to_str().unwrap_or_default()) {
         Some(_) if takes_own => {
-            let message = "This operation takes the caller's own credentials and no session's.";
+            let message = "This operation needs the caller's own credentials, not a session's.";
             return Err((StatusCode::FORBIDDEN, "AccessDenied", message));
         }
         None if !takes_own => {
-            let message = "Access to a directory bucket takes a session.";
+            let message = "Access to a directory bucket needs a session.";
             return Err((StatusCode::FORBIDDEN, "AccessDenied", message));
         }
         Some(token) => {

@@ -68,7 +68,7 @@ const OF_BUCKETS: [Subresource; 32] = [
     ("x-notification", GET),
 ];
 
-/// The ones that `s3s` doesn't know, and would handle as the bucket or object itself.
+/// The subresources that `s3s` doesn't know. It would handle them as the bucket or object itself.
 const UNKNOWN_BELOW: [&str; 6] = [
     "abac",
     "metadataConfiguration",

@@ -9,12 +9,12 @@ use md5::{Digest as _, Md5};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use serde::{Deserialize, Serialize};
 
-/// The digest of the concatenated digests of an object's parts. It can be compared only by who knows where the parts end.
+/// The digest of the concatenated digests of an object's parts. It can be checked only if the parts' sizes are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Composite {
     /// The digest of the parts' digests.
     pub digest: PartsDigest,
-    /// The number of parts; 0 where the store doesn't say.
+    /// The number of parts; 0 if the store doesn't say.
     pub parts: u32,
 }
 
@@ -82,7 +82,7 @@ impl PartsDigest {
 }
 
 impl PartsAlgorithm {
-    /// All of them, in the order in which they are preferred: what costs least first.
+    /// All algorithms in the order of preference, the cheapest first.
     pub const ALL: [Self; 5] = [Self::Crc32c, Self::Crc32, Self::Sha256, Self::Sha1, Self::Md5];
 
     /// Begins the digest of a part.

@@ -144,8 +144,8 @@ impl Ask {
         let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
         let Ok(mut ended) = lanes.run(&ask).await;
         let mut attempts = ended.attempts;
-        // A server that accepts the connection but doesn't answer does exist. Its first silence alone may last longer
-        // than the search for an origin that has never answered. So the request is tried again.
+        // A server that accepts the connection exists, even if it doesn't answer. Its first silence alone may use up
+        // the whole time limit for an origin that has never answered. So try the request again.
         if let Some(lanes) = lanes.for_silent_origin(&ended) {
             let Ok(again) = lanes.run(&ask).await;
             (attempts, ended) = (attempts + again.attempts, again);

@@ -84,7 +84,7 @@ impl Aws {
     }
 
     /// Signs a URL for a number of seconds, by a directory bucket's session or the caller's own credentials. Returns
-    /// the URL and the time when those end.
+    /// the URL and the time at which the session or the credentials expire.
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials, `Invalid` if a header can't be signed.

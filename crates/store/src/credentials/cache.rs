@@ -103,11 +103,11 @@ struct Held<C> {
 
 /// The possible use of the held credential.
 enum Use<C> {
-    /// It is good for requests.
+    /// The credential can sign requests.
     Good(Found<C>),
-    /// It is good for requests, while the next one is fetched.
+    /// The credential can sign requests, while the next one is fetched.
     Due(Found<C>),
-    /// There is none, or it has expired.
+    /// There is no credential, or it has expired.
     None,
 }
 
@@ -212,7 +212,7 @@ impl<S: Source> Cache<S> {
         let cache = Arc::clone(self);
         let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
-            // Another thread may have refreshed it before this thread took the lock.
+            // Another thread may have fetched the credential before this thread took the lock.
             if matches!(cache.look(), Use::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {
@@ -224,9 +224,9 @@ impl<S: Source> Cache<S> {
         let _ = thread::Builder::new().spawn(ask);
     }
 
-    /// Discards the credential of this number, which a store refused. Returns true if a request can be signed by
-    /// another one. All requests that the old one signed can be. If the store refuses the new one shortly after, its
-    /// answer is final.
+    /// Discards the credential of this number, which a store refused. Returns true if another credential can sign the
+    /// request. That is so for every request with the old credential. If the store refuses the new credential shortly
+    /// after, that is final, and the result is false.
     pub(super) fn replaces(&self, number: u64) -> bool {
         let now = self.source.now();
         self.change(|held| {

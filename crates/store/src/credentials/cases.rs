@@ -1,5 +1,5 @@
-//! Tests whose credentials the files and variables mean, on the cases that botocore and google-auth also run
-//! (`interop/credentials.py`). They also write the table in `docs/credentials.md`.
+//! Tests which credentials Laneway finds in files and variables. `interop/credentials.py` runs the same cases with
+//! botocore and google-auth. The tests also write the table in `docs/credentials.md`.
 
 mod certificates;
 mod services;
@@ -298,7 +298,7 @@ fn the_table_of_cases_is_up_to_date() {
 fn table(cases: &Cases) -> String {
     let mut text = String::from(
         "# Whose credentials\n\n\
-         This page shows whose credentials files and variables mean to Laneway, and to botocore and google-auth.\n\
+         This page shows which credentials Laneway, botocore and google-auth find in the same files and variables.\n\
          `crates/store/tests/credentials/cases.json` holds the files and variables of each case. The test\n\
          `cargo test -p laneway-store credentials::cases` checks Laneway's answers and this page, and `interop/credentials.py` the others'.\n\n\
          An answer names the signer: a key by its ID, a role or token together with the credentials that obtained it. `one.two.K` is the\n\
@@ -326,12 +326,13 @@ fn table(cases: &Cases) -> String {
 
 /// The table shows only requests for tokens, so this text explains certificates.
 const OF_CERTIFICATES: &str = "
-By a certificate the token is asked for over mutual TLS, at `token_url` (`sts.mtls.googleapis.com` where it is left out), and so is
-impersonation where the server asks for a certificate; its files are read for each connection. GCS itself is reached as google-auth and
-google-cloud-storage reach it: at `storage.mtls.googleapis.com` with the certificate where `GOOGLE_API_CERTIFICATE_CONFIG`,
-`CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH` or gcloud's `certificate_config.json` names one of a workload, as tokens demand
-that an administrator has bound to certificates; else, and with `GOOGLE_API_USE_CLIENT_CERTIFICATE=false`,
-`GOOGLE_API_USE_MTLS_ENDPOINT=never` or an endpoint of one's own, without.
+Laneway requests a token for a certificate over mutual TLS, at `token_url` (default: `sts.mtls.googleapis.com`). Impersonation does the
+same if its server asks for a certificate. The certificate's files are read for each connection.
+
+GCS itself is reached as google-auth and google-cloud-storage reach it. The variables `GOOGLE_API_CERTIFICATE_CONFIG` and
+`CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH` or gcloud's `certificate_config.json` may name a workload's certificate. Requests
+then go to `storage.mtls.googleapis.com` with this certificate, which tokens need that an administrator has bound to certificates.
+`GOOGLE_API_USE_CLIENT_CERTIFICATE=false`, `GOOGLE_API_USE_MTLS_ENDPOINT=never` or an endpoint of your own turns this off.
 ";
 
 fn words(said: &Said) -> String {

@@ -22,8 +22,8 @@ pub(super) async fn run(
     let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    // The program may ask its user, so it gets a terminal. It must not read a pipe or a file, which may hold the bytes
-    // to upload.
+    // The program may ask its user, so it gets a terminal. It must not read this process's pipe or file, which may hold
+    // the bytes to upload.
     let stdin = if io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;

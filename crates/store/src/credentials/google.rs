@@ -40,7 +40,7 @@ pub(crate) struct Google {
 struct Chain {
     /// If set, it is asked instead of all other sources.
     provider: Option<Arc<dyn CredentialProvider>>,
-    /// It has precedence over the environment.
+    /// This key has precedence over the environment's credentials.
     service_account_key: Option<String>,
     environment: Environment,
     /// The domain of the cloud (its "universe") that the endpoint belongs to.
@@ -68,7 +68,7 @@ impl Ends for Bearer {
     }
 }
 
-/// Returns the identity: the one of the given key, or else the environment's.
+/// Returns the identity of the given service account key, or else the one that the environment names.
 fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, Lacking> {
     key.map_or_else(|| adc::find(environment), |key| adc::given(key, environment))
 }
@@ -117,7 +117,8 @@ impl Google {
     /// first use.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
         let universe = universe(settings);
-        // A credential provider knows for which host its tokens are. Tokens from files and variables are for Google.
+        // A credential provider knows the hosts that its tokens are for. Tokens from files and variables are for
+        // Google.
         let is_trusted = match settings.credential_provider {
             Some(_) => endpoint.is_tls(),
             None => is_trusted(endpoint, &universe),
@@ -184,8 +185,8 @@ impl Google {
             Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
             Identity::Impersonated(impersonated) => {
                 let iam = signer::beside(&impersonated.url).map_err(unusable)?;
-                // The role that permits the account's tokens also permits its signatures. The account itself doesn't
-                // need it.
+                // The base identity's role on the account permits both tokens and signatures. The account itself may
+                // lack that role.
                 let base = chain.token(&impersonated.base).await;
                 let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
                 Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)

@@ -26,13 +26,15 @@ impl Deletes for Gcs {
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
-            return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));
+            return Err(
+                exchange.error(ErrorKind::Invalid, "a delete can't require that the object is absent")
+            );
         }
         let outgoing = request(id, condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         match exchange.send(&outgoing).await {
             Ok(sent) if says_nothing(&sent.response.body) => Ok(()),
             Ok(sent) => {
-                let error = exchange.nonsense(&sent, "the answer is not that to a delete: it has a body");
+                let error = exchange.nonsense(&sent, "the answer to the DELETE has a body");
                 gone(error, Box::pin(self.head(id, None))).await
             }
             Err(error) => removed(error, Box::pin(self.head(id, None))).await,

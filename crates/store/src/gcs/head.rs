@@ -81,7 +81,7 @@ pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Er
 }
 
 impl Gcs {
-    /// Returns the metadata of an object, with its own key.
+    /// Returns the metadata of an object, read with the key of the store's own objects.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }

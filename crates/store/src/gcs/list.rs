@@ -59,7 +59,8 @@ pub(super) struct Arriving {
     cutter: Cutter,
     /// Objects that arrived before the answer's kind. Stores send the kind first.
     held: Vec<ObjectMeta>,
-    /// True once the text outside the entries contains the kind. Its place is only checked at the end.
+    /// True once the text outside the entries contains the kind. The kind's place in the document is only checked at
+    /// the end.
     names_kind: Sought,
 }
 

@@ -20,8 +20,8 @@ use crate::{
     PartChecksums, PutOptions,
 };
 
-/// Returns whether the headers of this API carry the description exactly. They lose capitals in the names of metadata
-/// and spaces around values, and can't hold other characters than those of ASCII.
+/// Returns whether this API's headers carry the metadata unchanged. They lose capitals in the names of metadata and
+/// spaces around values, and hold only ASCII.
 fn fits_headers(options: &PutOptions) -> bool {
     let is_kept =
         |value: &str| value.is_ascii() && HeaderValue::from_str(value).is_ok() && value.trim() == value;
@@ -100,7 +100,7 @@ impl Gcs {
         Err(self.never_multipart(&exchange))
     }
 
-    /// Sends the beginning of an upload, and remembers refusals that hold for later uploads too.
+    /// Sends the request that begins an upload, and remembers refusals that hold for later uploads too.
     async fn begun(
         &self,
         exchange: &Exchange<'_, Self>,

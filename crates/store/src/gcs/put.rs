@@ -19,8 +19,8 @@ use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operat
 /// The default content type.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
-/// Returns a boundary that content contains only with a probability of 2^-128. The system's random numbers key
-/// `RandomState`, so even a hostile file can't be prepared to contain it.
+/// Returns a boundary that the content contains only with a probability of 2^-128. `RandomState` takes its keys from
+/// the system's random numbers, so not even a hostile file can be prepared to contain the boundary.
 fn boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("laneway-{:016x}{:016x}", random(), random())

@@ -11,8 +11,8 @@ use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
-/// The fields that are read of an object resource. Requesting only these makes an answer a third as long, which matters
-/// when a thousand small answers share a connection's first window.
+/// The fields that Laneway reads of an object resource. Requesting only these makes an answer a third as long, which
+/// matters when a thousand small answers share a connection's first window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
 customerEncryption,retention,temporaryHold,eventBasedHold";

@@ -40,8 +40,8 @@ fn begin_request(
     Ok(outgoing)
 }
 
-/// Returns the `Content-Range` of bytes appended at `offset`. Without bytes, it is a query of the session's state, or
-/// its end.
+/// Returns the `Content-Range` of bytes appended at `offset`. Without bytes, the header asks for the session's state,
+/// or ends the session if `total` bytes have arrived.
 fn content_range(offset: u64, len: u64, total: Option<u64>) -> String {
     let total = total.map_or("*".to_owned(), |total| total.to_string());
     if len == 0 { format!("bytes */{total}") } else { format!("bytes {offset}-{}/{total}", offset + len - 1) }

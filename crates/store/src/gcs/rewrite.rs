@@ -47,7 +47,7 @@ fn request(
             query.and("sourceGeneration", &generation.to_string())
         }
         Condition::Matches(Version::ETag(_)) => return Err("GCS compares generations, not ETags".to_owned()),
-        Condition::Absent => return Err("a source that must be absent can't be copied".to_owned()),
+        Condition::Absent => return Err("a copy can't require that its source is absent".to_owned()),
     };
     let query = precondition(query, &options.condition)?
         .and_some("rewriteToken", token)
@@ -152,9 +152,9 @@ impl Gcs {
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a rewrite response: {e}")))?;
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {
-                    return resource
-                        .into_meta(to.clone(), 0)
-                        .ok_or_else(|| exchange.nonsense(&sent, "the answer describes no copy"));
+                    return resource.into_meta(to.clone(), 0).ok_or_else(|| {
+                        exchange.nonsense(&sent, "the answer doesn't describe the copied object")
+                    });
                 }
                 (false, _, Some(token)) => {
                     if !progress.goes_on(token, answer.total_bytes_rewritten) {

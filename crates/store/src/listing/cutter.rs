@@ -189,7 +189,7 @@ impl Json {
         1
     }
 
-    /// Returns the same inside a string: up to its end, or to the character after a backslash.
+    /// Returns this count inside a string, which goes up to the string's end, or to the character after a backslash.
     fn follow_string(&mut self, bytes: &[u8]) -> usize {
         if self.is_escaped && !bytes.is_empty() {
             self.is_escaped = false;

@@ -115,7 +115,7 @@ impl<T: Copy> Climb<'_, T> {
             settled.fetch_max(self.at, Ordering::AcqRel);
             tracing::info!("a bucket requires checksums: all uploads to this endpoint send one from now on");
         } else if is_first && self.at > 0 {
-            tracing::info!("the endpoint refuses {}: it is asked otherwise from now on", self.ladder.name);
+            tracing::info!("the endpoint refuses {}: later requests take another form", self.ladder.name);
         }
     }
 }

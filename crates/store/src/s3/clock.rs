@@ -26,9 +26,9 @@ impl Clock {
         corrected.unwrap_or(local)
     }
 
-    /// Corrects the clock by the `Date` of an answer that refused a signature for its time or without a reason. It
-    /// returns whether a new signature can succeed. It decides by this machine's own clock, because another request may
-    /// have corrected this one meanwhile.
+    /// Corrects the clock by the `Date` of an answer that refused a signature for its time or without a reason. Returns
+    /// whether a new signature can succeed. It compares `date` with this machine's own clock, because another request
+    /// may have corrected this one meanwhile.
     pub(super) fn correct(&self, date: SystemTime, local: SystemTime, is_silent: bool) -> bool {
         let ahead_s = seconds_between(local, date);
         if is_silent && ahead_s.abs() < SKEW_SILENT_S {
@@ -38,7 +38,7 @@ impl Clock {
             self.ahead_s.store(ahead_s, Ordering::Release);
             tracing::info!(
                 ahead_s,
-                "this machine's clock is wrong by the store's: requests are signed by the latter"
+                "this machine's clock differs from the store's: requests are signed by the store's time"
             );
         }
         true

@@ -67,7 +67,7 @@ pub(super) fn request(
     let version = match condition {
         Condition::None => None,
         Condition::Matches(version) => Some(version),
-        Condition::Absent => return Err("a source that must be absent can't be copied".to_owned()),
+        Condition::Absent => return Err("a copy can't require that its source is absent".to_owned()),
     };
     let mut outgoing = source(Outgoing::new(Method::PUT, object_target(to, &Query::new())), from, version)?;
     outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?.keyed(Keyed::Copy);
@@ -112,7 +112,7 @@ pub(super) struct Copied {
 
 impl Copied {
     /// Returns the metadata of a copy of a known source, if the answer is sufficient. An ETag of 32 hexadecimal digits
-    /// is the MD5 of an object with one part. If source and copy have the same one, they have the same bytes. A known
+    /// is the MD5 of an object with one part. If source and copy have the same ETag, they have the same bytes. A known
     /// checksum of the source must still be compared with the copy's own.
     fn as_copy_of(&self, source: &ObjectMeta, to: &ObjectId) -> Option<ObjectMeta> {
         let etag = self.etag.as_deref().map(unquoted).filter(|etag| hex_md5(etag).is_some())?;
@@ -194,7 +194,7 @@ impl S3 {
         }
     }
 
-    /// Sends a copy. `build` makes the request for the part of the destination's condition, `onto`, that the endpoint
+    /// Sends a copy. `build` makes the request for the part of `onto`, the destination's condition, that the endpoint
     /// supports. `condition` is the source's.
     pub(super) async fn send_copy(
         &self,

@@ -22,12 +22,14 @@ pub(super) fn is_weak(version: Option<&Version>) -> bool {
 }
 
 impl Deletes for S3 {
-    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this one. S3
+    /// Compares the object first if the endpoint may ignore conditions on deletes, or if it refuses this condition. S3
     /// returns 403 if `GetObject` isn't allowed, which `If-Match` needs.
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
-            return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));
+            return Err(
+                exchange.error(ErrorKind::Invalid, "a delete can't require that the object is absent")
+            );
         }
         let version = match condition {
             Condition::Matches(version) => Some(version),
@@ -45,7 +47,7 @@ impl Deletes for S3 {
             let error = match exchange.send(&outgoing).await {
                 Ok(sent) if sent.response.body.is_empty() => return Ok(()),
                 Ok(sent) => {
-                    let error = exchange.nonsense(&sent, "the answer is not that to a delete: it has a body");
+                    let error = exchange.nonsense(&sent, "the answer to the DELETE has a body");
                     return gone(error, Box::pin(self.head(id, None))).await;
                 }
                 Err(error) => error,

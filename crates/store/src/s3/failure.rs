@@ -120,8 +120,8 @@ pub(super) fn is_elsewhere(failure: &Failure) -> bool {
         || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
 }
 
-/// Returns whether the failure can mean nothing else, even if it doesn't name the region. S3 answers so for opt-in
-/// regions.
+/// Returns whether the failure proves that the bucket is in another region, even if it doesn't name the region. S3
+/// answers so for opt-in regions.
 pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
     matches!(failure.status.as_u16(), 301 | 307 | 308)
         || matches!(

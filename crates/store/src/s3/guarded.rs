@@ -14,8 +14,9 @@ impl S3 {
         condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
     }
 
-    /// Returns whether the service's word has to do for a put's condition if the HEAD is forbidden. It does while nothing
-    /// is proven. It also does if another put has shown meanwhile that the service keeps conditions.
+    /// Returns whether a put may go ahead under its condition although the HEAD before it is forbidden. It may while
+    /// nothing has proved how the service treats conditions, or if another put has shown meanwhile that the service
+    /// keeps them.
     fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
         let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
         is_unproven || self.is_kept(write, condition)
@@ -46,7 +47,7 @@ impl S3 {
         }
         match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
-            // Credentials that may only write have nothing but the word of a service that may keep conditions.
+            // Credentials that can only write can't check the object, so rely on a service that may keep conditions.
             (Err(error), _) if self.goes_by_its_word(write, condition) && error.is_permission() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),
@@ -57,10 +58,11 @@ impl S3 {
         }
     }
 
-    /// Learns whether an unknown service keeps the condition of a put: the put that succeeded is sent again, and now the
-    /// condition doesn't hold. A service that ignores it stores the same bytes once more. It could lose another writer's
-    /// object then, but only one that replaced this object between the two puts. A probe that tells nothing is no error,
-    /// because the object is written. Returns the object as the last put has left it.
+    /// Learns whether an unknown service keeps the condition of a put, by sending the successful put again. The
+    /// condition no longer holds, so a service that keeps it refuses. A service that ignores it stores the same bytes
+    /// once more. That can replace another writer's object, but only one that replaced ours between the two puts. A
+    /// probe that shows nothing isn't an error, because the object is written. Returns the object as the last put left
+    /// it.
     pub(super) async fn probe(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -119,8 +121,8 @@ impl S3 {
     }
 }
 
-/// Returns whether a put can be sent again without harm. In a bucket with versions it might leave one more, which a lock
-/// might keep for years. The condition must not hold for the object that the put has made.
+/// Returns whether a put can be sent again without harm. In a bucket with versions, the second put could leave one more
+/// version, which a lock might keep for years. The put's own object must break the condition.
 fn is_harmless(outgoing: &Outgoing, options: &PutOptions, written: &ObjectMeta) -> bool {
     let is_broken = match &options.condition {
         Condition::None => false,
@@ -133,7 +135,7 @@ fn is_harmless(outgoing: &Outgoing, options: &PutOptions, written: &ObjectMeta) 
 }
 
 fn replaced(exchange: &Exchange<'_, S3>) -> Error {
-    let message = "another writer came between, and the store passes preconditions over: what is there now was not \
-                   written here";
+    let message = "another writer wrote at the same time, and the store ignores preconditions: it now holds another \
+                   object than this write made";
     exchange.error(ErrorKind::Integrity, message)
 }

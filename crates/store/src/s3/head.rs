@@ -50,7 +50,7 @@ impl S3 {
         }
     }
 
-    /// Returns the store's description of an object, read with the object's own key.
+    /// Returns the store's description of an object, read with the key of the store's own objects.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         self.head_as(id, version, None, Keyed::Object).await
     }

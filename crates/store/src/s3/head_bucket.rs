@@ -10,14 +10,15 @@ use crate::Operation;
 use crate::exchange::{Exchange, HttpDialect as _, Outgoing};
 
 impl S3 {
-    /// Returns the region of a bucket, for a request with or without a body. It asks the store if the region is unknown
-    /// and a wrong guess would cost more.
+    /// Returns the region of a bucket, for a request with or without a body. If the region is unknown, and a wrong
+    /// guess would cost more than a question, it asks the store.
     pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
         let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
         if must_ask() {
             let failures = self.regions.failures(bucket);
             let _alone = self.regions.asking.lock().await;
-            // Where nobody answered one of a burst, the others don't ask one after the other.
+            // If one lookup fails, the requests that waited for it go on. Otherwise each would wait for a lookup of its
+            // own.
             if must_ask() && self.regions.failures(bucket) == failures {
                 match Box::pin(self.ask_for_region(bucket)).await {
                     Some(region) => {
@@ -31,7 +32,8 @@ impl S3 {
         self.regions.of(bucket)
     }
 
-    /// One attempt: where it fails, the request that it goes ahead of says why. `None` where no store answered.
+    /// Sends one HEAD, and doesn't repeat it. If it fails, the request that needs the region reports the error. Returns
+    /// `None` if the store didn't answer, or failed.
     async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
         let outgoing = Outgoing::new(Method::HEAD, "");
         let outgoing = Exchange::bucket(self, Operation::Head, bucket).with_added_headers(&outgoing);

@@ -75,7 +75,7 @@ pub(super) fn is_archive(class: &str) -> bool {
     matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
-/// The checksums that the headers carry, composite values apart from those of the whole.
+/// Returns the checksums in the headers, with composite values apart from those of the whole object.
 pub(super) fn checksums(head: &Head) -> Checksums {
     let is_composite =
         head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
@@ -91,7 +91,7 @@ pub(super) fn checksums(head: &Head) -> Checksums {
     sums
 }
 
-/// Sorts what an answer tells of CRCs and SHAs into those of the whole and those of parts.
+/// Sorts an answer's CRCs and SHAs into checksums of the whole object and composites of its parts.
 pub(super) fn reported<'a>(
     is_composite: bool,
     value: impl Fn(PartsAlgorithm) -> Option<&'a str>,
@@ -109,13 +109,14 @@ pub(super) fn reported<'a>(
     }
 }
 
-/// Returns the MD5 in an ETag. Only S3's ETags count, not those of any web server. The object must have one part and no
-/// KMS or customer's key.
+/// Returns the MD5 in an ETag. The answer must come from S3, since other web servers' ETags mean nothing. The object
+/// must have one part and no KMS or customer's key.
 pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     md5_etag(head).and_then(hex_md5)
 }
 
-/// The ETag without quotes where it comes of MD5s: on S3, unless the object is encrypted with a key of its own.
+/// Returns the ETag without quotes if it is made of MD5s: on S3, outside directory buckets, and without a KMS or
+/// customer's key.
 fn md5_etag(head: &Head) -> Option<&str> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
@@ -226,7 +227,7 @@ mod tests {
             read(200, &[("x-amz-checksum-crc32c", "4waSgw==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
         assert_eq!(meta.checksums.crc32c, None);
         assert_eq!(meta.checksums.parts, crc(PartsDigest::Crc32c(0xe306_9283)));
-        // The AWS CLI and boto3 upload this one; its ETag says less.
+        // The AWS CLI and boto3 upload a composite CRC32. It is preferred to the ETag's MD5s.
         let crc32 = [("x-amz-checksum-crc32", "y/Q5Jg==-2"), ("x-amz-checksum-type", "COMPOSITE")];
         let etag = [("etag", "\"25f9e794323b453885f5181f1b624d0b-2\""), ("x-amz-request-id", "1")];
         let meta = read(200, &[crc32, etag].concat());

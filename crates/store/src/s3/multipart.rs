@@ -1,6 +1,6 @@
 //! Multipart uploads. The server keeps one CRC32C of the whole object if it can (`FULL_OBJECT`). Otherwise it keeps the
-//! CRC32C of the parts' CRC32Cs (`COMPOSITE`), or none. The first upload shows what it supports, and that is
-//! remembered.
+//! CRC32C of the parts' CRC32Cs (`COMPOSITE`), or none. The first upload shows which of these the server supports, and
+//! the result is remembered.
 
 use std::time::Duration;
 

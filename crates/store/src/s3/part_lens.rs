@@ -1,4 +1,4 @@
-//! Where the parts of an object end that was uploaded in parts: `part_len`, `part_lens`.
+//! The sizes of the parts of an object that was uploaded in parts: `part_len`, `part_lens`.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, ObjectId, Operation, Version, xml};
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributes.html>
 const PARTS_MAX: &str = "1000";
 
-/// The documented root, and the one that is sent.
+/// The documented root element, and the one that S3 sends.
 const ROOTS: [&str; 2] = ["GetObjectAttributesOutput", "GetObjectAttributesResponse"];
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ struct ObjectPart {
 }
 
 impl S3 {
-    /// Returns how many bytes a part of a multipart object has; `None` where the server pays no attention to part numbers.
+    /// Returns the size in bytes of a part of a multipart object; `None` if the server ignores part numbers.
     pub(crate) async fn len_of_part(
         &self,
         id: &ObjectId,
@@ -65,7 +65,8 @@ impl S3 {
         Ok(head.content_length().filter(|_| is_part))
     }
 
-    /// Returns how many bytes each part has; `None` where the store doesn't list them. S3 lists those that have checksums.
+    /// Returns the size in bytes of each part; `None` if the store doesn't list the parts. S3 lists those that have
+    /// checksums.
     pub(crate) async fn lens_of_parts(
         &self,
         id: &ObjectId,

@@ -66,7 +66,8 @@ impl S3 {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
                 Err(error) if climb.descend(&error) => {}
                 sent => {
-                    // Few puts are sent again, and the others shall not hold the memory for it.
+                    // Keep the request only if the put may be sent again. Otherwise every put would hold the memory for
+                    // it.
                     let is_kept = self.is_kept(write, &options.condition);
                     break (sent, (!is_kept).then(|| Box::new(outgoing)));
                 }

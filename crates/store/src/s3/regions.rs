@@ -1,4 +1,5 @@
-//! The regions of buckets. They are as configured until the store reports another one or is asked.
+//! The regions of buckets. A bucket has the configured region until the store reports another one, in an error or when
+//! asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -24,11 +25,11 @@ struct Place {
     /// `true` if the store reported that the bucket is elsewhere, but not where.
     is_lost: bool,
     was_asked: bool,
-    /// The number of questions that nobody answered.
+    /// The number of lookups that got no answer.
     failures: u8,
 }
 
-/// Questions without an answer after which requests go where they would without one.
+/// After this many lookups without an answer, requests go to the configured or default region.
 const FAILURES_MAX: u8 = 3;
 
 impl Regions {
@@ -46,9 +47,9 @@ impl Regions {
         self.place(bucket).region.unwrap_or_else(|| Arc::clone(&self.home))
     }
 
-    /// Returns whether the store must be asked before a request for the bucket. It must if it has reported that the
-    /// bucket is elsewhere. It also must if the region is a guess and the request has a body, which would first go to
-    /// the wrong place. `has_regions` tells whether the endpoint is one of several.
+    /// Returns whether the store must be asked before a request for the bucket. That is so if the store has reported
+    /// that the bucket is elsewhere. It is also so if the region is a guess and the request has a body, which would
+    /// first go to the wrong place. `has_regions` tells whether the endpoint is one of several.
     pub(super) fn must_ask(&self, bucket: &str, has_regions: bool, has_body: bool) -> bool {
         let place = self.place(bucket);
         let is_guess = !self.is_configured && has_regions && place.region.is_none();
@@ -73,7 +74,7 @@ impl Regions {
         !place.was_asked || place.region.is_some()
     }
 
-    /// Takes in what the store answered: once is enough, whatever it said.
+    /// Records the store's answer to a lookup. The store isn't asked again, even if the answer names no region.
     pub(super) fn asked(&self, bucket: &str, region: Option<&str>) {
         self.change(bucket, |place| {
             place.was_asked = true;
@@ -81,7 +82,7 @@ impl Regions {
         });
     }
 
-    /// Takes in that nobody answered. The next request asks again, unless that has failed too often.
+    /// Records that a lookup got no answer. The next request asks again, unless lookups have failed too often.
     pub(super) fn unanswered(&self, bucket: &str) {
         self.change(bucket, |place| {
             place.failures += 1;
@@ -89,7 +90,7 @@ impl Regions {
         });
     }
 
-    /// Returns how often nobody answered.
+    /// Returns the number of lookups that got no answer.
     pub(super) fn failures(&self, bucket: &str) -> u8 {
         self.place(bucket).failures
     }

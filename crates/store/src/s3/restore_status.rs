@@ -73,7 +73,7 @@ impl Asking {
     /// Records that a listing succeeded once it no longer requested the status.
     pub(super) fn refused(&self) {
         if !self.refused.swap(true, Ordering::Relaxed) {
-            tracing::info!("the endpoint refuses listings that ask what is restored");
+            tracing::info!("the endpoint refuses listings that request the restore status");
         }
     }
 }

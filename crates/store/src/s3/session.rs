@@ -131,7 +131,8 @@ impl S3 {
         Ok(Session { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
     }
 
-    /// Returns the encryption headers for the session's new objects. Their own requests can't contain them.
+    /// Returns the encryption headers for the session's new objects. The objects' own requests can't contain these
+    /// headers.
     fn session_encryption(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &self.kms_key {

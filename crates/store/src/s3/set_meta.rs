@@ -145,7 +145,7 @@ impl S3 {
             true => {
                 let differing = changing.differing(&found).join(", ");
                 let message = format!(
-                    "its upload was completed, and the store tells another {differing} than was asked for"
+                    "its upload was completed, but the store reports another {differing} than requested"
                 );
                 exchange.error(ErrorKind::Unsupported, message)
             }
@@ -156,12 +156,12 @@ impl S3 {
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if id.version.is_some() {
-            let message = "S3 changes no version: what is changed is another one";
+            let message = "S3 can't change a version: the change makes a new one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         let changing = self.look_at_change(id, change).await?;
         if CAPABILITIES.copy_bytes_max.is_some_and(|max| changing.meta.size > max) {
-            let message = "it is larger than 5 GiB, and S3 copies no more by one request";
+            let message = "it is larger than 5 GiB, the most that S3 copies in one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         // Source and destination are the same object, and neither may be another writer's.

@@ -64,7 +64,7 @@ enum Service {
     Google = 2,
     /// Copies have a separate header (<https://developers.cloudflare.com/r2/api/s3/extensions/>). Deletes have none.
     R2 = 3,
-    /// Its handlers of copies and deletes read no such header (<https://github.com/minio/minio>).
+    /// Its handlers of copies and deletes read no condition's header (<https://github.com/minio/minio>).
     Minio = 4,
     /// No answer has arrived yet.
     Unseen = 5,
@@ -190,7 +190,7 @@ impl WriteConditions {
     fn show(&self, write: Write, treatment: Treatment) {
         if let Some(shown) = self.shown.get(write as usize) {
             shown.store(treatment as u8, Ordering::Release);
-            tracing::info!(?write, ?treatment, "the endpoint has shown what it makes of conditions");
+            tracing::info!(?write, ?treatment, "the endpoint has shown its treatment of conditions");
         }
     }
 

@@ -106,8 +106,8 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
     })
 }
 
-/// Returns the endpoint from variables or the profile, in botocore's order, and the name of its source. `None` if they
-/// are to be ignored.
+/// Returns the endpoint from variables or the profile, in botocore's order, and the name of its source. Returns `None`
+/// if the user's settings say to ignore them.
 fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<(String, &'static str)> {
     if crate::aws_files::ignores_endpoints(&settings.environment, profile) {
         return None;

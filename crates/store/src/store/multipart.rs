@@ -73,7 +73,8 @@ impl Store {
         self.dialect.list_uploads(bucket, prefix).await
     }
 
-    /// Makes the object from its parts. Its checksum is compared with `whole`. If the answer lacks it, it is read back.
+    /// Makes the object from its parts, and compares its checksum with `whole`. If the answer lacks the checksum,
+    /// another request reads it.
     ///
     /// # Errors
     /// `NotFound` if the upload no longer exists; `Precondition` or `AlreadyExists`; `Integrity` if the store has other
@@ -97,8 +98,8 @@ impl Store {
         self.dialect.abort(upload).await
     }
 
-    /// Returns true if [`begin`](Self::begin) can work. It can't once a GCS server has shown that it doesn't support
-    /// XML multipart uploads.
+    /// Returns true if [`begin`](Self::begin) can work. It can't work after a GCS server has shown that it doesn't
+    /// support XML multipart uploads.
     pub fn supports_multipart(&self) -> bool {
         self.dialect.supports_multipart()
     }

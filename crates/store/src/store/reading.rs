@@ -75,11 +75,12 @@ impl Store {
         self.dialect.part_len(id, version, number, self.read).await
     }
 
-    /// Returns how many bytes each part has of an object that was uploaded in parts. `None` where the store doesn't list them; S3 lists
-    /// parts that have checksums.
+    /// Returns the size in bytes of each part of an object that was uploaded in parts. `None` if the store doesn't list
+    /// the parts. S3 lists parts that have checksums.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; `Permission`, since it takes one of its own.
+    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission`, since the request
+    /// needs a permission of its own.
     pub async fn part_lens(
         &self,
         id: &ObjectId,
@@ -88,18 +89,20 @@ impl Store {
         self.dialect.part_lens(id, version, self.read).await
     }
 
-    /// Returns whether an ETag of parts that isn't the MD5 of the parts' MD5s means other bytes.
+    /// Returns whether an ETag of the form `digest-number` that isn't the MD5 of the parts' MD5s proves different
+    /// bytes.
     pub fn trusts_md5s_of_parts(&self) -> bool {
         self.dialect.trusts_md5s_of_parts()
     }
 
-    /// Remembers that such an ETag was that of the bytes, so that another one tells other bytes from now on.
+    /// Remembers that such an ETag has matched, so that a different one proves different bytes from now on.
     pub fn trust_md5s_of_parts(&self) {
         self.dialect.trust_md5s_of_parts();
     }
 
-    /// Downloads an object or a range of it, as it is stored. A range beyond the end, or with [`GetRange::Last`] before
-    /// the start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived, and the object's size.
+    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the object's end, or with
+    /// [`GetRange::Last`] before its start, is cut there. [`Got::range`] and [`Got::meta`] tell the range that arrived,
+    /// and the object's size.
     ///
     /// Attempts are repeated only until the first byte has reached a sink. Each attempt has a sink of its own.
     ///

@@ -23,8 +23,8 @@ impl Store {
     }
 
     /// Appends bytes to a session at `offset`. Every chunk but the `last` must be a multiple of 256 KiB long. After a
-    /// lost answer the session's state is requested, and the session may continue within the chunk. The object that the
-    /// last chunk makes isn't compared with anything. Its checksums are in the answer.
+    /// lost answer, Laneway asks for the session's state, and the session may continue within the chunk. The finished
+    /// object isn't compared with the bytes that were sent. Its checksums are in the answer, for the caller to compare.
     ///
     /// # Errors
     /// `NotFound` if the session no longer exists; `Precondition`; `Unsupported` on S3.

@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Copies an object whose metadata the caller knows. S3's answer to a copy tells no size, so normally a HEAD
-    /// follows. It is saved if the copy's ETag shows that the bytes are the known ones.
+    /// follows. The HEAD is saved if the copy's ETag shows that the bytes are the known ones.
     ///
     /// # Errors
     /// As for [`copy`](Self::copy).

@@ -132,7 +132,7 @@ class Ahead:
         """Waits for the bytes. Returns `None` if they could not be fetched."""
         try:
             columns = [group.column(place) for group, place in parts]
-        except Exception:  # noqa: BLE001 - who asks for them again is told
+        except Exception:  # noqa: BLE001 - a later read reports it
             return None
         return columns[0] if len(columns) == 1 else b"".join(columns)
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 # A footer ends with its own length, four bytes, and these bytes.
 MAGIC = b"PAR1"
 TAIL = 8
-# Bytes that are read ahead before a second row group is read, at first from then on, and at most. Bytes that are read
-# and not asked for are wasted, and take memory meanwhile.
+# Bytes that are read ahead: before a second row group is read, at first after that, and at most. Bytes that nobody asks
+# for are wasted, and take memory meanwhile.
 WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
@@ -26,7 +26,7 @@ WINDOW_MAX = 32 << 20
 TOGETHER = 16
 # The most row groups that are inspected. Each costs some microseconds.
 GROUPS_MAX = 10_000
-# Folders whose columns are remembered, and files whose layouts are.
+# The most folders whose columns are remembered, and the most files whose layouts are.
 FOLDERS_MAX = 64
 LAYOUTS_MAX = 16
 
@@ -171,8 +171,8 @@ def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: in
 
 
 class Columns:
-    """Decides which columns to fetch of one file. `known` are the columns that were read of the file before, and
-    `names` those of this one.
+    """Decides which columns to fetch of one file. `known` are the columns that were read of the previous file,
+    and `names` those read of this one.
 
     Threads read a file's row groups in any order. So each column of each row group is fetched once. Fetched columns
     that nobody asks for hold back further fetches.
@@ -207,8 +207,8 @@ class Columns:
         return [chunks for chunks in fetched if chunks]
 
     def read(self, asked: Range) -> list[list[Range]]:
-        """Returns the columns to fetch now that these bytes are read, for each row group. Those of the bytes may be
-        among them.
+        """Returns the columns to fetch now that these bytes are read, for each row group. The columns of these bytes may
+        be among them.
         """
         located = self._layout.locate(asked)
         if located is None:

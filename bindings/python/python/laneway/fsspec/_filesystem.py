@@ -26,7 +26,7 @@ from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
-# True while paths become local files, whose names come from theirs.
+# True while objects are copied to local files, whose names are made from the paths.
 _becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 

@@ -58,7 +58,7 @@ class _Coming:
             if opening is not None:
                 try:
                     self._opened = self._opened_of(opening.result())
-                except Exception:  # noqa: BLE001 - who opens it anew is told
+                except Exception:  # noqa: BLE001 - opening it anew reports it
                     return None
             return self._opened
 
@@ -78,8 +78,8 @@ class Openings:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
-        # Files that were written since. They wait until somebody has the lock. A discarded file may be collected, and
-        # write, on any thread that holds any lock.
+        # Files that were written recently. They wait here until a thread has the lock. The garbage collector may close
+        # a file, and so write it, on a thread that holds any lock.
         self._written: deque[str] = deque()
         self._timer: Timer | None = None
 
@@ -106,7 +106,7 @@ class Openings:
         for other, one in ahead:
             try:
                 room -= one.begin(room)
-            except Exception:  # noqa: BLE001 - who opens it anew is told
+            except Exception:  # noqa: BLE001 - opening it anew reports it
                 self._give_up(other, one)
         opened = coming.result() if coming is not None and asked.is_ahead else None
         return self.open_now(path) if opened is None else opened._replace(is_early=True)
@@ -120,7 +120,7 @@ class Openings:
         try:
             store, key = self._place(path)
             opening = store.begin_reader(key, footer=_footer(path))
-        except Exception:  # noqa: BLE001 - who opens it anew is told
+        except Exception:  # noqa: BLE001 - opening it anew reports it
             self._order.forget(path)
         else:
             self._coming[path] = _Coming(opening, lambda file: self._opened(path, file))
@@ -167,7 +167,7 @@ class Openings:
         """
         for one in _ALL.valuerefs():
             openings = one()
-            # A request goes out after its file is noted. If none is noted, later requests see the new content.
+            # A file is noted before its request is sent. If none is noted, later requests see the new content.
             if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
                 openings._written.append(name)
 

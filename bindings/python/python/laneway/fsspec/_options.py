@@ -50,8 +50,8 @@ _GCSFS_IGNORED = (
 
 
 def of_s3(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns options for an `S3Store`, from s3fs's names. Of `client_kwargs`, `config_kwargs` and
-    `s3_additional_kwargs`, those keys count that have a meaning here; others are refused.
+    """Returns options for an `S3Store`, from s3fs's names. Keys of `client_kwargs`, `config_kwargs` and
+    `s3_additional_kwargs` without a meaning here are refused.
     """
     options = dict(options)
     _leave_out(options, _S3FS_IGNORED)

@@ -263,7 +263,10 @@ impl Dialect for InMemory {
         let StoredObject { meta, bytes } =
             self.found(&mut self.lock(), Operation::Get, get.id, get.version)?;
         if get.unless.is_some_and(|unless| unless.is_met(&meta)) {
-            return Err(error(ErrorKind::NotModified, "the object is what the reader has"));
+            return Err(error(
+                ErrorKind::NotModified,
+                "the object is still in the state that the reader has",
+            ));
         }
         let range = get.range.as_ref().map_or(0..meta.size, |range| range.within(meta.size));
         if range.is_empty() && get.range.is_some() {

@@ -145,7 +145,7 @@ fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
     Ok(())
 }
 
-/// The checksums of the parts; none where the upload was begun without one, or one of them lacks it.
+/// Returns the checksums of the parts. Empty if the upload was begun without checksums, or if a part lacks one.
 fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
     let sum = |part: &Arc<StoredPart>| {
         let sum = part.written.sums.of(upload.checksum?.algorithm)?;

@@ -1,7 +1,7 @@
-//! Decides which source of credentials is meant: a pure function of variables and profiles, in botocore's order.
+//! Decides which source of credentials the variables and profiles name, in botocore's order.
 //!
-//! It makes no requests. The result is one source with all its settings, or the reason why a configured source can't be
-//! used. Unlike botocore, it never skips a source that is configured.
+//! It is a pure function and makes no requests. The result is one source with all its settings, or the reason why a
+//! configured source can't be used. Unlike botocore, it never skips a source that is configured.
 
 use std::time::Duration;
 
@@ -292,8 +292,8 @@ impl Landscape<'_> {
         Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
     }
 
-    /// Returns the STS endpoint, from variables or profiles if they set one. The keys of a profile with an endpoint
-    /// don't belong to AWS.
+    /// Returns the STS endpoint, from variables or profiles if they set one. The keys of a profile with its own
+    /// endpoint don't belong to AWS, so AWS's STS must not see them.
     fn sts(&self, profile: &Profile) -> Service {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));

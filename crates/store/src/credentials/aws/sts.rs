@@ -39,7 +39,7 @@ pub(super) async fn assume_role(
     let mut parts = ask.parts()?;
     sigv4::sign(&mut parts, base, (&role.sts.region, "sts"), SystemTime::now())
         .map_err(|e| format!("the request for STS can't be signed: {e}"))?;
-    // The lanes set it anew.
+    // The lanes set this header again.
     parts.headers.remove(http::header::HOST);
     let answer = ask.clone().with_headers(parts.headers).send(lanes).await?;
     read(&answer, &ask.place())

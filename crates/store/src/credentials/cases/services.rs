@@ -1,5 +1,5 @@
 //! All services that issue credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. Each
-//! credential's name tells who requested it. They match those in `interop/credentials.py`.
+//! credential's name tells who requested it. The services behave like those in `interop/credentials.py`.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -267,8 +267,8 @@ fn signer(authorization: &str) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// Names a subject token. For AWS's, which is a signed request, the name is the signer and the URL. For certificates,
-/// it is their number, if the first one was shown in the handshake.
+/// Returns a name for a subject token. AWS's token is a signed request, and its name is the signer and the URL. A token
+/// of certificates is named by their number, if the client showed the first one in the handshake.
 fn subject(token: &str, peer: Option<&[u8]>) -> String {
     if token.starts_with('[') {
         let chain: Vec<String> = serde_json::from_str(token).expect("certificates");

@@ -1,4 +1,4 @@
-//! Google's application default credentials: finds which are meant from variables and a file, without any request
+//! Google's application default credentials: finds them from variables and a file, without any request
 //! (<https://google.aip.dev/auth/4110>).
 
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ pub(super) async fn token(
     let answer = answer.map_err(unusable)?;
     // Other clouds have a different server at this address.
     if !machine.is_asked_for && !answer.headers.contains_key("metadata-flavor") {
-        return Err(nothing("what answers is not Google's"));
+        return Err(nothing("the server that answers isn't Google's"));
     }
     if answer.status.as_u16() == 404 {
         return Err(nothing("the machine has no service account"));

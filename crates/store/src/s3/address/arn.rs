@@ -13,7 +13,7 @@ pub(super) struct AccessPoint {
 
 /// The reason why an Object Lambda access point can't be a source. Its function decides during the read which bytes are
 /// sent.
-const OBJECT_LAMBDA: &str = "what an Object Lambda access point answers has neither the size nor the checksum of an object; \
+const OBJECT_LAMBDA: &str = "the answers of an Object Lambda access point have neither the size nor the checksum of an object; \
                              use the access point behind it";
 const OUTPOSTS: &str = "S3 on Outposts takes SigV4A signatures, which are not made here";
 

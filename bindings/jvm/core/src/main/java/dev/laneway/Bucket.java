@@ -11,8 +11,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
 /**
- * A bucket, or the part of one below a prefix. Every key gets the prefix in front. It needs no closing, and any number
- * of threads may use it.
+ * A bucket, or the part of a bucket below a prefix. Laneway puts the prefix in front of every key. A bucket needs no
+ * closing, and any number of threads may use it.
  *
  * <p>Keys are kept byte for byte: nothing is normalised, and no slash is put between prefix and key. So a prefix that
  * means a folder must end in a slash.
@@ -92,7 +92,7 @@ public final class Bucket {
   /**
    * Writes an object from the buffer's remaining bytes, then compares the stored object with them. The object exists
    * completely or not at all. The buffer's position doesn't change. The bytes of a direct buffer are sent from where
-   * they are, and must not change before the call has ended. Those of another buffer are copied once.
+   * they are, and must not change before the call has ended. The bytes of any other buffer are copied once.
    */
   public Written put(String key, ByteBuffer bytes, PutOptions options) throws IOException {
     return putCall(key, bytes, options).await();
@@ -103,7 +103,10 @@ public final class Bucket {
     return putCall(key, bytes, options).asFuture();
   }
 
-  /** Writes an object whose bytes are produced one after the other. It sends parts while others gather. */
+  /**
+   * Writes an object whose bytes are produced one after the other. The writer sends full parts while further bytes
+   * gather.
+   */
   public ObjectWriter writer(String key, PutOptions options) throws LanewayException {
     return ObjectWriter.of(this, handle, key, options);
   }
@@ -146,8 +149,8 @@ public final class Bucket {
   }
 
   /**
-   * Removes an object only in this version. One that was replaced stays, and that is a failure of kind {@link
-   * ErrorKind#PRECONDITION}.
+   * Removes an object only in this version. If the object was replaced, it stays, and the call fails with the kind
+   * {@link ErrorKind#PRECONDITION}.
    */
   public void delete(String key, String version) throws IOException {
     deleteCall(key, version).await();
@@ -214,8 +217,8 @@ public final class Bucket {
   }
 
   /**
-   * Begins an upload whose parts the caller numbers, sends and finally names, in this process or others. It takes no
-   * condition, because GCS's multipart uploads have none.
+   * Begins an upload in parts. The caller numbers the parts, sends them from this process or others, and names them at
+   * the end. The upload takes no condition, because GCS's multipart uploads have none.
    */
   public MultipartUpload beginMultipart(String key, PutOptions options) throws IOException {
     Packed packed = new Packed().text(key);

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. That returns
+ * A running call of the engine. Cancelling this future, or completing it in any other way, ends the call. Both return
  * only once the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
@@ -60,7 +60,7 @@ class Call<T> extends CompletableFuture<T> {
   private long number;
   private boolean isBlocking = true;
 
-  /** Set once somebody other than the engine ends the call. Its answer is not read any more. */
+  /** Set once something other than the engine ends the call. The call's answer is not read then. */
   private boolean isGivenUp;
 
   Call(Reading<T> reading, Object... kept) {
@@ -83,8 +83,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Waits for the result. An interrupt ends the call. If it succeeded all the same, this returns its result and the
-   * thread stays interrupted.
+   * Waits for the result. An interrupt ends the call. If the call succeeded nevertheless, this returns its result and
+   * the thread stays interrupted.
    */
   final T await() throws IOException {
     try {
@@ -101,7 +101,7 @@ class Call<T> extends CompletableFuture<T> {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof LanewayException failure) {
-        // Nobody else has the exception. Its trace shows the waiting thread, not the queue's.
+        // No other code has the exception, so its trace may show the waiting thread instead of the queue's.
         failure.fillInStackTrace();
         throw failure;
       }
@@ -113,7 +113,7 @@ class Call<T> extends CompletableFuture<T> {
   final void ended(Unpacked answer) {
     synchronized (this) {
       if (isBlocking) {
-        // Nothing can depend on the future: it was not handed out, and won't be before this is over.
+        // Nothing depends on the future, because it was not handed out and won't be before this is over.
         finish(answer);
         ended.countDown();
         return;
@@ -123,7 +123,7 @@ class Call<T> extends CompletableFuture<T> {
     completing(() -> finish(answer));
   }
 
-  /** Completes on a thread that may block, or on this one if there is none. Late is better than never. */
+  /** Runs the work on a thread that may block, or on this thread if there is none. */
   static void completing(Runnable work) {
     try {
       COMPLETING.execute(work);
@@ -167,7 +167,7 @@ class Call<T> extends CompletableFuture<T> {
     try {
       unwanted.close();
     } catch (Exception failure) {
-      EngineLog.warn("what nobody wanted could not be closed", failure);
+      EngineLog.warn("the result of an abandoned call could not be closed", failure);
     }
   }
 
@@ -188,7 +188,7 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Does the same, and drops an answer that comes all the same. */
+  /** Does the same, and drops the answer if one comes nevertheless. */
   private void giveUpForGood() {
     if (isDone()) {
       return;
@@ -230,8 +230,8 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /**
-   * Ends a future that isn't done after the timeout. Ending it waits for its buffers, and must not block the only
-   * thread for all timeouts of the JVM.
+   * Ends a future that isn't done after the timeout. Ending the future waits for its buffers, and must not block the
+   * JVM's only thread for timeouts.
    */
   static void after(long timeout, TimeUnit unit, CompletableFuture<?> future, Runnable end) {
     CompletableFuture<Void> timer = new CompletableFuture<Void>().completeOnTimeout(null, timeout, unit);

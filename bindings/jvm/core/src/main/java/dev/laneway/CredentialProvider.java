@@ -23,10 +23,10 @@ public interface CredentialProvider {
    * @param id the key's id
    * @param secret its secret
    * @param sessionToken the token of temporary keys, or {@code null}
-   * @param expiresAt when they end, or {@code null} for those that last
+   * @param expiresAt when they expire, or {@code null} if they don't
    */
   record AccessKey(String id, String secret, String sessionToken, Instant expiresAt) {
-    /** Keys that last. */
+    /** Makes keys that don't expire. */
     public AccessKey(String id, String secret) {
       this(id, secret, null, null);
     }
@@ -41,7 +41,7 @@ public interface CredentialProvider {
    * A token for GCS.
    *
    * @param token the token
-   * @param expiresAt when it ends, or {@code null} for one that lasts
+   * @param expiresAt when it expires, or {@code null} if it doesn't
    */
   record BearerToken(String token, Instant expiresAt) {
     @Override

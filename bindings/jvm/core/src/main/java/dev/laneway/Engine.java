@@ -76,7 +76,7 @@ final class Engine {
     }
   }
 
-  /** Returns an answer that is here at once. */
+  /** Returns the result of an answer that is here at once, or throws its failure. */
   static Unpacked now(byte[] answer) throws LanewayException {
     Unpacked unpacked = new Unpacked(answer);
     if (!unpacked.flag()) {
@@ -120,7 +120,7 @@ final class Engine {
     return call;
   }
 
-  /** A call of ranges with a direct buffer for each, from its position on. */
+  /** Begins a call of ranges, with a direct buffer for each, which is used from its position on. */
   static void lend(RangesCall call, int verb, Handle of, Packed arguments) {
     long number = registered(call);
     Native.lendSeveral(QUEUE, number, verb, of.number(), arguments.bytes(), call.buffers(), call.parts());
@@ -137,7 +137,7 @@ final class Engine {
     Native.cancel(QUEUE, call.number());
   }
 
-  /** Has one range's buffer of a call be written to no more. */
+  /** Makes the engine stop writing to the buffer of one range of a call. */
   static void giveUp(RangesCall call, int range) {
     Native.giveUp(QUEUE, call.number(), range);
   }
@@ -152,13 +152,13 @@ final class Engine {
             heard(event);
           } catch (Throwable failure) {
             // The other events belong to other calls.
-            EngineLog.warn("what the engine said was not understood", failure);
+            EngineLog.warn("a message of the engine was not understood", failure);
           }
         }
         EngineLog.attend(QUEUE, false);
       } catch (Throwable failure) {
-        // Others still wait for their calls.
-        EngineLog.warn("what the engine said was not understood", failure);
+        // Other calls still need this thread.
+        EngineLog.warn("a message of the engine was not understood", failure);
       }
       synchronized (LOCK) {
         if (users == 0 && CALLS.isEmpty()) {

@@ -1,8 +1,8 @@
 package dev.laneway;
 
 /**
- * The kind of a failure, as far as a caller decides by it. Each kind has a number that never changes. Later versions
- * may add kinds.
+ * The kind of a failure, for callers that treat failures differently. Each kind has a number that never changes. Later
+ * versions may add kinds.
  */
 public enum ErrorKind {
   /** The object, bucket or path doesn't exist. */

@@ -55,7 +55,7 @@ final class Handle implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** Has no reference to the handle, which could not be collected otherwise. */
+  /** Has no reference to the handle. Otherwise the handle could not be garbage collected. */
   private static final class State implements Runnable {
     private final long number;
     private final String what;

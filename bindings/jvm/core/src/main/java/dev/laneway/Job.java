@@ -44,7 +44,7 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Returns the totals of the job, once it has ended. Failed items are no failure of this future: see {@link
+   * Returns the totals of the job, once it has ended. Failed items don't make this future fail: see {@link
    * Summary#orThrow}.
    */
   public CompletableFuture<Summary> summary() {
@@ -122,7 +122,7 @@ public final class Job implements AutoCloseable {
     try {
       progress.accept(now);
     } catch (RuntimeException failure) {
-      EngineLog.warn("who is told of a job's progress has failed", failure);
+      EngineLog.warn("the listener of a job's progress has failed", failure);
     }
   }
 

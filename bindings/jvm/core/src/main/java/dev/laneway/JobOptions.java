@@ -131,7 +131,7 @@ public final class JobOptions {
 
   /**
    * Works only on the names in this file, below the one source, and lists nothing. It is a path or URL. Copies and
-   * removals take no filter, time or size beside it. A sync applies them to the names.
+   * removals take no filter, time or size together with it. A sync applies them to the names.
    */
   public JobOptions filesFrom(String file) {
     return with("files_from", file);

@@ -45,9 +45,9 @@ public final class Laneway implements AutoCloseable {
   }
 
   /**
-   * Copies sources to a destination: files, folders, objects, prefixes and patterns, by path or URL. A tree enters a
-   * destination that ends in {@code /}, or is {@code .} or {@code ..}, under its own name. It becomes any other
-   * destination, whether that exists or not.
+   * Copies sources to a destination: files, folders, objects, prefixes and patterns, by path or URL. If the destination
+   * ends in {@code /}, or is {@code .} or {@code ..}, a tree is copied into it under the tree's own name. Any other
+   * destination becomes the copy of the tree itself, whether it exists or not.
    *
    * @throws LanewayException for a request that makes no sense; failures of the job are in its summary
    */

@@ -34,7 +34,7 @@ public final class LanewayException extends IOException {
     this(kind, message, null, 0, null, 0, false);
   }
 
-  /** Returns what went wrong, as far as a caller decides by it. */
+  /** Returns the kind of the failure. */
   public ErrorKind kind() {
     return kind;
   }

@@ -93,7 +93,10 @@ final class Native {
   static native void lend(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer memory, int at, int length);
 
-  /** Begins a call with a part of a direct buffer for each of several ranges. {@code parts} has the place and length of each part. */
+  /**
+   * Begins a call with a part of a direct buffer for each of several ranges. {@code parts} has each part's place and
+   * length.
+   */
   static native void lendSeveral(
       long queue, long call, int verb, long of, byte[] arguments, ByteBuffer[] memory, int[] parts);
 
@@ -101,10 +104,10 @@ final class Native {
   static native void copied(
       long queue, long call, int verb, long of, byte[] arguments, byte[] bytes, int at, int length);
 
-  /** Abandons a call. Its end comes all the same, once nothing that was lent to it is used any more. */
+  /** Abandons a call. Its end still comes through the queue, once its lent memory is no longer used. */
   static native void cancel(long queue, long call);
 
-  /** Gives up one range of a call that was lent memory for each: nothing is written to that of this range once this returns. */
+  /** Gives up one range of a call with lent memory. Once this returns, nothing writes to the memory of this range. */
   static native void giveUp(long queue, long call, int range);
 
   static native void bodyToMemory(long body, int from, ByteBuffer memory, int at, int length);

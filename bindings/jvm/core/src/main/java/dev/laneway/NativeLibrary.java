@@ -56,7 +56,7 @@ final class NativeLibrary {
       hash = new String(listed.readAllBytes(), StandardCharsets.US_ASCII).strip();
     }
     if (!hash.matches("[0-9a-f]{64}")) {
-      throw failed("the jar's hash of it is none", null);
+      throw failed("the jar has no valid hash of it", null);
     }
     Path library = folder().resolve(hash.substring(0, 32)).resolve(name);
     if (!Files.isRegularFile(library, LinkOption.NOFOLLOW_LINKS)) {

@@ -294,7 +294,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new LanewayException(ErrorKind.CANCELLED, url + ": its reader was closed");
   }
 
-  /** Handles the bytes of a read that nobody waits for: the buffer's position moves behind them. */
+  /** Handles the end of a read that no thread waits for: moves the buffer's position behind the bytes. */
   private static final class Landing implements Call.Reading<Integer> {
     private final ByteBuffer into;
     private final boolean hasRoom;

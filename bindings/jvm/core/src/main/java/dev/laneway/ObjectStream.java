@@ -63,7 +63,7 @@ public final class ObjectStream extends InputStream {
     return read(ByteBuffer.wrap(into, at, length));
   }
 
-  /** Reads some bytes, as many as are here and fit, at least one. Returns -1 at the end. */
+  /** Reads at least one byte, and as many more as are here and fit. Returns -1 at the end. */
   public int read(ByteBuffer into) throws IOException {
     int wanted = into.remaining();
     if (wanted == 0) {

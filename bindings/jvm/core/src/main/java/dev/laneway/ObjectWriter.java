@@ -105,13 +105,13 @@ public final class ObjectWriter implements WritableByteChannel {
     return url;
   }
 
-  /** @throws IOException where it takes no more */
+  /** @throws IOException if the object takes no more bytes */
   void check() throws IOException {
     if (isOver) {
       throw new ClosedChannelException();
     }
     if (hasFailed) {
-      throw new IOException(url + ": a write has failed, so that the object can only be given up");
+      throw new IOException(url + ": a write has failed, so the object can only be aborted");
     }
   }
 

@@ -19,7 +19,7 @@ final class RangesCall extends Call<Void> {
   private final List<OneRange> futures = new ArrayList<>();
   private final AtomicInteger wanted;
 
-  /** Set where the engine itself writes to the buffers. */
+  /** True if the engine itself writes to the buffers. */
   private final boolean isLent;
 
   RangesCall(Handle reader, List<Range> ranges, IntFunction<ByteBuffer> allocate) {
@@ -35,7 +35,7 @@ final class RangesCall extends Call<Void> {
     isLent = futures.stream().allMatch(range -> range.buffer.isDirect() && !range.buffer.isReadOnly());
     wanted = new AtomicInteger(futures.size());
     asFuture();
-    // Ranges that have not come by the end have failed with it.
+    // Ranges that haven't arrived when the call ends fail with it.
     whenComplete(
         (done, failure) -> {
           Throwable why =
@@ -79,7 +79,7 @@ final class RangesCall extends Call<Void> {
     futures.get(at).has(body);
   }
 
-  /** A range is in its buffer, so many bytes. Runs on the queue's thread, as above. */
+  /** Handles a range that the engine wrote to its buffer, with this number of bytes. Runs on the queue's thread too. */
   void filled(int at, int bytes) {
     futures.get(at).isFilled(bytes);
   }
@@ -89,16 +89,16 @@ final class RangesCall extends Call<Void> {
     private final ByteBuffer buffer;
     private final int length;
 
-    /** Set once bytes are here, which are then copied. */
+    /** Set once the bytes are here. They are copied after that. */
     private boolean isHere;
 
     /** Set once they must not be copied any more. */
     private boolean isGivenUp;
 
-    /** Set once {@code wanted} no longer counts it. */
+    /** Set once this range no longer counts in {@code wanted}. */
     private boolean isCounted;
 
-    /** Set once a caller ends it, who says how: the end of the whole call may come before. */
+    /** Set once a caller ends this range. The caller's outcome then holds, even if the whole call ends before it. */
     private boolean isEnding;
 
     OneRange(int place, ByteBuffer buffer, int length) {
@@ -121,7 +121,7 @@ final class RangesCall extends Call<Void> {
       landed(Body.NONE, () -> bytes);
     }
 
-    /** Ends it once its bytes are in the buffer, whose count {@code landing} tells. */
+    /** Ends the range once its bytes are in the buffer. {@code landing} puts them there, and returns their number. */
     private void landed(Body body, IntSupplier landing) {
       synchronized (this) {
         isHere = true;
@@ -171,7 +171,7 @@ final class RangesCall extends Call<Void> {
       super.completeExceptionally(why);
     }
 
-    /** Has the engine write no more to a buffer that it was lent. */
+    /** Makes the engine stop writing to the lent buffer. */
     private void takeBack() {
       synchronized (this) {
         isEnding = true;
@@ -212,7 +212,7 @@ final class RangesCall extends Call<Void> {
       return unwanted(isEnded);
     }
 
-    // The JDK's own would end the future while the engine still writes to its buffer.
+    // The JDK's own method would end the future while the engine still writes to its buffer.
     @Override
     public CompletableFuture<ByteBuffer> completeAsync(Supplier<? extends ByteBuffer> supplier, Executor executor) {
       executor.execute(

@@ -14,11 +14,11 @@ import org.apache.log4j.WriterAppender;
 import org.junit.jupiter.api.function.Executable;
 
 /**
- * A store that repeats what it is shown, secrets that can be told from all else, and a look at where they must not turn up: for modules that log by log4j, whose
- * records of the library's are looked at when this is closed.
+ * A store that repeats the headers of requests, recognisable secrets, and checks that no secret leaks. It is for
+ * modules that log by log4j: closing this checks the library's log records.
  */
 public final class Canaries implements AutoCloseable {
-  /** What every secret of such a test begins with. */
+  /** The beginning of every secret in these tests. */
   public static final String MARK = "CANARY";
 
   private final EchoingStore store = new EchoingStore();
@@ -33,17 +33,17 @@ public final class Canaries implements AutoCloseable {
     logger.setLevel(Level.DEBUG);
   }
 
-  /** Where the store answers. */
+  /** Returns the store's URL. */
   public String url() {
     return store.url();
   }
 
-  /** No secret is in a text. */
+  /** Checks that no secret is in a text. */
   public static void check(String text) {
     assertFalse(text.contains(MARK), text);
   }
 
-  /** Each of these asks the store and is refused, and no secret is in why. */
+  /** Runs calls that the store refuses, and checks that no secret is in their failures. */
   public void refused(List<Executable> verbs) {
     int asked = store.asked();
     for (Executable verb : verbs) {

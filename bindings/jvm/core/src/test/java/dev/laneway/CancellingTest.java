@@ -28,7 +28,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Who gives up has its buffer back, and what was under way is gone. The reads of these tests would never end by themselves. */
+/**
+ * A caller that cancels a call gets its buffer back, and the call's work ends. Its reads would never end by themselves.
+ */
 @Timeout(60)
 class CancellingTest {
   private static final int SIZE = 400_000;
@@ -47,12 +49,12 @@ class CancellingTest {
     return Serving.laneway().counters().bytesReceived();
   }
 
-  /** Waits until a read that was begun has been given its first bytes. */
+  /** Waits until a read has received its first bytes. */
   private static void untilBegun(long before) throws InterruptedException {
     until(() -> received() >= before + 1024);
   }
 
-  /** Begins a read on another thread, and gives what it threw once it was interrupted midway. */
+  /** Begins a read on another thread, interrupts it midway, and returns its exception. */
   private static Throwable interrupted(ObjectReader reader, Read read) throws Exception {
     AtomicReference<Throwable> thrown = new AtomicReference<>();
     AtomicReference<Boolean> wasSet = new AtomicReference<>();
@@ -100,7 +102,7 @@ class CancellingTest {
     }
   }
 
-  /** The engine's own threads write to a direct buffer: none does once the call has returned. */
+  /** The engine's own threads write to a direct buffer. None of them does so after the call has returned. */
   @ParameterizedTest
   @EnumSource
   void nothing_is_written_to_a_buffer_after_a_cancelled_call_has_returned(Serving dialect) throws Exception {
@@ -121,7 +123,7 @@ class CancellingTest {
         if (read.cancel(true)) {
           cutShort++;
         }
-        // The buffer is ours again.
+        // The buffer belongs to the test again.
         buffer.clear().put(blank);
         reader.readFully(17, ByteBuffer.allocateDirect(100_000));
         assertEquals(-1, buffer.clear().mismatch(ByteBuffer.wrap(blank)), "round " + round);
@@ -164,7 +166,7 @@ class CancellingTest {
       List<CompletableFuture<ByteBuffer>> ranges =
           reader.readRanges(List.of(new Range(0, 200_000), new Range(200_000, 200_000)), ByteBuffer::allocateDirect);
       untilBegun(before);
-      // The last of them ends the reading.
+      // Cancelling the last range ends the reading.
       ranges.forEach(range -> assertTrue(range.cancel(true)));
       ranges.forEach(range -> assertTrue(range.isCancelled()));
     }
@@ -214,7 +216,7 @@ class CancellingTest {
         if (cancelled.cancel(true)) {
           cutShort++;
         }
-        // The buffer is ours again, and the other range comes.
+        // One buffer belongs to the test again, and the other range arrives.
         ByteBuffer ours = buffers.get(round % 2).clear().put(blank).clear();
         int other = 1 - round % 2;
         assertEquals(ByteBuffer.wrap(noise, other * half, half), ranges.get(other).join());
@@ -255,7 +257,7 @@ class CancellingTest {
     }
   }
 
-  /** Whoever ends a read waits for its buffer: never the one thread that all timeouts of the JVM's futures have. */
+  /** Ending a read waits for its buffer. The JVM's one thread for the timeouts of futures must not wait for that. */
   @ParameterizedTest
   @EnumSource
   void a_timeout_ends_a_read_on_a_thread_that_may_wait(Serving dialect) throws Exception {
@@ -339,7 +341,7 @@ class CancellingTest {
     stream.close();
   }
 
-  /** Whoever closes it by a try is told what the write has failed with. */
+  /** A try-with-resources around the writer reports the failure of the write. */
   @ParameterizedTest
   @EnumSource
   void a_try_throws_what_a_write_to_its_stream_has_failed_with(Serving dialect) throws Exception {
@@ -372,7 +374,7 @@ class CancellingTest {
       noise[round] = (byte) round;
       CompletableFuture<Written> put = bucket.putAsync("given-up", buffer.duplicate(), PutOptions.NONE);
       put.cancel(true);
-      // The bytes may change now: what the store has is what was sent before, or nothing.
+      // The bytes may change now: the store has the bytes that were sent before, or nothing.
       buffer.put(round, (byte) round);
     }
     bucket.put("after", ByteBuffer.wrap(text("goes on")), PutOptions.NONE);

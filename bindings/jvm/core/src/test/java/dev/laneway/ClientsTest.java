@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Clients are set up, ask providers for credentials, and tell no secrets. */
+/** Clients are set up, ask providers for credentials, and show no secrets. */
 class ClientsTest {
   private static final String SECRET = "hush-hush-hush";
 
@@ -55,7 +55,7 @@ class ClientsTest {
         });
   }
 
-  /** A provider whose client was closed, and whose bucket is forgotten. */
+  /** Returns a provider whose client was closed, and whose bucket is no longer referenced. */
   private static WeakReference<CredentialProvider> used() throws Exception {
     CredentialProvider provider =
         new CredentialProvider() {

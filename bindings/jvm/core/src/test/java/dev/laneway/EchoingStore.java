@@ -9,7 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A store that refuses all requests, and repeats in its answers the headers that it was shown, as S3 does where a signature doesn't match. */
+/**
+ * A store that refuses all requests and repeats their headers in its answers, as S3 does if a signature doesn't match.
+ */
 public final class EchoingStore implements AutoCloseable {
   private final HttpServer server;
   private final AtomicInteger asked = new AtomicInteger();
@@ -48,7 +50,7 @@ public final class EchoingStore implements AutoCloseable {
     return "http://127.0.0.1:" + server.getAddress().getPort();
   }
 
-  /** How many requests have come. */
+  /** Returns the number of requests so far. */
   public int asked() {
     return asked.get();
   }

@@ -20,7 +20,10 @@ import org.junit.jupiter.api.Timeout;
 /** Several class loaders load the classes, and share one native library with one engine. */
 @Timeout(60)
 class LoadersTest {
-  /** A loader of its own for the classes, as an application server's or Spark's for a job; what it doesn't bring is the application's. */
+  /**
+   * Returns a loader with its own copy of the classes, as application servers and Spark's jobs have. The parent loads
+   * all other classes.
+   */
   private static URLClassLoader another() {
     URL[] classes = {Laneway.class.getProtectionDomain().getCodeSource().getLocation()};
     return new URLClassLoader(classes, Laneway.class.getClassLoader()) {
@@ -37,7 +40,7 @@ class LoadersTest {
     };
   }
 
-  /** What a client of another loader's has done, after it has written and read an object. */
+  /** Writes an object by a client of another class loader, and returns the requests that this client counts. */
   private static long requestsAfterUse(ClassLoader loader) throws Exception {
     Class<?> laneway = loader.loadClass("dev.laneway.Laneway");
     assertNotSame(Laneway.class, laneway);

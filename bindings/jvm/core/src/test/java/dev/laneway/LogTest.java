@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What the engine says, and what is left open, is logged. */
+/** The engine's messages, and warnings about objects that are left open, are logged. */
 @Timeout(60)
 class LogTest {
   private static String log() {

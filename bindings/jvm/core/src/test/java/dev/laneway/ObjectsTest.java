@@ -272,7 +272,7 @@ class ObjectsTest {
     byte[] noise = noise((5 << 20) + 8);
     MultipartUpload begun = bucket.beginMultipart("jobs/table", PutOptions.NONE.contentType("text/x-t"));
     String last = begun.uploadPart(2, ByteBuffer.wrap(noise, 5 << 20, 8));
-    // Another process knows the key and two texts.
+    // Another process knows only the key and two texts.
     MultipartUpload upload = bucket.multipart("jobs/table", begun.id());
     String first = upload.uploadPart(1, direct(noise).limit(5 << 20));
     assertTrue(assertThrows(LanewayException.class, () -> bucket.head("jobs/table")).isNotFound(), "not yet");

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Objects that are open are read at places, in ranges and in order, into buffers of all kinds. */
+/** Open objects are read at positions, in ranges and in order, into buffers of all kinds. */
 class ReadingTest {
   private static final int SIZE = 3_000_000;
 

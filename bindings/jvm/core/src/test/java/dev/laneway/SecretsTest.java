@@ -15,9 +15,9 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
-/** No secret stands in what is thrown, shown or logged, also where the store repeats it. */
+/** No secret appears in exceptions, texts or logs, even if the store repeats it. */
 class SecretsTest {
-  /** What every secret of these tests begins with. */
+  /** The beginning of every secret in these tests. */
   private static final String MARK = "CANARY";
 
   private static final String KEY =

@@ -15,7 +15,7 @@ enum Serving {
   S3("s3"),
   GCS("gs");
 
-  /** Reads of keys that end so are answered up to their first KiB, and no further. */
+  /** Reads of keys with this ending get only the first KiB, and never end. */
   static final String HELD = "held";
 
   private static final String URL = start();
@@ -27,7 +27,7 @@ enum Serving {
     this.scheme = scheme;
   }
 
-  /** Settings that reach the server. */
+  /** Returns settings that reach the server. */
   static Laneway.Builder settings() {
     return settingsWithoutKeys().accessKey("laneway", "lanewaysecret");
   }
@@ -36,17 +36,17 @@ enum Serving {
     return Laneway.builder().s3Endpoint(URL).gcsEndpoint(URL).region("us-east-1");
   }
 
-  /** The server's URL. */
+  /** Returns the server's URL. */
   static String url() {
     return URL;
   }
 
-  /** What all tests share. */
+  /** Returns the client that all tests share. */
   static Laneway laneway() {
     return LANEWAY;
   }
 
-  /** A folder of a test's own. */
+  /** Returns the URL of a folder for one test. */
   String folder() {
     return scheme + "://lake/" + UUID.randomUUID() + "/";
   }
@@ -59,7 +59,7 @@ enum Serving {
     return laneway.bucket(folder());
   }
 
-  /** Bytes that compress to nothing less, and are the same each time. */
+  /** Returns bytes that can't be compressed, the same each time. */
   static byte[] noise(int length) {
     byte[] bytes = new byte[length];
     new Random(length).nextBytes(bytes);
@@ -72,7 +72,7 @@ enum Serving {
     return buffer;
   }
 
-  /** What of a buffer lies before its position. */
+  /** Returns the bytes of a buffer before its position. */
   static byte[] written(ByteBuffer buffer) {
     byte[] bytes = new byte[buffer.position()];
     buffer.duplicate().flip().get(bytes);
@@ -89,7 +89,7 @@ enum Serving {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Looks again and again: for what another thread, or the engine, does in its own time. */
+  /** Waits until a condition is true. Another thread, or the engine, makes it true at some time. */
   static void until(BooleanSupplier is) throws InterruptedException {
     while (!is.getAsBoolean()) {
       Thread.sleep(1);
@@ -109,7 +109,7 @@ enum Serving {
     ProcessBuilder command =
         new ProcessBuilder(
             program, "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--fault", "get key=*" + HELD + " stall@1KiB");
-    // What the tests say goes before what a developer's machine says.
+    // The tests must not depend on settings of a developer's machine.
     command.environment().keySet().removeIf(name -> name.matches("(AWS|GOOGLE|LANEWAY)_.*|STORAGE_EMULATOR.*"));
     command.redirectError(ProcessBuilder.Redirect.DISCARD);
     try {

@@ -20,7 +20,8 @@ import org.apache.hadoop.mapreduce.task.JobContextImpl;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 
 /**
- * A job whose tasks write files of 10 kB. It measures the tasks, and the job's commit, which is reported as its time.
+ * A job whose tasks write files of 10 kB. The benchmark measures the tasks and the job's commit, and reports the
+ * commit's time.
  */
 final class Commit {
   private static final int FILES_OF_A_TASK = 10;

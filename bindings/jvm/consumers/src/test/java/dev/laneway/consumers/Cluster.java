@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 
-/** Spark with two executors in processes of their own, set up as people do it: by configuration alone. */
+/** Spark with two executors in processes of their own, set up by configuration alone, as users do it. */
 final class Cluster {
   static final EmbeddedStore STORE = EmbeddedStore.with("lake");
 
@@ -67,14 +67,14 @@ final class Cluster {
     return session;
   }
 
-  /** What the store has below a key of the bucket. */
+  /** Returns the keys that the store has below a key of the bucket. */
   static List<String> keys(String below) throws IOException {
     try (Laneway laneway = client(); Stream<ObjectMeta> objects = laneway.bucket("s3://lake/").list(below)) {
       return objects.map(ObjectMeta::key).toList();
     }
   }
 
-  /** Uploads that were neither completed nor given up. */
+  /** Returns the uploads that were neither completed nor aborted. */
   static int uploads() throws IOException {
     try (Laneway laneway = client()) {
       Bucket bucket = laneway.bucket("s3://lake/");

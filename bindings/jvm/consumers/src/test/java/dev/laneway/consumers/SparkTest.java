@@ -76,7 +76,7 @@ class SparkTest {
     assertFalse(files.exists(new Path(table)));
   }
 
-  /** Doubles, and in one task's first attempt ends the executor's process as soon as some of its rows are written. */
+  /** Doubles a number. In one task's first attempt, it ends the executor's process once some rows are written. */
   private static final class Killing implements UDF1<Long, Long> {
     private static final long serialVersionUID = 1L;
 

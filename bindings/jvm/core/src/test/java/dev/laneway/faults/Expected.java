@@ -5,10 +5,10 @@ import dev.laneway.faults.Strike.About;
 import java.util.Set;
 
 /**
- * How a cell has to end: a table that knows nothing of the library but its kinds of errors.
+ * The expected outcome of a cell: a table that knows nothing of the library but its kinds of errors.
  *
- * @param maySucceed whether with exactly what was asked for
- * @param kinds or with a failure of one of these
+ * @param maySucceed true if the cell may succeed, with exactly the requested result
+ * @param kinds the kinds of failure with which it may end
  */
 record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
   private static final Expected SUCCESS = new Expected(true, Set.of());
@@ -17,40 +17,44 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
     return new Expected(false, Set.of(kinds));
   }
 
-  /** By which of several requests came first, or whether the store has said enough. */
+  /**
+   * Returns an outcome that depends on which request came first, or on whether the store's answer already told enough.
+   */
   private static Expected either(ErrorKind... kinds) {
     return new Expected(true, Set.of(kinds));
   }
 
-  /** Where it hits each time, the client doesn't try again. */
+  /** Returns the expected outcome. If the fault hits every request, the client doesn't retry. */
   static Expected of(Strike strike, Fault.Kind fault, boolean isOnce, String scheme) {
     About about = strike.about();
     boolean isS3 = scheme.equals("s3");
     // Keys whose batch fails are removed one by one.
     boolean isBatch = strike == Strike.DELETE_ALL;
-    // What has been handed on of a stream can't be taken back.
+    // Bytes of a stream that were passed on can't be taken back.
     boolean isStreamed = strike == Strike.STREAM;
-    // What is answered by something else is begun again. GCS's roles may allow objects and no uploads in parts, and a GCS that answers so each time knows none.
+    // A beginning whose answer makes no sense is repeated. GCS's roles may permit objects and no uploads in parts. A
+    // GCS server that always answers so counts as one without such uploads.
     boolean isBegun = about == About.BEGIN;
     Expected begun = isOnce ? SUCCESS : isS3 ? failure(ErrorKind.SERVER, ErrorKind.TRANSPORT) : failure(ErrorKind.UNSUPPORTED);
-    // What a job reads a listing has told the length of.
+    // A listing has told a job the length of each object.
     boolean isListed = strike == Strike.COPY_DOWN;
     Expected transport = isOnce ? SUCCESS : failure(ErrorKind.TRANSPORT);
     Expected integrity = isOnce ? SUCCESS : failure(ErrorKind.INTEGRITY);
     return switch (fault) {
       case SLOWNESS, NO_LENGTH, GOAWAY, REPLACEMENT -> SUCCESS;
-      // What is renamed is removed in its state, for which S3 wants another permission than for removing whatever is there.
-      // A HEAD that S3 forbids is sent once more without asking for the checksum.
+      // A rename removes its source under a condition. A 403 may mean that only the condition isn't permitted, so
+      // Laneway compares the source and removes it without the condition. A HEAD that S3 forbids is sent once more
+      // without asking for the checksum.
       case REFUSAL -> isBatch || (strike == Strike.RENAME || about == About.HEADERS) && isS3 && isOnce
           ? SUCCESS
           : isBegun && !isS3 ? failure(ErrorKind.PERMISSION, ErrorKind.UNSUPPORTED) : failure(ErrorKind.PERMISSION);
       case THROTTLE -> isOnce || isBatch
           ? SUCCESS
-          // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
+          // Google's 503 is a failure, Amazon's is a throttle, and the answer to a HEAD doesn't tell which.
           : isS3 && about != About.HEADERS ? failure(ErrorKind.THROTTLED) : failure(ErrorKind.THROTTLED, ErrorKind.SERVER);
       case FAILURE -> isOnce || isBatch ? SUCCESS : failure(ErrorKind.SERVER);
       case BREAK, NOT_TAKEN -> isBatch ? either(ErrorKind.TRANSPORT) : transport;
-      // A deletion's answer is its status. What an answer to a write or a HEAD of S3's lacks may be nothing to it.
+      // The answer to a delete is only its status. A write, or a HEAD on S3, may not need the lost part of its answer.
       case LOSS -> about == About.REMOVAL
               || about == About.PART
               || about == About.HEADERS && isS3
@@ -63,7 +67,7 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
         case WRITE, PART -> either(ErrorKind.INTEGRITY);
         default -> SUCCESS;
       };
-      // Where two places say how long it is, they contradict each other, and nobody knows which is right.
+      // If two places tell different lengths, it is unknown which is right.
       case LONG_LENGTH -> switch (about) {
         case CONTENT -> isListed
             ? either(ErrorKind.INTEGRITY, ErrorKind.TRANSPORT)
@@ -79,7 +83,8 @@ record Expected(boolean maySucceed, Set<ErrorKind> kinds) {
         case RANGE -> failure(ErrorKind.SERVER, ErrorKind.UNSUPPORTED, ErrorKind.PRECONDITION);
         case CONTENT -> failure(ErrorKind.SERVER);
         case REMOVAL -> isBatch ? either(ErrorKind.SERVER) : failure(ErrorKind.SERVER);
-        // What says that it was done and doesn't say how is not done again, but looked at.
+        // If an answer reports success but doesn't describe it, the request isn't repeated. Laneway looks at the object
+        // instead.
         default -> isBegun ? begun : either(ErrorKind.SERVER, ErrorKind.INTEGRITY);
       };
       case UNREADABLE -> isBegun ? begun : either(ErrorKind.SERVER);

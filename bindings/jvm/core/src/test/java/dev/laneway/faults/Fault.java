@@ -6,17 +6,17 @@ import java.util.List;
 /**
  * A fault of the embedded store.
  *
- * @param action as its grammar writes it
- * @param kind what it does, as far as what has to follow depends on it
+ * @param action the fault in the store's syntax
+ * @param kind the kind by which outcomes are expected
  */
 record Fault(String action, Kind kind) {
   enum Kind {
     THROTTLE("status 429", "status 429 retry-after 1s", "status 503", "status 503 retry-after 1s"),
     FAILURE("status 500", "status 502"),
     REFUSAL("status 403"),
-    /** There is no answer, or the request broke off: nothing has been done. */
+    /** There is no answer, or the request broke off. The request wasn't carried out. */
     BREAK("reset", "drop", "cut"),
-    /** The answer ends before its end, or doesn't come: what was asked for may have been done. */
+    /** The answer is incomplete or missing. The request may have been carried out. */
     LOSS("stall", "reset@100", "drop@100", "cut@100", "stall@100", "truncate@0", "truncate", "lose-answer"),
     SLOWNESS("slow 40KB/s", "delay 50ms"),
     CORRUPTION("corrupt"),
@@ -29,7 +29,7 @@ record Fault(String action, Kind kind) {
     REPLACEMENT("replace"),
     ERROR_IN_200("error-in-200"),
     UNREADABLE("garble", "malformed"),
-    /** The connection takes no more requests. */
+    /** The connection accepts no more requests. */
     GOAWAY("goaway"),
     NOT_TAKEN("refuse-stream");
 

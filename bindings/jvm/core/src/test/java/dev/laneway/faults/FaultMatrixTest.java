@@ -18,36 +18,42 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The library on the faults of the embedded store: each meets each operation in either dialect, once or each time, blocking or as a future,
- * and ends in exact success or a failure of the right kind after a bounded number of attempts, and leaves nothing behind.
+ * Tests the library on the faults of the embedded store. Each fault hits each operation in either dialect, once or
+ * always, blocking or as a future. The operation must end in exact success or a failure of the right kind, after a
+ * bounded number of attempts, and leave nothing behind.
  */
 class FaultMatrixTest {
   /** Rows mostly wait for pauses. */
   private static final int THREADS = 8;
 
-  /** Where a row takes so many seconds it hangs. */
+  /** A row that takes more seconds than this counts as hanging. */
   private static final int ROW_MAX = 120;
 
   private static final int CELLS_MIN = 900;
 
-  /** Long enough for what passes. */
+  /** Long enough for temporary failures. */
   private static final Duration RETRY_FOR = Duration.ofSeconds(20);
 
-  /** A silent connection is given up after so long, where one is silent. */
+  /** The time limit of a silent connection, for faults that make one silent. */
   private static final Duration STALL_TIMEOUT = Duration.ofMillis(700);
 
-  /** What was not taken is asked for ten times more at once, the rest a few times. */
+  /**
+   * A request that the server didn't accept is repeated at once, up to ten more times. Others are repeated a few times.
+   */
   private static final int ATTEMPTS_MAX = 30;
 
   @TempDir Path top;
 
   /**
-   * The cells of a fault, which a store of their own has: it hits the first request of each, or each one.
+   * The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them.
    *
    * @param turn how far the choice of cells is shifted
    */
   private record Row(Fault fault, String scheme, boolean isOnce, boolean isTls, int turn) {
-    /** In each dialect a fault hits one half of the requests once and the other each time, in the other the other way round. */
+    /**
+     * In each dialect a fault hits one half of the requests once, and the other half always. The dialects swap the
+     * halves.
+     */
     List<Strike> strikes() {
       List<Strike> strikes = new ArrayList<>();
       for (Strike strike : Strike.values()) {
@@ -65,14 +71,14 @@ class FaultMatrixTest {
       boolean isRead = isContent || about == About.RANGE;
       boolean isSent = List.of("put", "part").contains(strike.verb(scheme));
       if (fault.isSilent() && List.of("copy", "complete").contains(strike.verb(scheme))) {
-        // A store may take minutes for it, which are waited for.
+        // A copy or completion may take minutes, so the client waits.
         return false;
       }
       return switch (fault.kind()) {
-        // What a HEAD says of lengths nothing contradicts.
+        // Nothing contradicts a wrong length in a HEAD's answer.
         case LONG_LENGTH, SHORT_LENGTH, NO_LENGTH -> about != About.HEADERS;
         case OTHER_RANGE -> about == About.RANGE;
-        // A reader keeps to the version that it has opened.
+        // A reader stays at the version that it has opened.
         case REPLACEMENT -> isContent;
         case UNREADABLE -> !isRead && about != About.HEADERS;
         case WRONG_CHECKSUM -> isContent || about == About.HEADERS || isSent;
@@ -84,7 +90,7 @@ class FaultMatrixTest {
     List<String> rules() {
       List<String> rules = new ArrayList<>();
       for (Strike strike : strikes()) {
-        // A batch names no key, and one operation alone sends them.
+        // A batch names no key, and only one operation sends batches.
         String key = strike == Strike.DELETE_ALL ? "" : "key=" + strike.folder() + "/* ";
         rules.add(strike.verb(scheme) + (isOnce ? ":1 " : ":1-999999 ") + key + fault.action());
       }
@@ -138,7 +144,7 @@ class FaultMatrixTest {
         settings.stallTimeout(STALL_TIMEOUT);
       }
       for (Strike strike : row.strikes()) {
-        // Of its own: what a client has found out about a store it remembers.
+        // Each operation has its own client, because a client remembers what it has learned about a store.
         try (Laneway laneway = settings.build(); Laneway patient = store.settings().build()) {
           String url = row.scheme() + "://lake/" + strike.folder() + "/";
           Path folder = Files.createDirectory(own.resolve(strike.folder()));
@@ -154,7 +160,7 @@ class FaultMatrixTest {
     return failures;
   }
 
-  /** What is wrong about how a cell has ended. What it finds and leaves is laid ready and looked at {@code beside} it. */
+  /** Returns the mistake in a cell's outcome, if there is one. {@code beside} prepares and checks the objects. */
   private static String wrong(Row row, Strike strike, Scene scene, Scene beside) throws Exception {
     strike.prepare(beside);
     boolean isRight = true;
@@ -175,18 +181,18 @@ class FaultMatrixTest {
     if (!isRight) {
       return "other bytes or names";
     }
-    // A listing and a batch are of a bucket.
+    // The failure of a listing or a batch names only the bucket.
     boolean isOfBucket = strike.about() == About.DOCUMENT || strike == Strike.DELETE_ALL;
     String about = row.scheme() + "://lake" + (isOfBucket ? "" : "/" + strike.folder());
     if (failure != null && !(failure.getMessage().contains(about) && failure.url().contains(about))) {
-      return "the failure doesn't say of what it is: " + failure.getMessage();
+      return "the failure doesn't name its object: " + failure.getMessage();
     }
     if (failure != null && failure.attempts() > ATTEMPTS_MAX) {
       return failure.attempts() + " attempts";
     }
     int uploads = beside.bucket().multipartUploads("").size();
-    // Of a beginning whose answer was lost nobody knows the name, and one that can't be read is asked for three times; and where nothing is tried again, giving
-    // up may fail on the connection that broke.
+    // The name of an upload is unknown if the answer to its beginning was lost. Laneway begins three times if the
+    // answer can't be read. Without retries, an abort may fail because its connection broke.
     boolean isLost = row.isTls() && !row.isOnce() && List.of(Fault.Kind.BREAK, Fault.Kind.LOSS).contains(row.fault().kind());
     int begun = strike.about() != About.BEGIN ? 0 : row.isOnce() ? 1 : 3;
     if (uploads > Math.max(begun, isLost ? 1 : 0)) {

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The program's {@code serve}, which fails as it is told to. */
+/** The program's {@code serve} with injected faults. */
 final class FaultyStore implements AutoCloseable {
   private static final Pattern SAID = Pattern.compile("laneway serve: listening on (\\S+)(?: \\(CA: (.*)\\))?");
 
@@ -39,7 +39,7 @@ final class FaultyStore implements AutoCloseable {
     ca = said.group(2);
   }
 
-  /** Settings that reach it. */
+  /** Returns settings that reach it. */
   Laneway.Builder settings() {
     Laneway.Builder settings = Laneway.builder().s3Endpoint(url).gcsEndpoint(url).region("us-east-1").anonymous(true);
     return ca == null ? settings : settings.caFile(ca);

@@ -15,7 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /**
- * Where an operation takes place.
+ * The place of an operation.
  *
  * @param laneway its client
  * @param bucket a folder of the store
@@ -39,7 +39,7 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     return isAsync ? wait(async.of(bucket)) : blocking.of(bucket);
   }
 
-  /** What a future gives, or what it failed with. */
+  /** Returns the result of a future, or throws its failure. */
   <T> T wait(CompletableFuture<T> future) throws IOException {
     try {
       return future.join();
@@ -61,7 +61,7 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     bucket.put(key, ByteBuffer.wrap(bytes), PutOptions.NONE);
   }
 
-  /** Whether bytes are those of the object, or those that another writer makes of them. */
+  /** Returns whether bytes are those of the object, or those that another writer stores instead. */
   boolean isRead(byte[] bytes) {
     return bytes.length == Strike.SMALL.length && isRead(0, ByteBuffer.wrap(bytes));
   }
@@ -75,7 +75,10 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     return bytes.mismatch(ByteBuffer.wrap(there)) == -1 || bytes.mismatch(ByteBuffer.wrap(inverted)) == -1;
   }
 
-  /** What is wrong with an object that has to be as it was done, or may be as it was before; {@code null} is that it isn't there. */
+  /**
+   * Returns the mistake in an object, if there is one. It must be as {@code done}, or without success as {@code
+   * before}; {@code null} means that it doesn't exist.
+   */
   String holds(String key, boolean isDone, byte[] done, byte[] before) throws IOException {
     byte[] there;
     try (Download download = bucket.get(key)) {
@@ -90,7 +93,7 @@ record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
     return isRight ? null : key + " holds " + (there == null ? "nothing" : there.length + " bytes");
   }
 
-  /** The failure of a call of the library's, out of what a stream has made of it. */
+  /** Returns the library's failure, which a stream may have wrapped. */
   static LanewayException failure(Exception thrown) {
     if (thrown instanceof UncheckedIOException unchecked) {
       return failure(unchecked.getCause());

@@ -26,7 +26,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
-/** The first request of its verb of an operation, which a fault hits; and the operation. */
+/** An operation, and its request that a fault hits: the first of its verb. */
 enum Strike {
   GET("get", About.CONTENT) {
     @Override
@@ -204,14 +204,14 @@ enum Strike {
     }
   };
 
-  /** What a request is about. */
+  /** The subject of a request. */
   enum About {
     CONTENT,
     RANGE,
     DOCUMENT,
     HEADERS,
     WRITE,
-    /** An upload is begun, which has a name from then on. */
+    /** Begins an upload. Its name is known only from the answer. */
     BEGIN,
     PART,
     REMOVAL
@@ -240,20 +240,20 @@ enum Strike {
     return this == DELETE_ALL && scheme.equals("gs") ? "batch" : verb;
   }
 
-  /** The folder of the bucket, and of this machine, that is the operation's own. */
+  /** Returns the operation's own folder, in the bucket and on this machine. */
   String folder() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /** Carries the operation out, and says whether what came back is right. */
+  /** Carries the operation out, and returns whether its result is right. */
   abstract boolean succeeds(Scene scene) throws Exception;
 
-  /** Whether it writes an object that isn't there before. */
+  /** Returns whether it writes an object that doesn't exist before. */
   private boolean writes() {
     return List.of("put", "begin", "part", "complete").contains(verb);
   }
 
-  /** Lays ready what is read. */
+  /** Stores the objects or files that it reads. */
   void prepare(Scene scene) throws Exception {
     for (String key : KEYS) {
       if (this == SYNC_UP) {
@@ -264,7 +264,7 @@ enum Strike {
     }
   }
 
-  /** What is wrong with what it has left where it has succeeded or not; {@code null} where nothing is. */
+  /** Returns the mistake in the objects and files after the operation; {@code null} if there is none. */
   String left(Scene scene, boolean hasSucceeded) throws Exception {
     switch (this) {
       case PUT, WRITER, MULTIPART_BEGIN, MULTIPART_PART, MULTIPART_COMPLETE -> {
@@ -313,7 +313,7 @@ enum Strike {
       return (scene.isAsync() ? scene.wait(upload.completeAsync(List.of(part))) : upload.complete(List.of(part))).size()
           == SMALL.length;
     } catch (LanewayException failure) {
-      // Who knows its name gives it up, as Hadoop's committers do. What was completed isn't there any more.
+      // Aborts the upload, as Hadoop's committers do. If it was completed, it no longer exists.
       try {
         upload.abort();
       } catch (LanewayException other) {

@@ -100,7 +100,7 @@ final class Commits {
   }
 
   /**
-   * Waits until a completion has ended, in success or failure. Only then is it known what to remove.
+   * Waits until a completion has ended, in success or failure. Only then is it known which files to remove.
    *
    * @return whether the thread was interrupted meanwhile; its flag is cleared
    */

@@ -39,8 +39,8 @@ final class Directories {
   }
 
   /**
-   * Makes a directory. The directories above exist as prefixes of its key. An existing directory doesn't change. This
-   * takes one request if it exists, and two more round trips otherwise.
+   * Makes a directory. The directories above exist as prefixes of its key. An existing directory doesn't change. If the
+   * directory exists, this takes one request, and otherwise two more round trips.
    *
    * @throws FileAlreadyExistsException if a file is in its place
    * @throws ParentNotDirectoryException if a file is above it

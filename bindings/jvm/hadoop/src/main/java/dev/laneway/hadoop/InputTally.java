@@ -37,7 +37,10 @@ final class InputTally implements IOStatisticsSource {
     ofThread.incrementBytesRead(more);
   }
 
-  /** Counts ranges that are read together. They count for the requesting thread, whichever thread carries them. */
+  /**
+   * Counts ranges that are read together. They count for the thread that requests them, even if another thread receives
+   * them.
+   */
   void vectored(int ranges, long wanted) {
     counts.incrementCounter(StreamStatisticNames.STREAM_READ_VECTORED_OPERATIONS);
     counts.incrementCounter(StreamStatisticNames.STREAM_READ_VECTORED_INCOMING_RANGES, ranges);

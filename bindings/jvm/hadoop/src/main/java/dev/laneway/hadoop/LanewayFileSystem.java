@@ -349,7 +349,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
       return;
     }
     try {
-      // This deletes the paths that are to be deleted at the end.
+      // This deletes the paths of `deleteOnExit`.
       super.close();
     } finally {
       isClosed = true;

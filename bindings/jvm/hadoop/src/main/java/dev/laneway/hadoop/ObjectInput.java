@@ -29,7 +29,7 @@ import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.IOStatisticsSource;
 
 /**
- * Reads a file, all of one version. It reads in order, which the library reads ahead, at positions by any number of
+ * Reads a file, all of one version. It reads in order (the library then reads ahead), at positions by any number of
  * threads, and ranges together. Closing it ends reads under way.
  */
 final class ObjectInput extends FSInputStream
@@ -146,8 +146,8 @@ final class ObjectInput extends FSInputStream
   }
 
   /**
-   * Reads ranges together, in as few requests as pay off. Each is done as soon as it is there, in a buffer of its own
-   * from {@code allocate}. Buffers of failed ranges are returned by {@code release}.
+   * Reads ranges together, in as few requests as pay off. Each range is done as soon as it has arrived, in a buffer of
+   * its own from {@code allocate}. Buffers of failed ranges are returned by {@code release}.
    *
    * @throws EOFException for a range that begins before the file or ends behind it; nothing is read then
    * @throws IllegalArgumentException for ranges that overlap

@@ -54,7 +54,7 @@ final class ObjectOutput extends FileOutput {
       out.close();
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
-        IOException exists = new FileAlreadyExistsException(path() + " is there, or in another state than was asked for");
+        IOException exists = new FileAlreadyExistsException(path() + " exists, or isn't in the requested state");
         exists.initCause(failed);
         throw exists;
       }

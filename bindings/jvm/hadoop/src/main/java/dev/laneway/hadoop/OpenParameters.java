@@ -16,9 +16,9 @@ import org.apache.hadoop.fs.impl.OpenFileParameters;
 /**
  * The options of an {@code openFile} call.
  *
- * <p>A status from this filesystem is used: opening then reads exactly its version, and sends no request. In another
- * filesystem's status, and in {@code fs.option.openfile.length}, the version is unknown, and such lengths have been
- * wrong. The opening request then brings both.
+ * <p>A status from this filesystem is used: opening then reads exactly its version, and sends no request. Another
+ * filesystem's status, and {@code fs.option.openfile.length}, tell no version, and their lengths have been wrong. For
+ * these, the opening request brings both.
  *
  * @param bytes the file's size, if it can be relied on
  * @param version the version to read, if it is known

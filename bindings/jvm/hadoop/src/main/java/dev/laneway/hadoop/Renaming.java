@@ -23,8 +23,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Renames files and directories by copies that the store makes by itself, all of them at once. Sources are removed only
- * when everything is copied, so a failed rename leaves its source unchanged. Others see both meanwhile, as with any
- * object store.
+ * when everything is copied, so a failed rename leaves its source unchanged. Meanwhile other clients see source and
+ * copies, as with any object store.
  */
 final class Renaming {
   private static final Logger LOG = LoggerFactory.getLogger(Renaming.class);
@@ -51,8 +51,8 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>If the destination is a directory, it goes below it under its own name. A directory replaces an empty one. The
-   * directory that contained it stays.
+   * <p>If the destination is a directory, the source goes into it under its own name. A directory replaces an empty
+   * one. The directory that contained the source stays.
    *
    * @return false for the root, for a directory into itself, and if a directory that isn't empty is in its place
    *     already
@@ -90,7 +90,7 @@ final class Renaming {
     return true;
   }
 
-  /** Moves it into a directory, under its own name. */
+  /** Moves the source into a directory, under its own name. */
   private boolean moveInto(Path source, boolean isFile, Path directory, String to) throws IOException {
     Path place = new Path(directory, source.getName());
     String from = keys.of(source);

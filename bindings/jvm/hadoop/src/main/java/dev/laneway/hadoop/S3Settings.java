@@ -80,8 +80,8 @@ final class S3Settings {
 
   /**
    * Returns the configured keys, or else the credentials that the library finds. {@code
-   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Those that mean no
-   * credentials, these keys, or the found ones are recognised.
+   * fs.s3a.aws.credentials.provider} names classes of other connectors, which can't be called. Only classes that mean
+   * no credentials, these keys, or found credentials are recognised.
    *
    * @throws IOException for another class, such as one that assumes a role: requests would run under the wrong identity
    */
@@ -94,7 +94,7 @@ final class S3Settings {
     Optional<String> id = values.secret("access.key");
     Optional<String> secret = values.secret("secret.key");
     if (id.isPresent() != secret.isPresent()) {
-      throw new IOException("fs.s3a.access.key and fs.s3a.secret.key are only good together");
+      throw new IOException("fs.s3a.access.key and fs.s3a.secret.key must be set together");
     }
     for (String provider : providers) {
       Matcher named = PROVIDERS.matcher(provider);

@@ -105,7 +105,7 @@ record Settings(
       throw new IOException("no bucket is named in " + name);
     }
     if (bucket.contains("@")) {
-      throw new IOException("a secret in the URI of a filesystem would stand in logs: it belongs into the configuration");
+      throw new IOException("a secret in a filesystem's URI would appear in logs: put it into the configuration");
     }
     Values values = new Values(conf, store.family, bucket);
     return store == Store.S3 ? S3Settings.of(bucket, values) : GcsSettings.of(bucket, values);

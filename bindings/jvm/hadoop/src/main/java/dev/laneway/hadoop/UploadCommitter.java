@@ -103,7 +103,7 @@ public class UploadCommitter extends PathOutputCommitter {
   public void abortJob(JobContext context, JobStatus.State state) throws IOException {
     Commits commits = commits(context);
     try {
-      // These are the job's own, whoever else writes to the directory.
+      // These uploads are the job's own, even if other jobs write to the directory.
       commits.abortJob(job);
     } finally {
       commits.cleanUp(output, job, abortsUploads(context.getConfiguration()));

@@ -21,7 +21,7 @@ final class UploadOutput extends FileOutput {
   /** The size of a part. A file holds two of them in memory. Ten thousand parts are 80 GiB. */
   private static final int PART_BYTES = 8 << 20;
 
-  /** Parts under way beside the one that gathers. */
+  /** The most parts under way, not counting the one that gathers. */
   private static final int PARTS_AT_ONCE = 2;
 
   /** The initial buffer of a part, so that a small file doesn't hold 8 MiB. */
@@ -87,7 +87,7 @@ final class UploadOutput extends FileOutput {
     Failures.await(path(), begun().abortAsync());
   }
 
-  /** Returns the upload. Giving up the wait doesn't stop its beginning, so that it can still be found and aborted. */
+  /** Returns the upload. Abandoning the wait doesn't cancel its beginning, so it can still be found and aborted. */
   private MultipartUpload begun() throws IOException {
     return Failures.await(path(), upload.copy());
   }

@@ -72,7 +72,7 @@ final class Uploads extends AbstractMultipartUploader {
         text -> BBPartHandle.from(ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8)))));
   }
 
-  /** Completes a file. It replaces an existing one. A directory in its place stays, and that is a failure. */
+  /** Completes a file. It replaces an existing file. A directory in its place stays, and that is a failure. */
   @Override
   public CompletableFuture<PathHandle> complete(UploadHandle upload, Path path, Map<Integer, PartHandle> parts)
       throws IOException {

@@ -10,7 +10,7 @@ import org.apache.hadoop.security.alias.CredentialProviderFactory;
  * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}.
  */
 final class Values {
-  /** Hadoop's own file of defaults, by the name that a configuration gives as the source of values. */
+  /** The name of Hadoop's own file of defaults, as a configuration reports the source of a value. */
   private static final String DEFAULTS = "core-default.xml";
 
   private final Configuration conf;

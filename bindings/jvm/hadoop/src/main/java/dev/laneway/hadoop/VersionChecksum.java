@@ -7,8 +7,8 @@ import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.fs.FileChecksum;
 
 /**
- * The version of a file as its checksum. Equal ones mean the same bytes in the same store. It can't be compared with
- * another store's.
+ * The version of a file as its checksum. Equal checksums mean the same bytes in the same store. They can't be compared
+ * with another store's.
  */
 public final class VersionChecksum extends FileChecksum {
   private String version;

@@ -81,7 +81,7 @@ class CommittingTest {
     return new JobContextImpl(conf, attempt(0, 0).getJobID());
   }
 
-  /** A task's attempt as MapReduce runs it, up to its end. */
+  /** Runs a task's attempt up to its end, as MapReduce does. */
   private PathOutputCommitter run(TaskAttemptContext context, String line) throws Exception {
     TextOutputFormat<NullWritable, Text> format = new TextOutputFormat<>();
     PathOutputCommitter committer = assertInstanceOf(UploadCommitter.class, format.getOutputCommitter(context));
@@ -126,7 +126,7 @@ class CommittingTest {
   void anAttemptThatFailedOrWasKilledLeavesNothing() throws Exception {
     PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
     driver.setupJob(job());
-    // One is aborted, one stops in the middle of its file, one ends and never commits.
+    // One attempt is aborted, one stops in the middle of its file, and one ends but never commits.
     TaskAttemptContext aborted = attempt(0, 0);
     run(aborted, "aborted").abortTask(aborted);
     TaskAttemptContext killed = attempt(1, 0);
@@ -134,7 +134,7 @@ class CommittingTest {
     FSDataOutputStream out = files.create(new Path(half.getWorkPath(), "part-m-00001"));
     out.write(new byte[9 << 20]);
     run(attempt(2, 0), "never committed");
-    // Each is tried again, which goes well.
+    // Each task is tried again and succeeds.
     for (int task = 0; task < 3; task++) {
       TaskAttemptContext again = attempt(task, 1);
       run(again, "again " + task).commitTask(again);
@@ -180,7 +180,7 @@ class CommittingTest {
       TaskAttemptContext context = attempt(task, 0);
       run(context, "task " + task).commitTask(context);
     }
-    // Somebody's rule for old uploads has taken one away.
+    // A bucket's rule for old uploads has aborted one upload.
     bucket.multipartUploads(folder + "/").get(0).abort();
     assertThrows(IOException.class, () -> driver.commitJob(job()));
     driver.abortJob(job(), JobStatus.State.FAILED);

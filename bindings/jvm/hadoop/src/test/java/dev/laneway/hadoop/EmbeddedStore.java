@@ -14,7 +14,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
-/** The program's `serve`, in a process of its own for each run of tests, reached in both dialects. */
+/** The program's `serve`, in a process of its own for each test run, reached in both dialects. */
 public final class EmbeddedStore {
   private static final Map<List<String>, EmbeddedStore> RUNNING = new ConcurrentHashMap<>();
 
@@ -38,12 +38,12 @@ public final class EmbeddedStore {
     }
   }
 
-  /** One with a bucket of this name. */
+  /** Returns a store with a bucket of this name. */
   public static EmbeddedStore with(String bucket) {
     return RUNNING.computeIfAbsent(List.of("--bucket", bucket), EmbeddedStore::new);
   }
 
-  /** One that fails what the rules say; CONTRIBUTING.md tells how they are written. */
+  /** Returns a store with injected faults. CONTRIBUTING.md describes the rules. */
   public static EmbeddedStore broken(String bucket, String... rules) {
     List<String> options = new ArrayList<>(List.of("--bucket", bucket));
     for (String rule : rules) {
@@ -52,12 +52,12 @@ public final class EmbeddedStore {
     return RUNNING.computeIfAbsent(options, EmbeddedStore::new);
   }
 
-  /** Where it answers. */
+  /** Returns its URL. */
   public String url() {
     return url;
   }
 
-  /** A configuration by which both schemes reach it, by keys that people have in theirs. */
+  /** Returns a configuration with common keys, by which both schemes reach it. */
   public Configuration configuration() {
     Configuration conf = new Configuration();
     configure(conf);
@@ -69,7 +69,7 @@ public final class EmbeddedStore {
     configure(conf, url);
   }
 
-  /** The same for a store that somebody else has started. */
+  /** Does the same for a store that was started elsewhere. */
   public static void configure(Configuration conf, String url) {
     for (String scheme : List.of("gs", "s3a", "s3")) {
       conf.set("fs." + scheme + ".impl", LanewayFileSystem.class.getName());
@@ -84,7 +84,7 @@ public final class EmbeddedStore {
     conf.set("fs.s3a.secret.key", "lanewaysecret");
   }
 
-  /** A filesystem of a bucket that nobody else has the instance of. */
+  /** Returns a filesystem of a bucket, an instance that nothing else shares. */
   public static FileSystem open(String url, Configuration conf) throws IOException {
     return FileSystem.newInstance(URI.create(url), conf);
   }

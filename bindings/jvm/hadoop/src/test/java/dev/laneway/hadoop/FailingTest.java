@@ -28,7 +28,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is left where the store refuses some of what an operation takes. */
+/** The objects that are left if the store refuses some requests of an operation. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class FailingTest {
@@ -82,7 +82,7 @@ class FailingTest {
     assertEquals(List.of("d/a", "d/b/c", "d/uncopied", "d/z"), keys());
   }
 
-  /** The store says that the source is another by now than the one that was copied: its place is nobody else's. */
+  /** The store reports that the source was replaced since the copy. The copy then stays, because it is the only one. */
   @Test
   void aRenameWhoseSourceIsReplacedMeanwhileTakesItsCopyForNobodyElses() throws IOException {
     put("d/other", "d/outdated");

@@ -18,14 +18,14 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Faults of the embedded store, each of which meets a request of each operation: one store has them all, and finds a cell's by the folder
- * that is its own. Which of the library's kinds of failures follows from a fault is shown by the core's matrix; here that what comes is exact,
- * or an exception that the face's callers know.
+ * Faults of the embedded store, each of which hits a request of each operation. One store has them all, and each cell
+ * has its own folder, by which its fault selects requests. The core's matrix tests which kind of failure follows from a
+ * fault. These cells test that a result is exact, or an exception that callers of the tested interface (the face) know.
  */
 public final class FaultCells {
-  /** What a request is about. */
+  /** The subject of a request. */
   public enum About {
-    /** Bytes come back. Whoever may seek asks for ranges, of which no store tells a checksum. */
+    /** Bytes of an object. An interface that can seek requests ranges, and no store tells a range's checksum. */
     RANGE,
     HEADERS,
     DOCUMENT,
@@ -33,20 +33,20 @@ public final class FaultCells {
     REMOVAL
   }
 
-  /** Asks a face for something, and says whether what comes back is right. */
+  /** Calls an interface, and returns whether its result is right. */
   public interface Call<F> {
     boolean isAnswerRight(F face, Place place) throws Exception;
   }
 
-  /** Whether what is in the store is right. */
+  /** Returns whether the store's content is right. */
   public interface Leftover {
     boolean isRight(Place place, boolean hasSucceeded) throws IOException;
   }
 
   /**
-   * Something that a face is asked for, where the objects {@code k} and {@code l} are unless it creates {@code k}.
+   * A call of an interface. The objects {@code k} and {@code l} exist, unless it creates {@code k}.
    *
-   * @param verb the request of it that is hit, as the store's rules call it
+   * @param verb the verb of its request that is hit, as in the store's rules
    * @param isNew whether it creates {@code k}
    */
   public record Operation<F>(String name, String verb, About about, boolean isNew, Call<F> call, Leftover leftover) {
@@ -61,7 +61,7 @@ public final class FaultCells {
       });
     }
 
-    /** Moves {@code k} to {@code to}: the source is there until its copy is, and gone after success. */
+    /** Moves {@code k} to {@code to}. The source must exist until its copy does, and not after success. */
     public static <F> Operation<F> moving(String name, String verb, About about, Call<F> call) {
       return new Operation<>(name, verb, about, false, call, (place, hasSucceeded) -> {
         Stored source = place.stored("k");
@@ -88,17 +88,17 @@ public final class FaultCells {
     }
   }
 
-  /** How a face is set up, for one cell: what a client has found out about a store it remembers. */
+  /** Sets up an interface for one cell, because a client remembers what it has learned about a store. */
   public interface Face<F extends Closeable> {
     F of(EmbeddedStore store, String scheme) throws IOException;
   }
 
-  /** Whether an exception is one that the face's callers know. */
+  /** Returns whether callers of the interface know an exception. */
   public interface Known {
     boolean is(Exception failure);
   }
 
-  /** What is there of an object. */
+  /** The state of an object. */
   private enum Stored {
     ABSENT,
     WHOLE,
@@ -106,10 +106,10 @@ public final class FaultCells {
   }
 
   /**
-   * Where an operation takes place.
+   * The place of an operation.
    *
-   * @param url of a folder of the store, which ends with a slash
-   * @param bucket the same folder, by the library
+   * @param url the URL of a folder of the store, with a slash at its end
+   * @param bucket the same folder, through the library
    */
   public record Place(String url, Bucket bucket) {
     private Stored stored(String key) throws IOException {
@@ -130,11 +130,14 @@ public final class FaultCells {
     EITHER
   }
 
-  /** Hits the first request, or each. What a client tries again until its time is over hits the first alone. */
+  /**
+   * A fault that hits the first request, or all. If the client would retry until its time is over, it hits only the
+   * first.
+   */
   private record Fault(String action, boolean isOnce) {
     boolean canMeet(String verb, About about) {
       return switch (action) {
-        // A store may take minutes to copy, which are waited for.
+        // A copy may take minutes, so the client waits.
         case "stall" -> !verb.equals("copy");
         case "range ignored", "range shifted", "replace" -> about == About.RANGE;
         // Nothing else has a checksum.
@@ -181,7 +184,7 @@ public final class FaultCells {
       new Fault("garble", false),
       new Fault("malformed", false));
 
-  /** What every object holds: more than comes with the request that opens it. */
+  /** The content of every object, which is longer than the bytes that come with the opening request. */
   public static final byte[] BYTES = new byte[1_100_000];
 
   static {
@@ -191,7 +194,7 @@ public final class FaultCells {
   /** Cells mostly wait for pauses. */
   private static final int THREADS = 16;
 
-  /** Where a cell takes so many seconds it hangs. */
+  /** A cell that takes more seconds than this counts as hanging. */
   private static final int CELL_MAX = 300;
 
   private record Cell<F>(Operation<F> operation, Fault fault, String scheme) {
@@ -207,12 +210,12 @@ public final class FaultCells {
 
   private FaultCells() {}
 
-  /** Whether bytes are those of an object, or those that another writer makes of them. */
+  /** Returns whether bytes are those of an object, or those that another writer stores instead. */
   public static boolean isRead(byte[] bytes) {
     return isRead(0, bytes, BYTES.length);
   }
 
-  /** The same of some of them, as many as were asked for. */
+  /** Does the same for some of the bytes. */
   public static boolean isRead(int from, byte[] bytes, int length) {
     byte[] there = Arrays.copyOfRange(BYTES, from, from + length);
     byte[] inverted = new byte[length];
@@ -222,7 +225,7 @@ public final class FaultCells {
     return Arrays.equals(bytes, there) || Arrays.equals(bytes, inverted);
   }
 
-  /** Runs all cells, and says which of them ended otherwise than they must. */
+  /** Runs all cells, and returns the mistakes in their outcomes. */
   public static <F extends Closeable> List<String> run(
       List<Operation<F>> operations, List<String> schemes, Face<F> face, Known known) throws Exception {
     List<Cell<F>> cells = new ArrayList<>();

@@ -17,9 +17,11 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.Test;
 
-/** The faults of the embedded store on Hadoop's face: files are exact, or an IOException says why not. */
+/**
+ * Tests Hadoop's filesystem on the faults of the embedded store: files are exact, or an IOException tells the reason.
+ */
 class FaultMatrixTest {
-  /** Behind what comes with the opening request. */
+  /** A position after the bytes that come with the opening request. */
   private static final int FROM = 570_000;
   private static final int SOME = 20_000;
 

@@ -30,18 +30,18 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Keys that anybody may have put into a bucket: nothing of it leads out of a folder that it is copied into. */
+/** Keys that anybody may have stored. Copies of them must not leave the folder that they are copied into. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class HostileKeysTest {
-  /** Keys that no path says, and that listings leave out. */
+  /** Keys that no path can name, and that listings leave out. */
   private static final List<String> NAMELESS =
       List.of("../x", "../../x", "a/../../x", "a//b", "/etc/x", "./x", "a/./b", "a/..", "..", "//x", "../x/");
 
-  /** Keys that are odd, and are names all the same. */
+  /** Keys that are odd, but valid names. */
   private static final List<String> NAMES = List.of("...", "a\nb", "..\\x", "%2e%2e%2fx", "~", "-rf", "a b ", "${x}");
 
-  /** A name in a listing, and none that Hadoop itself takes beside the name of a folder. */
+  /** A valid name in a listing, which Hadoop itself refuses together with a folder's name. */
   private static final String WITH_COLON = "c:\\x";
 
   @TempDir java.nio.file.Path top;
@@ -72,7 +72,7 @@ class HostileKeysTest {
     }
   }
 
-  /** All files below the folder that stands around the target. */
+  /** Returns all files below the folder around the target. */
   private Set<String> written() throws IOException {
     try (Stream<java.nio.file.Path> all = Files.walk(top)) {
       return all.filter(Files::isRegularFile).map(file -> top.relativize(file).toString()).collect(Collectors.toCollection(TreeSet::new));
@@ -110,7 +110,7 @@ class HostileKeysTest {
     }
   }
 
-  /** No local file can have such a name, or Hadoop has none for it. */
+  /** Such a name isn't possible for a local file, or not for Hadoop. */
   @Test
   void aNameThatNoLocalFileCanHaveIsAnErrorOnTheWayDown() throws IOException {
     for (String name : List.of("b\0c", WITH_COLON)) {
@@ -123,7 +123,10 @@ class HostileKeysTest {
     }
   }
 
-  /** An object, and others as if it were a folder: a disk can't have both, and Hadoop puts the one into the other. */
+  /**
+   * An object, and others below it as if it were a folder. A disk can't have both, so Hadoop puts the file into the
+   * folder.
+   */
   @Test
   void aFileThatIsAFolderTooStaysInsideOnTheWayDown() throws IOException {
     put(List.of("x", "x/y"));
@@ -134,7 +137,7 @@ class HostileKeysTest {
     assertEquals("x/y", Files.readString(top.resolve(inside + "y")));
   }
 
-  /** Hadoop's own paths lead where they say before any store is asked. */
+  /** Hadoop's own paths are resolved before any store is asked. */
   @Test
   void aPathThatNamesSuchAKeyIsNotFoundOrAnotherKey() throws IOException {
     put(NAMELESS);

@@ -18,7 +18,7 @@ import org.apache.hadoop.fs.RawPathHandle;
 import org.apache.hadoop.fs.impl.OpenFileParameters;
 import org.junit.jupiter.api.Test;
 
-/** What callers say of files that they open and make. */
+/** The options of files that callers open and create. */
 class OptionsTest {
   private static final Path FILE = new Path("s3a://lake/a.parquet");
 

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What parquet-hadoop makes of the filesystem. */
+/** Tests parquet-hadoop on the filesystem. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class ParquetTest {
@@ -101,7 +101,7 @@ class ParquetTest {
     }
     assertEquals(ROWS, rows);
     assertTrue(groups > 2, "only " + groups + " row groups");
-    // One for the file's status, one for its footer.
+    // One request for the file's status, and one for its footer.
     assertEquals(before + 2, opened);
     assertEquals(vectoredBefore + groups, vectored());
     assertTrue(requests() - opened <= 2L * groups, () -> "too many requests for the ranges");

@@ -62,7 +62,7 @@ class ReadingTest {
     files.close();
   }
 
-  /** Requests that the process's engine has sent. */
+  /** Returns the requests that the process's engine has sent. */
   private long requests() throws IOException {
     try (Connection connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf))) {
       return connection.counters().requests();
@@ -173,7 +173,7 @@ class ReadingTest {
       in.unbuffer();
       long before = requests();
       assertEquals(expected[50_001] & 0xff, in.read());
-      // What was under way ahead counts in the process, too.
+      // Requests that were under way ahead count too.
       assertTrue(requests() > before, "it is asked for anew");
     }
   }
@@ -198,7 +198,7 @@ class ReadingTest {
     in.close();
     for (FileRange range : ranges) {
       range.getData().handle((bytes, failure) -> {
-        // What had come before is right, and the rest is a failure of I/O.
+        // Ranges that arrived before the close are right, and the others fail with an IOException.
         if (failure == null) {
           byte[] read = new byte[50_000];
           bytes.get(read);

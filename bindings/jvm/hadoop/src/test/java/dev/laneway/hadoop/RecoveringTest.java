@@ -25,11 +25,11 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What fails once, by the network or the store, is nobody's concern above: each operation ends in exact success. */
+/** A single failure of the network or the store is retried below Hadoop: each operation ends in exact success. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class RecoveringTest {
-  /** By a word of the key; each rule meets one request. */
+  /** The rules select requests by a word in the key. Each hits one request. */
   private static final String[] RULES = {
     "get:1 key=*read-reset* reset@1000",
     "get:1 key=*read-truncate* truncate@1000",
@@ -54,7 +54,7 @@ class RecoveringTest {
   private final byte[] bytes = new byte[1 << 20];
 
   RecoveringTest(String scheme) throws IOException {
-    // Each rule is for one dialect alone.
+    // Each rule is for only one dialect, so each dialect has a store of its own.
     String lake = "lake-" + scheme;
     Configuration conf = EmbeddedStore.broken(lake, RULES).configuration();
     files = EmbeddedStore.open(scheme + "://" + lake + "/", conf);

@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.Test;
 
-/** No secret of a configuration stands in what is thrown, shown or logged, also where the store repeats it. */
+/** No secret of a configuration appears in exceptions, texts or logs, even if the store repeats it. */
 class SecretsTest {
   @Test
   void noSecretIsTold() throws Exception {

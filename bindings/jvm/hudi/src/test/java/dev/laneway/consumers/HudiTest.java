@@ -28,7 +28,7 @@ class HudiTest {
   private static final int DAYS = 3;
   private static final int UPSERTS = 3;
 
-  /** Another connector's class, for S3 alone. */
+  /** The class of another connector to test instead, on S3 alone. */
   private static final String IMPL = System.getProperty("laneway.consumers.impl", "");
 
   private static final String URL = endpoint();
@@ -59,7 +59,7 @@ class HudiTest {
     return builder.getOrCreate();
   }
 
-  /** What the store has below a key of the bucket. */
+  /** Returns the keys that the store has below a key of the bucket. */
   private static List<String> keys(String below) throws IOException {
     try (Laneway laneway =
             Laneway.builder().s3Endpoint(URL).region("us-east-1").accessKey("laneway", "lanewaysecret").build();
@@ -68,7 +68,7 @@ class HudiTest {
     }
   }
 
-  /** The files of rows: those of Hudi's own tables lie apart. */
+  /** Returns the files of rows, without those of Hudi's own tables. */
   private static List<String> files(String folder) throws IOException {
     return keys(folder + "/").stream().filter(key -> key.endsWith(".parquet") && !key.contains("/.hoodie/")).toList();
   }
@@ -100,13 +100,13 @@ class HudiTest {
   @ParameterizedTest
   @ValueSource(strings = {"s3a", "gs"})
   void aTableIsUpsertedAndCleaned(String scheme) throws IOException {
-    assumeTrue(IMPL.isEmpty() || scheme.equals("s3a"), "what is measured is measured alone");
+    assumeTrue(IMPL.isEmpty() || scheme.equals("s3a"), "a measured connector runs alone");
     String folder = "hudi-" + scheme + "-" + System.nanoTime();
     String table = scheme + "://lake/" + folder;
     upsert(table, lit(true), 1);
     assertEquals(DAYS, files(folder).size());
     for (int version = 2; version <= UPSERTS; version++) {
-      // Of each day some rows, and so each upsert writes each file anew.
+      // Each upsert changes some rows of each day, and so writes each file anew.
       upsert(table, col("id").mod(version).equalTo(0), version);
     }
     assertEquals(DAYS, files(folder).size(), "older versions of the files have been cleaned");

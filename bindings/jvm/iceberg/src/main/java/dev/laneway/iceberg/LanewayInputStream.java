@@ -97,8 +97,8 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
   }
 
   /**
-   * Reads ranges together, in as few requests as pay off. Each is done as soon as it is there, in a buffer of its own
-   * from {@code allocate}.
+   * Reads ranges together, in as few requests as pay off. Each range is done as soon as it has arrived, in a buffer of
+   * its own from {@code allocate}.
    *
    * @throws EOFException for a range that reaches beyond the file's end; nothing is read then
    * @throws IllegalArgumentException for ranges that overlap
@@ -119,7 +119,7 @@ final class LanewayInputStream extends SeekableInputStream implements RangeReada
       }
     }
     List<CompletableFuture<ByteBuffer>> coming = reader.readRanges(wanted, allocate);
-    // They count for the requesting thread, whichever thread carries them.
+    // They count for the thread that requests them, even if another thread receives them.
     counted(bytes);
     for (int i = 0; i < asked.size(); i++) {
       CompletableFuture<ByteBuffer> into = asked.get(i).byteBuffer();

@@ -150,7 +150,7 @@ final class StoreProperties {
     String id = said.get("s3.access-key-id");
     String secret = said.get("s3.secret-access-key");
     if ((id == null) != (secret == null)) {
-      throw new ValidationException("s3.access-key-id and s3.secret-access-key are only good together");
+      throw new ValidationException("s3.access-key-id and s3.secret-access-key must be set together");
     }
     if (id != null) {
       builder.accessKey(id, secret);

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Iceberg's own tests of catalogs, whose tables' files are ours. */
+/** Iceberg's own tests of catalogs, with table files in Laneway. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3"})
 class CatalogContractTest extends CatalogTests<JdbcCatalog> {
@@ -48,7 +48,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
     properties.put(CatalogProperties.URI, "jdbc:sqlite:file::memory:?" + UUID.randomUUID());
     properties.put(CatalogProperties.WAREHOUSE_LOCATION, warehouse);
     properties.put("jdbc.schema-version", "V1");
-    // What the tests of defaults look for.
+    // The tests of defaults look for these.
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key1", "catalog-default-key1");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "default-key2", "catalog-default-key2");
     properties.put(CatalogProperties.TABLE_DEFAULT_PREFIX + "override-key3", "catalog-default-key3");
@@ -65,7 +65,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
     return warehouse + "/" + name.namespace() + "/" + name.name();
   }
 
-  /** In words of its own: theirs moves the file on a local disk. */
+  /** Replaces Iceberg's own test, which moves the file on a local disk. */
   @Override
   @Test
   public void testLoadTableWithMissingMetadataFile(@TempDir Path unused) {
@@ -84,7 +84,7 @@ class CatalogContractTest extends CatalogTests<JdbcCatalog> {
 
   @Override
   protected boolean supportsNamesWithDot() {
-    // A namespace with a dot is stored as two, by this catalog.
+    // This catalog stores a namespace with a dot as two.
     return false;
   }
 

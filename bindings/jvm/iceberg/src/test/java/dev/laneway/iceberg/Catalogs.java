@@ -5,11 +5,11 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.CatalogProperties;
 
-/** What catalogs of the tests are set up by. */
+/** The properties of the tests' catalogs. */
 final class Catalogs {
   private Catalogs() {}
 
-  /** Properties by which both dialects of a store are reached, as people have them for Iceberg's own FileIOs. */
+  /** Returns properties that reach a store in both dialects, named as for Iceberg's own FileIOs. */
   static Map<String, String> properties(EmbeddedStore store) {
     Map<String, String> properties = new HashMap<>();
     properties.put(CatalogProperties.FILE_IO_IMPL, LanewayFileIO.class.getName());

@@ -15,9 +15,9 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
 
-/** The faults of the embedded store on Iceberg's face: files are exact, or an exception says why not that Iceberg's callers know. */
+/** Tests Iceberg's files on the faults of the embedded store: files are exact, or an exception tells the reason. */
 class FaultMatrixTest {
-  /** Before what comes with the opening request. */
+  /** A position before the bytes that come with the opening request. */
   private static final int FROM = 30_000;
   private static final int SOME = 20_000;
 

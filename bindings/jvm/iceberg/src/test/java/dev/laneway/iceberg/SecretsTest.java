@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** No secret of a catalog stands in what is thrown, shown or logged, also where the store repeats it. */
+/** No secret of a catalog appears in exceptions, texts or logs, even if the store repeats it. */
 class SecretsTest {
   @Test
   void noSecretIsTold() throws Exception {

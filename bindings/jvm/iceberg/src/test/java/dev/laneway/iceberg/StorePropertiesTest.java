@@ -17,7 +17,7 @@ import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.io.StorageCredential;
 import org.junit.jupiter.api.Test;
 
-/** What properties of catalogs mean. */
+/** The meaning of catalogs' properties. */
 class StorePropertiesTest {
   private static final String SECRET = "hush-hush-hush";
 

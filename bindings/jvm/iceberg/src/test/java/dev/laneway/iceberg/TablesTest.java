@@ -40,7 +40,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What a table in a catalog of Hadoop's makes of its files, from its creation to its end. */
+/** The files of a table in one of Hadoop's catalogs, from its creation to its end. */
 @ParameterizedClass
 @CsvSource({"gs,false", "s3a,false", "gs,true", "s3a,true"})
 class TablesTest {
@@ -50,7 +50,7 @@ class TablesTest {
 
   private static final TableIdentifier NAME = TableIdentifier.of("db", "rows");
 
-  /** Each is met by one request; what fails once is nobody's concern above. */
+  /** Each fault hits one request. Laneway retries it, so the table doesn't notice. */
   private static final String[] FAULTS = {
     "get:3 reset@100",
     "get:5 status 503",
@@ -133,7 +133,7 @@ class TablesTest {
     append.commit();
     assertEquals(LongStream.range(0, 4000).boxed().toList(), ids(catalog.loadTable(NAME)));
 
-    // Whole files go by their statistics.
+    // Whole files are deleted by their statistics.
     table.newDelete().deleteFromRowFilter(Expressions.lessThan("id", 2000L)).commit();
     table.newRewrite()
         .deleteFile(only(table, "part-2"))
@@ -143,7 +143,7 @@ class TablesTest {
     assertEquals(LongStream.range(2000, 4000).boxed().toList(), ids(catalog.loadTable(NAME)));
     assertEquals(5, names(io, table.location() + "/data/").size(), "nothing has gone yet");
 
-    // What a snapshot has removed goes once there is none before it, and one after it.
+    // Files that a snapshot removed are deleted once no older snapshot exists, and a newer one does.
     table.newAppend().appendFile(file(table, "later", 4000, 4010)).commit();
     Snapshot last = table.currentSnapshot();
     table.expireSnapshots().expireOlderThan(last.timestampMillis() + 1).retainLast(1).commit();

@@ -11,9 +11,9 @@ import org.apache.hadoop.fs.contract.ContractTestUtils;
 import org.junit.jupiter.api.Test;
 
 /**
- * Hadoop's tests of deleting many files at once. Two of them expect that the name of a directory with something in it is reported as a failure;
- * the interface says that what becomes of directories is not defined, and a look at each name would cost a request for each file. As with S3A
- * such a name is nobody's, and the directory stays.
+ * Hadoop's tests of deleting many files at once. Two of them expect a failure for the name of a directory that isn't
+ * empty. The interface leaves the treatment of directories undefined, and checking each name would cost a request for
+ * each file. As with S3A, such a name deletes nothing, and the directory stays.
  */
 class BulkDeleteContractTest extends AbstractContractBulkDeleteTest {
   @Override

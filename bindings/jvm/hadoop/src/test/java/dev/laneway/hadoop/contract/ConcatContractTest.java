@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractConcatTest;
 
-/** Hadoop's tests of joining files in place, which objects can't. */
+/** Hadoop's tests of joining files in place, which objects don't support. */
 class ConcatContractTest extends AbstractContractConcatTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

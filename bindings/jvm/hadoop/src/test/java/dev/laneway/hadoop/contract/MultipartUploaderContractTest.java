@@ -16,25 +16,25 @@ class MultipartUploaderContractTest extends AbstractContractMultipartUploaderTes
     return contract;
   }
 
-  /** The least that stores take of a part that isn't the last one. */
+  /** The smallest part that stores accept, except for the last one. */
   @Override
   protected int partSizeInBytes() {
     return 5 << 20;
   }
 
-  /** As S3A has it: ten would show no more. */
+  /** As in S3A's test. Ten parts would show no more. */
   @Override
   protected int getTestPayloadCount() {
     return 3;
   }
 
-  /** S3 takes the same completion again for a while, and says the same of it; GCS doesn't know the upload any more. */
+  /** S3 accepts the same completion again for a while, with the same result. GCS no longer knows the upload. */
   @Override
   protected boolean finalizeConsumesUploadIdImmediately() {
     return isConsumed;
   }
 
-  /** Neither knows one that was given up. */
+  /** Neither store knows an aborted upload. */
   @Override
   @Test
   public void testMultipartUploadAbort() throws Exception {

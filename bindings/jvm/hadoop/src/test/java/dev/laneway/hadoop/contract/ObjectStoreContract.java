@@ -5,9 +5,10 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractBondedFSContract;
 
 /**
- * What Hadoop's contract tests expect of the filesystem, as {@code contract/object-store.xml} says it, with the reason for each thing that isn't
- * expected. The scheme that they are run by, {@code gs} or {@code s3a}, is the system property {@code laneway.contract.scheme}; with {@code
- * laneway.contract.impl.SCHEME} they are run by another connector's class, for the table in README.md.
+ * The properties of the filesystem for Hadoop's contract tests. {@code contract/object-store.xml} lists them, with the
+ * reason for each that is missing. The system property {@code laneway.contract.scheme} selects the scheme, {@code gs}
+ * or {@code s3a}. With {@code laneway.contract.impl.SCHEME} the tests run another connector's class, for the table in
+ * README.md.
  */
 final class ObjectStoreContract extends AbstractBondedFSContract {
   private static final String BUCKET = "contract";
@@ -21,7 +22,7 @@ final class ObjectStoreContract extends AbstractBondedFSContract {
     String other = System.getProperty("laneway.contract.impl." + scheme, "");
     if (!other.isEmpty()) {
       conf.set("fs." + scheme + ".impl", other);
-      // Google's connector knows other names and forms of what Hadoop's own defaults say since 3.5.
+      // Since 3.5, Hadoop's own defaults have names and forms that Google's connector doesn't know.
       conf.setLong("fs.gs.block.size", 64 << 20);
       conf.setLong("fs.gs.outputstream.buffer.size", 8 << 20);
       conf.setLong("fs.gs.inputstream.inplace.seek.limit", 8 << 20);

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractSetTimesTest;
 
-/** Hadoop's tests of setting times, which are the store's alone to set. */
+/** Hadoop's tests of setting times, which only the store sets. */
 class SetTimesContractTest extends AbstractContractSetTimesTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

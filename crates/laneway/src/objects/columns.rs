@@ -1,5 +1,5 @@
-//! Predicts the next reads of a Parquet file: the columns that were read of the previous row groups, in the
-//! following ones.
+//! Predicts the next reads of a Parquet file: the following row groups, in the same columns as the previous
+//! ones.
 //!
 //! A program that reads row groups one after the other waits a round trip for each, on any path. The file's
 //! footer gives the exact place of the same columns in the next row groups. The number of row groups fetched
@@ -15,23 +15,23 @@ use std::ops::Range;
 pub(super) use self::begun::Begun;
 use self::layout::Layout;
 
-/// Bytes that may be ahead of a reader. In tables as usually written, they are two row groups of some
-/// columns, at 128 MiB a row group. With small row groups, a connection of 1 Gbit/s delivers them
-/// in 130 ms.
+/// The most bytes that are fetched ahead of a reader. In usual tables, whose row groups have 128 MiB, these
+/// are some columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
-/// One more row group is fetched ahead for each so many that were read one after the other, from the second
-/// on. So if a program stops half-way, at most a quarter more than it read was fetched, and one row group.
+/// For each 4 row groups that were read one after the other, one more is fetched ahead. The first fetch
+/// follows the second row group. So a program that stops half-way wastes at most a quarter of what it has
+/// read, and one row group.
 const EARNED_BY: usize = 4;
 
-/// The known facts about one file and its reader.
+/// The layout of one file, and the progress of its reader.
 #[derive(Debug)]
 pub(super) struct Columns {
     layout: Layout,
     /// The place of every column, in file order: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
     run: Option<Run>,
-    /// Row groups before this one were read, or have ranges fetched ahead.
+    /// The first row group that was neither read nor fetched ahead.
     ahead: usize,
 }
 
@@ -63,8 +63,8 @@ impl Columns {
         Self { layout, places, run: None, ahead: 0 }
     }
 
-    /// Returns whether the last row group was read right after the one before. Then the reads ahead are of
-    /// the next ones.
+    /// Returns whether the last row group was read right after the one before. If so, the reads ahead are of
+    /// the row groups that follow.
     fn goes_on(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.len > 1)
     }
@@ -90,7 +90,7 @@ impl Columns {
         let (mut begin, mut bytes) = (Vec::new(), 0_u64);
         for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
             let ranges = self.ranges(group, &run.columns);
-            // The sizes come from the file, and may be anything.
+            // The sizes come from the file, so their sum may overflow.
             bytes = ranges.iter().fold(bytes, |sum, range| sum.saturating_add(range.end - range.start));
             if bytes > WINDOW {
                 break;
@@ -104,8 +104,8 @@ impl Columns {
         begin
     }
 
-    /// Returns the row group and its columns that match these ranges exactly, if the next row groups would be
-    /// read in the same way.
+    /// Returns the row group and the columns that these ranges cover exactly. Returns `None` if
+    /// [`ranges`](Self::ranges) would cut the columns differently, because then no prediction would match.
     fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
         let mut found = None;
         let mut columns = Vec::new();
@@ -148,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Row groups of five columns of 10, 20, ... bytes, and so many times as long in each row group.
+    /// Row groups of five columns of 10, 20, ... times `unit` bytes. Each group's columns are a byte longer
+    /// than those of the group before.
     fn columns(groups: usize, unit: u64) -> Columns {
         let mut at = 4;
         let groups: Vec<Vec<_>> = (0..groups)
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn no_more_is_ahead_than_the_window_holds() {
-        // 80 units a row group: 4.2 MB, three of which fit.
+        // A read takes 80 units (4.2 MB) of each row group, so three row groups fit into the window.
         let mut large = columns(64, 52_429);
         for group in 0..64 {
             drop(large.read(&asked(&large, group)));

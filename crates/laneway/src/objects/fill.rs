@@ -12,10 +12,11 @@ use crate::transfer::download::range_writer::Output;
 use crate::transfer::download::{Pinned, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
-/// Requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
+/// The most requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
 const AT_ONCE: usize = 32;
 
-/// A buffer that several requests write to, each to its own part. Once it is taken out, none writes any more.
+/// A buffer that several requests write to, each to its own part. Taking the buffer out ends all writing to
+/// it.
 type Shared<B> = Arc<Mutex<Option<B>>>;
 
 /// A part of a buffer that one request fills.
@@ -71,7 +72,7 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
-    // Nothing writes from here on, whatever still runs on a lane.
+    // From here on nothing writes to the buffer, even if a request still runs on a lane.
     let buffer = lock(&shared).take();
     brought?;
     buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))

@@ -1,9 +1,9 @@
 //! Plans the requests for many ranges of one object.
 //!
-//! Ranges that overlap or touch are one run of bytes. Runs are joined if the bytes between them cost less
-//! than a request, up to the size of one express request. Beyond that, another request costs little compared
-//! to its bytes. A run that would keep one connection busy for long is cut. If all of this costs more than
-//! the whole object, the whole object is read.
+//! Ranges that overlap or touch are one run of bytes. Two runs are joined if the bytes between them cost less
+//! than a request, and if the joined run is at most as large as one express request. Above that size, another
+//! request costs little compared to its bytes. A run that would keep one connection busy for long is cut. If
+//! all of this costs more than the whole object, the whole object is read.
 
 use std::ops::Range;
 
@@ -32,11 +32,11 @@ pub(crate) struct Plan {
 /// Requests for adjacent bytes: a single one, or the cuts of a long run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Group {
-    /// The bytes of each request. Each begins at the end of the one before.
+    /// The bytes of each request. Each request begins where the one before ends.
     pub(crate) requests: Vec<Range<u64>>,
-    /// The ranges that they bring: the place in the call's list, and the bytes.
+    /// The ranges that these requests bring: each range's place in the call's list, and its bytes.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// Number of the bytes that were asked for.
+    /// The number of bytes that the caller wants.
     pub(crate) wanted: u64,
 }
 
@@ -56,7 +56,7 @@ impl Group {
         first..self.requests.last().map_or(first, |request| request.end)
     }
 
-    /// Returns how many bytes it brings.
+    /// Returns how many bytes the requests bring.
     pub(crate) fn len(&self) -> u64 {
         let bytes = self.bytes();
         bytes.end - bytes.start
@@ -117,11 +117,11 @@ pub(crate) fn plan(
     Ok(Plan { groups, empty, needs_size })
 }
 
-/// Returns the range within an object of this size, or of unknown size. A range without a byte is empty
-/// wherever it is. In an empty object, so is a range that begins at 0.
+/// Returns the range within an object of this size, or of unknown size. A range without a byte is allowed
+/// everywhere. In an empty object, a range that begins at 0 becomes empty.
 ///
 /// # Errors
-/// If it ends before it begins, or begins at or beyond the end.
+/// If the range ends before it begins, or begins at or beyond the object's end.
 pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, Unreadable> {
     if range.start > range.end {
         return Err(Unreadable::Reversed(range.clone()));
@@ -176,8 +176,8 @@ fn slice_len(path: &Path) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Returns how many requests this many bytes are cut into. None is below [`SLICE_MIN`] or above
-/// [`SLICE_MAX`], unless it is alone.
+/// Returns how many requests this many bytes are cut into. Each has [`SLICE_MIN`] to [`SLICE_MAX`] bytes,
+/// unless there is only one.
 fn cuts(len: u64, slice: u64) -> u64 {
     len.div_ceil(slice).min(len / SLICE_MIN).max(1)
 }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_whole_object_is_read_where_that_is_cheaper() {
-        // Joined, two of them would be bulk.
+        // If two of these ranges were joined, the request would be bulk.
         let asked: Vec<_> = (0..32).map(|n| n * MIB..n * MIB + 960 * KIB).collect();
         assert_eq!(requests(&asked, None).len(), 32, "without a size nothing is known of the whole");
         assert_eq!(requests(&asked, Some(32 * MIB)).first(), Some(&(0..16 * MIB)));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_parquet_read_is_a_request_for_each_chunk() {
-        // A footer, and three of 50 chunks of 320 KiB in each of 64 row groups.
+        // A footer, and three of the 50 column chunks (320 KiB each) of each of 64 row groups.
         let chunk = |group: u64, column: u64| {
             let start = (group * 50 + column) * 320 * KIB;
             start..start + 320 * KIB

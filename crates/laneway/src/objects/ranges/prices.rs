@@ -2,8 +2,8 @@
 
 use laneway_store::{RequestPrices, Store};
 
-/// The price of reading, and of time. A plan uses it to weigh one more request against bytes that nobody
-/// asked for. All amounts are US dollars.
+/// The prices of requests, bytes and time. They decide whether Laneway sends one more request, or fetches
+/// bytes between two ranges that the caller doesn't need. All amounts are US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {

@@ -32,9 +32,9 @@ use crate::{
     SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
-/// Reads, writes and moves objects. Clones are the same client. Its [`Engine`] has its own threads, so any
-/// thread or runtime can use the client, and so can the child of a `fork`. A job outlives its client: it runs
-/// until it ends or is dropped itself.
+/// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own
+/// threads, so any thread or runtime can use the client, and so can the child of a `fork`. A job outlives its
+/// client: it runs until it ends or is dropped itself.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -91,7 +91,7 @@ impl Client {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
 
-    /// Starts a job. The job counts its requests by itself, and as a part of this client's tally.
+    /// Starts a job. The job has its own tally of requests, which also counts in this client's tally.
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
@@ -121,8 +121,8 @@ impl Client {
         job
     }
 
-    /// Returns the same client, whose calls and jobs also count in `tally`; those of its buckets do too. A
-    /// client has one tally at a time. The earlier tally keeps its counts.
+    /// Returns the same client with a tally: its calls and jobs, and those of its buckets, also count in
+    /// `tally`. A client has one tally at a time. An earlier tally keeps its counts.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -141,9 +141,9 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
     }
 
-    /// Runs the caller's own future on the engine's thread, beside calls, and counts its requests as theirs.
-    /// It is for callers that can't poll: a binding, a callback, or a thread that waits in its own way. A
-    /// future that blocks delays every other call.
+    /// Runs the caller's own future on the engine's thread, where this client's calls run, and counts its
+    /// requests in the client's tally. Callers that can't poll need this: a binding, a callback, or a thread
+    /// that waits in its own way. A future that blocks delays every other call.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -163,10 +163,10 @@ impl Client {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
-    /// Waits on this thread for a future of this library's calls, and calls `goes_on` once each `look_every`.
-    /// When `goes_on` returns false, this ends the calls under way and returns `None`. The future runs on
-    /// this thread until the first `look_every` is over, which saves half the time of a small call. After
-    /// that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
+    /// Waits on this thread for a future that makes this library's calls. Calls `goes_on` once every
+    /// `look_every`. When `goes_on` returns false, this ends the calls under way and returns `None`. The
+    /// future runs on this thread until the first `look_every` is over, which saves half the time of a small
+    /// call. After that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -183,7 +183,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn), in the child of a `fork` that `goes_on` made.
+    /// As [`spawn`](Self::spawn). If `goes_on` forks, the wait fails in the child.
     pub fn block_on_while<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -196,7 +196,7 @@ impl Client {
             return Ok(Some(done));
         }
         let (done, is_done) = mpsc::sync_channel(1);
-        // Dropping it before the end cancels the calls.
+        // Returning early drops this handle, which cancels the calls.
         let _running = self.spawn(async move { drop(done.send(future.await)) })?;
         let is_done = OfProcess::new(is_done);
         while goes_on() {
@@ -319,8 +319,8 @@ impl Client {
         }
     }
 
-    /// Returns the engine's counts so far, for this client and all others that reach servers in the same way.
-    /// Use [`counted`](Self::counted) to count them separately.
+    /// Returns the engine's counts so far, for this client and all others with the same network settings. Use
+    /// [`counted`](Self::counted) to count one client alone.
     pub fn counters(&self) -> Counters {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
@@ -377,12 +377,13 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
-    /// Returns a future that any thread may poll. It has the engine's timers there.
+    /// Wraps a future so that any thread can poll it: there it uses the engine's timers.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         self.state.machinery.runtime.with_timers(future)
     }
 
-    /// Does the same, but polls the task on the waiting thread if that waits for nothing else.
+    /// Does the same as [`run`](Self::run), but polls the task on the waiting thread if this thread waits for
+    /// nothing else.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -233,7 +233,7 @@ impl Client {
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
-    /// Makes one place equal to another.
+    /// Makes a destination equal to a source: a folder or a prefix.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -2,7 +2,7 @@
 
 use crate::Warning;
 
-/// The items that warnings are about.
+/// The items that the warnings concern.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
     archived: Items,
@@ -34,7 +34,7 @@ impl Remarks {
         self.archived.add(source, 0);
     }
 
-    /// Notes a file with holes of this many bytes, which are sent as zeros.
+    /// Notes a sparse file whose holes have this many bytes. Laneway sends holes as zeros.
     pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
         self.sparse.add(path, bytes);
     }

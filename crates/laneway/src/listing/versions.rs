@@ -1,4 +1,5 @@
-//! Lists all versions. The pages form one chain, because their boundaries lie within keys.
+//! Lists all versions, one page after the other. A page may end between two versions of a key, so the pages
+//! can't be requested in parallel.
 
 use std::collections::HashSet;
 
@@ -20,7 +21,7 @@ pub(super) fn chained(store: &Store, list: List) -> Arriving {
     let (store, at) = (store.clone(), url.clone());
     tokio::spawn(tally::scope(tally::current(), async move {
         let ended = fetch(&store, list, &at, &out).await;
-        // If the reader is gone, nobody needs the error.
+        // This fails only if the reader is gone.
         let _ = out.send(ended.map(|()| None)).await;
     }));
     Arriving::filled(arrived, url)

@@ -208,7 +208,7 @@ impl From<&Path> for Location {
 }
 
 /// Returns a URL without the parts that may be a password or a signature. Drops the query. If the URL may
-/// begin with a user's name, keeps only the scheme: an unescaped password may contain `/`, `?`, `#` and `@`,
+/// begin with a user's name, keeps only the scheme. An unescaped password may contain `/`, `?`, `#` and `@`,
 /// and a query may contain `@` and `/`.
 fn without_secrets(scheme: &str, rest: &str) -> String {
     let authority = rest.split('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A slice of an object, fetched completely even if connections break.
+//! Fetches a slice of an object completely, even if connections break.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const FRUITLESS_MAX: u32 = 3;
 /// The destination of a slice's bytes.
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
-    /// To their place in a file.
+    /// Writes the bytes to their place in a file.
     File(Arc<Staged>),
-    /// To memory that the caller has reserved.
+    /// Collects the bytes in memory that the caller has reserved.
     Memory(Vec<u8>),
 }
 
@@ -95,7 +95,7 @@ impl RangeWriter<Slice> {
 }
 
 impl<O: Output> RangeWriter<O> {
-    /// Fetches the whole slice, and continues where it stands when a connection breaks.
+    /// Fetches the whole slice. If a connection breaks, continues from the last byte that arrived.
     ///
     /// # Errors
     /// The store's or the destination's error.

@@ -9,20 +9,20 @@ use crate::transfer::sync::side::{At, Entry};
 /// The finding about a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// Both sides have it, with equal size, and equal content if they share a kind of checksum.
+    /// Both sides have the name, with equal size, and with equal content if they share a kind of checksum.
     Same(Verified),
-    /// The destination lacks it.
+    /// The destination lacks the name.
     Missing,
-    /// The source lacks it.
+    /// The source lacks the name.
     Extra,
     /// The sizes differ: the source's, and the destination's.
     Size(u64, u64),
-    /// The ETags differ. They are MD5s, unless a KMS or customer's key encrypts the objects, which no listing
-    /// shows.
+    /// The ETags differ. ETags are MD5s, unless a KMS or customer's key encrypts the object. Listings don't
+    /// show such keys.
     Etag,
     /// This checksum differs.
     Checksum(&'static str),
-    /// One of the two can't be read, for this reason.
+    /// One of the sides can't be read, for this reason.
     Unreadable(String),
 }
 
@@ -69,8 +69,8 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
     }
 }
 
-/// Returns whether two ETags of the form `MD5-N` are equal. Then the content is equal. Others prove nothing,
-/// because the parts may differ.
+/// Returns whether two ETags of the form `MD5-N` are equal. If so, the content is equal. Different ones prove
+/// nothing, because the parts may differ.
 fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
     match (a, b) {
         (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
@@ -92,7 +92,7 @@ pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
         (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
         (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
         (Verified::Md5, "md5", pair(a.md5, b.md5)),
-        // Those of other parts say nothing.
+        // Different digests prove nothing, because the parts may differ.
         (of_parts, "digest of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
     ];
     let mut same = None;

@@ -1,4 +1,4 @@
-//! Partial files as runs leave them and find them.
+//! Tests how runs leave and resume partial files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn write(staged: &Staged, start: u64, bytes: &[u8]) {
     staged.claim(start, &Run::of(bytes, Wanted::CRC32C));
 }
 
-/// What a run that was killed leaves: 100 bytes at 0 and 50 at 300.
+/// Leaves the partial file of a killed run: 100 bytes at offset 0, and 50 at offset 300.
 fn left_behind(dir: &Path, boot: u64) {
     let (staged, done) = resume(dir, &subject(), boot);
     assert!(done.is_empty());
@@ -221,7 +221,7 @@ fn a_file_that_took_the_temporary_name_is_left_alone() {
     let (staged, _) = resume(dir.path(), &subject(), 1);
     write(&staged, 0, &[1; 10]);
     let part = part_in(dir.path());
-    // As the download of an object of that very name does it.
+    // Put another file there, as the download of an object of that very name would.
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
     let error = staged.commit(Placing::default()).unwrap_err();
@@ -239,12 +239,12 @@ fn names_tell_sources_and_destinations_apart() {
     let names = |name: &str, url: &str| Names::of(OsStr::new(name), url).part;
     let all = [names("f", "s3://b/k"), names("g", "s3://b/k"), names("f", "gs://b/k")];
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
-    // What is cut off of a long name counts too.
+    // A long name is cut, but its whole text decides the hash.
     let long = "x".repeat(250);
     assert_ne!(names(&format!("{long}a"), "u"), names(&format!("{long}b"), "u"));
 }
 
-/// Whatever bytes a journal holds: no panic, and no claim beyond the object.
+/// A journal of arbitrary bytes causes no panic, and no claim beyond the object.
 #[test]
 fn a_journal_of_any_bytes_is_survived() {
     let mut random = crate::plan::random::Random(5);

@@ -14,8 +14,8 @@ use crate::Error;
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
-    /// The number of objects in it. It may be a JSON number, or a string of digits, as Google maps 64-bit
-    /// integers to JSON.
+    /// The number of objects in the shard. It may be a JSON number, or a string of digits, as Google maps
+    /// 64-bit integers to JSON.
     records_processed: Option<serde_json::Value>,
 }
 

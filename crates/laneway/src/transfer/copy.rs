@@ -213,7 +213,7 @@ pub(crate) struct Item {
     to: ObjectId,
 }
 
-/// What all copies between the same two stores share.
+/// The stores and settings that all copies between the same two stores share.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     from: Store,

@@ -39,7 +39,7 @@ pub(super) struct Rules {
     pub(super) keeps_times: bool,
 }
 
-/// How two sides of equal size are compared if listings don't show enough.
+/// The way to compare two sides of equal size if listings don't show enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
     /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.

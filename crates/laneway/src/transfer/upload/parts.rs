@@ -58,11 +58,12 @@ pub(crate) trait Input: Send + Sync {
     }
 }
 
-/// How often an upload begins anew because its completion conflicted with another write of the object.
+/// The number of times that an upload begins anew because its completion conflicted with another write of the
+/// object.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// How often an upload begins anew because the store has lost it. A restart of the store or a lifecycle rule
-/// that aborts old uploads can be the cause.
+/// The number of times that an upload begins anew because the store has lost it. A restart of the store or a
+/// lifecycle rule that aborts old uploads can be the cause.
 const LOSSES_MAX: u32 = 2;
 
 /// A part that can be sent.

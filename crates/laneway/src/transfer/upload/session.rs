@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// How often a chunk is sent again if the store has kept none of it.
+/// The number of times that a chunk is sent again if the store has kept none of it.
 const FRUITLESS_MAX: u32 = 3;
 
 impl Parts<'_> {

@@ -124,7 +124,7 @@ impl Engine {
         let engine = DEFAULT.get_or_init(|| wanted.clone().build());
         if wanted.budgets != Budgets::default() && wanted.budgets != engine.0.budgets.budgets {
             tracing::warn!(
-                "another client has started the process's engine, whose budgets stay: name an engine of your own"
+                "another client has started the process's engine with other budgets, which stay: use an engine of your own"
             );
         }
         engine.clone()

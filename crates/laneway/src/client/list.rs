@@ -382,7 +382,7 @@ async fn level(
             // The caller may be allowed to list but not to read objects. Then the page alone counts.
             Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
             {
-                tracing::debug!(error = %e, "the object of the prefix's name can't be looked at");
+                tracing::debug!(error = %e, "the object whose key is the prefix can't be looked up");
             }
             Err(e) => return Err(e.into()),
         }

@@ -41,7 +41,7 @@ impl Columns {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
         if at("timeDeleted").is_none() && at("generation").is_none() {
             return Err(
-                "the header of this shard has neither timeDeleted nor generation, so that old versions pass for objects",
+                "the header of this shard has neither timeDeleted nor generation, so old versions would look like objects",
             );
         }
         Ok(Self {

@@ -241,7 +241,7 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
         file.write_all(&bytes).map_err(unwritable)?;
     }
     if hashing.len() != meta.size {
-        let why = format!("{} bytes came, but the store reports {}", hashing.len(), meta.size);
+        let why = format!("{} bytes arrived, but the store reports {}", hashing.len(), meta.size);
         return Err(Error::integrity(at(), why));
     }
     hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;

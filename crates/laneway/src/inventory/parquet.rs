@@ -81,7 +81,7 @@ mod reading {
             {
                 if let Some(codec) = unread(codec).filter(|_| names.iter().any(|name| name == column)) {
                     let why = format!(
-                        "its column {column} is compressed with {codec}, which isn't read: Snappy, gzip and no compression are"
+                        "its column {column} is compressed with {codec}, which Laneway can't read (only Snappy, gzip and none)"
                     );
                     return Err(Error::refused(&name, why));
                 }
@@ -114,7 +114,7 @@ mod reading {
         }
     }
 
-    const CONTRADICTORY: &str = "what its pages hold isn't what they say";
+    const CONTRADICTORY: &str = "the content of its pages contradicts their headers";
 
     /// Calls the `parquet` crate, and turns a panic into an error: the crate panics on some damaged pages.
     fn survived<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {

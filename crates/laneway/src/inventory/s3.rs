@@ -85,7 +85,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
         "Parquet" => Format::Parquet,
         format => {
             return Err(refused(format!(
-                "its data files are {format}, and CSV and Parquet are what can be read"
+                "its data files are {format}, but Laneway reads only CSV and Parquet"
             )));
         }
     };

@@ -134,7 +134,7 @@ impl Existing {
             let stretch = match store.list(&list).await {
                 Ok(page) => Stretch::of(first, &page),
                 Err(error) => {
-                    tracing::debug!(%error, "destinations are asked for one by one");
+                    tracing::debug!(%error, "destinations are looked up one by one");
                     None
                 }
             };

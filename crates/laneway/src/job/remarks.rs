@@ -46,9 +46,9 @@ impl Remarks {
             n => format!("skipped, one of {n} archived objects; restore them first"),
         });
         let sparse = self.sparse.warning(|count, bytes| match count {
-            1 => format!("is sparse: {bytes} bytes of it are holes, which an object has as zeros"),
+            1 => format!("is sparse: {bytes} bytes of it are holes, which become zeros in the object"),
             n => format!(
-                "is sparse, one of {n} files of which {bytes} bytes are holes, which objects have as zeros"
+                "is sparse, one of {n} files with holes of {bytes} bytes, which become zeros in the objects"
             ),
         });
         archived.into_iter().chain(sparse).collect()
@@ -66,7 +66,7 @@ mod tests {
         remarks.sparse("a", 5);
         assert_eq!(
             remarks.warnings()[0].message,
-            "is sparse: 5 bytes of it are holes, which an object has as zeros"
+            "is sparse: 5 bytes of it are holes, which become zeros in the object"
         );
         remarks.sparse("b", 6);
         remarks.archived("s3://b/k");

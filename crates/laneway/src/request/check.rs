@@ -31,7 +31,7 @@ const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined
 /// A filter may need sizes and times, which a list of names doesn't give. A filter that is ignored would
 /// remove or copy too much.
 const NAMES_OR_FILTERS: &str =
-    "a list of names and filters can't be combined: leave out of the list what isn't meant";
+    "a list of names and filters can't be combined: remove unwanted names from the list";
 
 impl ListRequest {
     /// Checks the request before any request to a store.

@@ -135,7 +135,7 @@ impl Place {
             }
             not => {
                 if let Err(e) = not {
-                    tracing::debug!(error = %e, "a file that could be resumed can't be had");
+                    tracing::debug!(error = %e, "a temporary file that could be resumed can't be opened");
                 }
                 Ok((Staged::create(self, directory, how.subject.size)?, Vec::new()))
             }

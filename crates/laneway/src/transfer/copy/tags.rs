@@ -45,7 +45,7 @@ pub(crate) async fn of(
         Err(error) if meta.tags.is_some_and(|count| count > 0) => return Err(error.into()),
         Err(error) if error.is_permission() => {
             let target = url(store.provider(), id);
-            let message = "its tags may not be read: if it has any, its copy has none".to_owned();
+            let message = "its tags can't be read: if it has any, the copy lacks them".to_owned();
             job.warn(Warning { target, message }).await;
         }
         // These stores have no tags.

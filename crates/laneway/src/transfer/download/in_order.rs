@@ -249,7 +249,7 @@ impl InOrder<'_> {
         let rest = match is_all {
             true => Run::of(b"", wanted),
             false if meta.version.is_none() => {
-                let message = "without a version the store can't be asked for the rest of it";
+                let message = "the store reports no version, so the rest could come from another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
             false => self.slices(have..range.end, &Pinned::of(&meta), wanted).await?,

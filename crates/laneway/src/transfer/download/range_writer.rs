@@ -188,7 +188,10 @@ impl<O: Output> GetSink for Sink<O> {
         }
         let start = self.at.unwrap_or(state.start);
         if range.start != start {
-            let message = format!("bytes from {start} were asked for, the store sends from {}", range.start);
+            let message = format!(
+                "the request was for bytes from {start} on, but the store sends them from {} on",
+                range.start
+            );
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
         self.at = Some(start);

@@ -250,7 +250,7 @@ impl Rest<'_> {
     /// Returns the version to continue with. Continuing in the middle is safe only in the same version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
         if meta.version.is_none() {
-            let message = "the connection broke, and without a version the store can't be asked for the rest";
+            let message = "the connection broke, and the store reports no version, so the rest could come from another version";
             return Err(Error::integrity(url(self.store.provider(), self.id), message));
         }
         Ok(Pinned::of(meta))

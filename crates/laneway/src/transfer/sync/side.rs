@@ -93,7 +93,7 @@ impl Side {
     pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
             let bucket = format!("{}://{bucket}", store.scheme());
-            let why = "lists its objects in no order, by which two sides could be compared";
+            let why = "lists its objects in no order, so the two sides can't be compared";
             return Err(Error::refused(bucket, why));
         }
         let pages = pages(store, List::new(bucket, prefix));

@@ -123,7 +123,7 @@ impl Parts<'_> {
                 }
             }
             if fruitless >= FRUITLESS_MAX {
-                return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
+                return Err(self.wrong("makes no progress: the store keeps none of the bytes"));
             }
         }
     }
@@ -136,7 +136,7 @@ impl Parts<'_> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
             true => Ok(meta),
-            false => Err(self.wrong("has ended, and what the object is now is not what was sent")),
+            false => Err(self.wrong("has ended, but the object isn't the one that was sent")),
         }
     }
 }

@@ -202,7 +202,7 @@ async fn there(
         // A lack of permission to list parts is no reason to fail: sending parts may be permitted.
         Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
         Err(error) => {
-            tracing::debug!(%error, "an upload that was begun earlier can't be gone on with");
+            tracing::debug!(%error, "an upload of an earlier run can't be continued");
             abort(store, &left.upload).await;
             Ok(None)
         }
@@ -272,11 +272,11 @@ fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
     match aborted {
         Ok(()) => true,
         Err(error) if error.is_permission() || !Error::is_passing_of(&error) => {
-            tracing::warn!(%error, "an upload that was abandoned stays behind, and isn't asked for again");
+            tracing::warn!(%error, "an abandoned upload stays in the store, which refuses to abort it");
             true
         }
         Err(error) => {
-            tracing::warn!(%error, "an upload that was abandoned stays behind for now");
+            tracing::warn!(%error, "an abandoned upload can't be aborted now; a later run tries again");
             false
         }
     }

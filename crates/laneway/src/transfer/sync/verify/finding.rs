@@ -38,7 +38,7 @@ impl Finding {
             Self::Size(source, destination) => {
                 format!("it has {destination} bytes, and {source} at the source")
             }
-            Self::Etag => "its ETag differs from the source's, which tells another content unless a KMS or customer key encrypts one".to_owned(),
+            Self::Etag => "its ETag differs from the source's, so the content differs, unless a KMS or customer key encrypts one of them".to_owned(),
             Self::Checksum(name) => format!("its {name} differs from the source's"),
             Self::Unreadable(why) => why.clone(),
         }

@@ -131,7 +131,7 @@ impl<O: Output> RangeWriter<O> {
                 }
                 Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
                     let size = of.map_or(end, |of| of.size);
-                    let message = format!("the store reported {size} bytes, but refuses those from {at} on: {e}");
+                    let message = format!("the store said {size} bytes, but refuses those from {at} on: {e}");
                     return Err(Error::integrity(url(store.provider(), id), message).after(attempts));
                 }
                 Err(e) => return Err(Error::from(e).after(attempts)),

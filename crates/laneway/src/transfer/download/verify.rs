@@ -70,7 +70,7 @@ fn verify(
         whole = whole.then(*run);
     }
     if whole.len != meta.size {
-        return Err(Error::integrity(source, format!("only {} of {} bytes arrived", whole.len, meta.size)));
+        return Err(Error::integrity(source, format!("{} of {} bytes arrived", whole.len, meta.size)));
     }
     whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }

@@ -67,7 +67,7 @@ impl Client {
     /// Returns the state that this client's jobs share, in this process.
     ///
     /// # Errors
-    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
+    /// In the child of a `fork`, the first call can fail as [`build`](crate::ClientBuilder::build) does.
     pub(crate) fn state(&self) -> Result<Arc<ClientState>, Error> {
         let mut state = self.inner.state.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = &*state {
@@ -158,7 +158,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
+    /// In the child of a `fork`, the first call can fail as [`build`](crate::ClientBuilder::build) does.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
@@ -233,7 +233,7 @@ impl Client {
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
-    /// Makes a destination equal to a source: a folder or a prefix.
+    /// Makes the content of a folder or prefix equal to that of another one.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -326,7 +326,7 @@ impl Client {
     }
 
     /// Returns the host that the engine's calls wait for, with its port unless that is the scheme's default.
-    /// If there are several, it is the one that has been silent for longest.
+    /// Among several hosts, returns the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }
@@ -342,7 +342,7 @@ impl Client {
         self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
-    /// Returns the requests sent to a provider so far, in the classes of its price list.
+    /// Returns the requests sent to a provider so far, by the classes of the provider's price list.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
     }

@@ -143,7 +143,7 @@ pub enum Outcome {
         /// The reason.
         why: &'static str,
     },
-    /// Without a dry run, Laneway would have tried to do it.
+    /// The job was a dry run, and a real job would have begun the item.
     Planned,
     /// It was not done.
     Failed(Error),
@@ -216,7 +216,7 @@ pub struct Summary {
     pub files: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were left as they were.
+    /// Items that were skipped.
     pub skipped: u64,
     /// Items that a sync removed at its destination, or would have removed in a dry run.
     /// [`files`](Self::files) doesn't include them.

@@ -56,16 +56,17 @@
 //!
 //! # Guarantees
 //!
-//! - A destination is old, absent or complete. Laneway compares bytes with the store's checksum before it
-//!   reports an item as done. Where the store has no checksum, it reports [`Verified::Unverified`].
+//! - A destination keeps its old content, is absent, or has the complete new content. Laneway compares bytes
+//!   with the store's checksum before it reports an item as done. Where the store has no checksum, it reports
+//!   [`Verified::Unverified`].
 //! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes. It names the URL and the
 //!   cause, and never contains a secret.
 //! - Laneway ignores no setting. If it can't use one, an error says why. [`Client::from_env`] reads the same
 //!   variables as the program `laneway`.
-//! - Laneway chooses connections, protocols, request sizes and retries for each request. A process has one
-//!   [`Engine`] unless the program makes its own. The engine works on its own threads, so a busy runtime of
-//!   the program can't stall it. Its budgets bound memory and connections. After a `fork`, the child's client
-//!   starts anew at its first call.
+//! - Laneway chooses connections, protocols, request sizes and retries for each request. All clients of a
+//!   process share one [`Engine`], unless the program makes others. The engine works on its own threads, so a
+//!   busy runtime of the program can't stall it. Its budgets bound memory and connections. After a `fork`,
+//!   the child's client starts anew at its first call.
 //! - Laneway prints nothing. Its messages go to `tracing`.
 //!
 //! # Messages

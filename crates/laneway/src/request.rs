@@ -86,13 +86,14 @@ pub struct CopyRequest {
     /// and whose sources are unchanged. Checking a source takes no request if a listing or a walk of a folder
     /// shows it anyway. Laneway refuses a file of another job, or with a broken line.
     pub manifest: Option<Manifest>,
-    /// A list of names to copy, instead of everything below the one source. It is a file, or standard input,
-    /// with a name below the source in each line. Empty lines and lines that begin with `#` or `;` are
+    /// A list of names to copy, instead of everything below the one source. Each line of a file, or of
+    /// standard input, is a name below the source. Empty lines and lines that begin with `#` or `;` are
     /// ignored. A request with such a list takes no filter.
     pub files_from: Option<Location>,
     /// An inventory that replaces the listing of the one source. It is a file or an object: the
     /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The
-    /// data files of a local manifest lie beside it. Those of a manifest in a store lie where it says.
+    /// data files of a local manifest lie beside it. Those of a manifest in a store lie where the manifest
+    /// says.
     pub inventory: Option<Location>,
 }
 

@@ -181,7 +181,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the requester pay, on S3.
+    /// Makes the requester pay for requests and transfers, on S3.
     #[must_use]
     pub fn request_payer(mut self, pays: bool) -> Self {
         self.settings.store.request_payer = pays;
@@ -391,9 +391,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds the caller's own dialect. URLs of its scheme ([`Provider::other`](crate::Provider::other)) then
-    /// name objects of its store, in every verb and job. If several dialects have one scheme, the last one
-    /// counts.
+    /// Adds a dialect that the caller implements. URLs with the dialect's scheme
+    /// ([`Provider::other`](crate::Provider::other)) then name objects of its store, in every verb and job.
+    /// If several dialects have the same scheme, the last one counts.
     #[must_use]
     pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
         self.settings.dialects.retain(|other| other.provider() != dialect.provider());

@@ -349,7 +349,8 @@ impl Folders {
     }
 }
 
-/// Lists one level, or everything, below a prefix. If an object has exactly that key, lists it too.
+/// Lists one level, or everything, below a prefix. If an object has exactly the prefix as its key, lists it
+/// too.
 async fn level(
     store: &Store,
     provider: Provider,

@@ -42,8 +42,7 @@ impl Stats {
         (stats, fill)
     }
 
-    /// Returns the answers of an engine that can't start: the error for the first object, and none for the
-    /// others.
+    /// Returns the error for the first object and nothing for the others, because the engine can't start.
     pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
         places.truncate(1);
         let (out, stats) = Self::begun(places);

@@ -3,7 +3,7 @@
 /// The kind of a failure, by which a caller can decide what to do. A kind's number and name never change.
 /// Later versions may add kinds with new numbers.
 ///
-/// `SEMANTICS.md` lists the kinds too, with their meanings.
+/// `SEMANTICS.md` in the repository also lists the kinds and their meanings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -20,9 +20,9 @@ pub enum ErrorKind {
     Permission = 5,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated = 6,
-    /// The store asked to slow down at every attempt, until no attempts were left.
+    /// The store asked to slow down at every attempt.
     Throttled = 7,
-    /// The store failed at every attempt, until no attempts were left, or its answer makes no sense.
+    /// The store failed at every attempt, or its answer makes no sense.
     Server = 8,
     /// No answer came, or an incomplete one.
     Transport = 9,

@@ -31,7 +31,7 @@ const NAMED_LISTED_MIN: usize = 32;
 const POOR: usize = 8;
 /// After this many poor pages, the remaining keys get a HEAD each.
 const POOR_MAX: usize = 2;
-/// HEADs under way at once.
+/// The most HEAD requests under way at once.
 const HEADS_MAX: usize = 64;
 /// The longest key in bytes that a store accepts. Longer keys are never looked up.
 const KEY_MAX: usize = 1024;

@@ -116,7 +116,7 @@ impl Lookup {
     }
 }
 
-/// Returns the common beginning of both, cut at a character boundary.
+/// Returns the common beginning of both keys, cut at a character boundary.
 fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
     &first[..first.floor_char_boundary(len)]

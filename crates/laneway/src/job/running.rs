@@ -16,7 +16,7 @@ use crate::job::{Cancel, Canceller, JobEnds};
 use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// More groups than the memory budget ever allows to be written at once.
+/// The number of permits for writing groups. The memory budget never allows so many groups at once.
 const WRITES_MAX: u32 = 1 << 16;
 
 /// The most missing named objects for which a job finds an explanation. Each explanation takes a request.

@@ -37,7 +37,7 @@ impl Relative {
     /// Checks a name whose components are separated by `/`.
     ///
     /// # Errors
-    /// The reason why it can't become a file.
+    /// The reason why the name can't become a file.
     pub(crate) fn new(path: String) -> Result<Self, Unsafe> {
         Self::checked(path, cfg!(windows))
     }

@@ -21,8 +21,8 @@ use crate::{Error, Written};
 #[derive(Debug)]
 pub struct Reader(crate::Reader);
 
-/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block.
-/// Dropped before [`finish`](Self::finish), it leaves nothing behind.
+/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block. A
+/// writer that is dropped before [`finish`](Self::finish) leaves nothing behind.
 #[derive(Debug)]
 pub struct Writer(crate::Writer);
 

@@ -116,10 +116,10 @@ pub(super) fn cleaning<T: Send + 'static>(
 macro_rules! callable {
     ($verb:ty, $output:ty) => {
         impl $verb {
-            /// Limits the time of the call. Beyond it, the call fails with an error of kind timeout. Without
-            /// a deadline, a call fails once the store has sent nothing for the time of the client's
-            /// [`retry_for`](crate::ClientBuilder::retry_for). Then a transfer that makes progress may take
-            /// any time.
+            /// Limits the time of the call. After this time, the call fails with an error of kind timeout.
+            /// Without a deadline, a transfer that makes progress may take any time. The call then fails only
+            /// once the store has sent nothing for the time of the client's
+            /// [`retry_for`](crate::ClientBuilder::retry_for).
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);
                 self

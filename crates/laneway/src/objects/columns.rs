@@ -1,7 +1,7 @@
 //! Predicts the next reads of a Parquet file: the following row groups, in the same columns as the previous
 //! ones.
 //!
-//! A program that reads row groups one after the other waits a round trip for each, on any path. The file's
+//! A program that reads row groups one after the other waits a round trip for each row group. The file's
 //! footer gives the exact place of the same columns in the next row groups. The number of row groups fetched
 //! ahead grows with correct predictions.
 

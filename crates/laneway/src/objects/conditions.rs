@@ -13,8 +13,8 @@ macro_rules! conditional {
             }
 
             /// Reads the object unless it still has this version, which the caller has already. If it has,
-            /// the call fails with an error of kind [`NotModified`](crate::ErrorKind::NotModified), and no
-            /// byte of it moves. This takes one request, with `ifGenerationNotMatch` on GCS and
+            /// the call fails with an error of kind [`NotModified`](crate::ErrorKind::NotModified), and the
+            /// store sends no bytes. This takes one request, with `ifGenerationNotMatch` on GCS and
             /// `If-None-Match` on S3.
             pub fn unless_version(mut self, version: &::laneway_store::Version) -> Self {
                 self.unless = Some(::laneway_store::Unless::Version(version.clone()));
@@ -22,13 +22,13 @@ macro_rules! conditional {
             }
 
             /// Reads only if the object changed after this time. If it didn't, the call fails with an error
-            /// of kind [`NotModified`](crate::ErrorKind::NotModified), and no byte of it moves. With
+            /// of kind [`NotModified`](crate::ErrorKind::NotModified), and the store sends no bytes. With
             /// [`unless_version`](Self::unless_version), the time is ignored (RFC 9110, 13.1.3).
             ///
             /// Both times are cut to whole seconds, as in `If-Modified-Since`, so a change within the same
-            /// second goes unnoticed. A version is more precise. The store's clock dates objects. On S3 the
-            /// request carries `If-Modified-Since`. GCS's JSON API has no such condition, so Laneway requests
-            /// the object's metadata first. There, a change of the metadata also counts.
+            /// second goes unnoticed. A version is more precise. An object's time comes from the store's
+            /// clock. On S3 the request carries `If-Modified-Since`. GCS's JSON API has no such condition, so
+            /// Laneway requests the object's metadata first. There, a change of the metadata also counts.
             pub fn if_modified_since(mut self, time: ::std::time::SystemTime) -> Self {
                 if !matches!(self.unless, Some(::laneway_store::Unless::Version(_))) {
                     self.unless = Some(::laneway_store::Unless::ModifiedSince(time));

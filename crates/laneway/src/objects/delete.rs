@@ -118,9 +118,9 @@ impl fmt::Debug for DeleteMany {
 }
 
 /// The most keys that are removed at once, in any number of batches. Stores count each key of a batch as a
-/// request, as Google says of [its batches]. S3 has throttled [fifty DeleteObjects][icechunk] at once of a
-/// thousand keys each. It promises 3500 keys a second for each prefix. A slower store throttles, and then
-/// Laneway slows down.
+/// request, as Google says of [its batches]. S3 has throttled [fifty concurrent DeleteObjects][icechunk] of
+/// 1000 keys each, and promises 3500 requests a second for each prefix. If a store throttles, Laneway slows
+/// down.
 ///
 /// [its batches]: https://cloud.google.com/storage/docs/batch
 /// [icechunk]: https://github.com/earth-mover/icechunk/pull/2408
@@ -130,7 +130,7 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
-    // If there is no store, the outcome of each key is that error.
+    // If the store can't be used, the outcome of each key is the error.
     let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();

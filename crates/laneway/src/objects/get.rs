@@ -154,7 +154,7 @@ impl Part {
 /// An object that is being read. Dropping it ends the reading.
 ///
 /// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. Laneway compares the checksum of
-/// a whole object before it reports the end. If they differ, reading ends with an error. An object of at most
+/// a whole object before it reports the end. If it differs, reading ends with an error. An object of at most
 /// 8 MiB is compared before its first chunk is handed out.
 #[derive(Debug)]
 pub struct Download {

@@ -191,8 +191,8 @@ impl Multipart {
     /// replaces the part.
     ///
     /// # Errors
-    /// When awaited: a number outside this range, or the store's error, which is not found if the upload has
-    /// ended.
+    /// When awaited: a number outside this range; the store's error, such as `ErrorKind::NotFound` if the
+    /// upload has ended.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
@@ -213,7 +213,7 @@ impl Multipart {
     /// Aborts the upload and removes its parts.
     ///
     /// # Errors
-    /// When awaited: the store's error, which is not found if the upload has ended.
+    /// When awaited: the store's error, such as `ErrorKind::NotFound` if the upload has ended.
     pub fn abort(&self) -> AbortMultipart {
         let Self { bucket, key, named } = self.clone();
         AbortMultipart { bucket, deadline: None, key, named }

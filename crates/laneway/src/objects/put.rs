@@ -97,7 +97,7 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Boxed, so that puts of bytes don't reserve room for it.
+                // Boxed, so that a put of bytes in memory doesn't reserve room for this future.
                 Source::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);

@@ -224,8 +224,8 @@ impl GetRanges {
     }
 }
 
-/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error. If it ends
-/// without one, every range has come.
+/// Ranges of an object as they arrive; made by [`GetRanges::stream`]. The stream ends after the first error.
+/// If it ends without one, every range has arrived.
 pub struct Ranges {
     /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
@@ -255,7 +255,7 @@ impl Ranges {
         Self { here, places: Some(places), ..self }
     }
 
-    /// Returns the stream with the ranges that have come meanwhile, or `None` if it has failed.
+    /// Returns the stream with the ranges that have arrived meanwhile, or `None` if it has failed.
     pub(super) fn unless_failed(mut self) -> Option<Self> {
         loop {
             match self.results.get_mut()?.try_recv() {
@@ -278,14 +278,14 @@ impl Ranges {
         self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at)
     }
 
-    /// Returns a range that was here before.
+    /// Returns a range from `here`.
     fn at_hand(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         let (at, bytes) = self.here.pop()?;
         self.is_over = bytes.is_err();
         Some(bytes.map(|bytes| (at, bytes)))
     }
 
-    /// Returns the next range that is there: its place in the request, and its bytes. Blocks the thread.
+    /// Returns the next range that has arrived: its place in the request, and its bytes. Blocks the thread.
     /// Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         if self.is_over {

@@ -347,8 +347,8 @@ impl Object {
         deadline: Option<Duration>,
     ) -> RangesInto<B> {
         let ranges_by_copy = match (ahead, &self.meta.version) {
-            // Don't write directly without a version: if a body broke off, the next one could be of another
-            // object.
+            // Without a version, don't write directly into the buffer: if a body broke off, the next answer
+            // could be of another version.
             (None, None) => Some(self.stream(ranges.clone(), deadline)),
             (ahead, _) => ahead,
         };

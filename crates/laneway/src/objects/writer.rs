@@ -38,7 +38,7 @@ pub struct Writer {
     upload: Option<OfProcess<Upload>>,
     /// Cancels the upload.
     canceller: Option<Canceller>,
-    /// Completes the object, once that was requested.
+    /// The completion of the object, once it has begun.
     ending: Option<Pending<Written>>,
     /// The result: `Some(None)` after a failure.
     ended: Option<Option<Written>>,

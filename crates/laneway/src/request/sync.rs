@@ -143,7 +143,7 @@ impl SyncRequest {
     /// itself, and reports the error as its first item.
     ///
     /// # Errors
-    /// `ErrorKind::Usage`; `Refused` if the disk stands in the way.
+    /// `ErrorKind::Usage`; `Refused` if a file stands where a folder is needed.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {

@@ -88,7 +88,7 @@ pub(super) trait Taker: Fn(usize, Bytes, Room) + Sync {}
 impl<F: Fn(usize, Bytes, Room) + Sync> Taker for F {}
 
 impl Fetch<'_> {
-    /// Fetches every range, and hands each on as soon as it is there.
+    /// Fetches every range, and hands each on as soon as it has arrived.
     ///
     /// # Errors
     /// The store's error; a range that can't be read; an object that was replaced meanwhile.

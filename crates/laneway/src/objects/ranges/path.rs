@@ -1,4 +1,4 @@
-//! The known facts about the path to a store, and the cost of a request in time.
+//! A model of the network path to a store, and of the time that a request costs.
 
 use std::time::Duration;
 

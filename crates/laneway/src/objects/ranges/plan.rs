@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     /// Ranges without a byte, by their places in the request.
     pub(crate) empty: Vec<usize>,
-    /// True if a known size of the object would lead to cuts.
+    /// True if ranges would be cut if the object's size were known.
     pub(crate) needs_size: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn plan(
         }
         None => joined,
     };
-    // Cuts beyond the end would be errors.
+    // Don't cut without the size: a request beyond the object's end would be an error.
     let needs_size = size.is_none() && groups.iter().any(|group| cuts(group.len(), slice) > 1);
     if size.is_some() {
         groups.iter_mut().for_each(|group| group.requests = cut(group.bytes(), slice));
@@ -356,7 +356,7 @@ mod tests {
                 }
             }
 
-            // Each range asked for is in exactly one place, whole.
+            // Each requested range is in exactly one place, and complete there.
             let mut places = vec![0; asked.len()];
             plan.empty.iter().for_each(|at| places[*at] += 1);
             for group in &plan.groups {

@@ -22,7 +22,7 @@ pub(crate) fn connections_max() -> Option<usize> {
     Some(allowed(CONNECTIONS_USUAL)).filter(|allowed| *allowed < CONNECTIONS_USUAL)
 }
 
-/// Returns the share of a limit, if there is one.
+/// Returns the share of a limit. Without a limit, returns `usual`.
 fn share(usual: usize, limit: Option<u64>) -> usize {
     match limit {
         Some(limit) if limit < USUAL => (usual as u64 * limit / USUAL).max(1) as usize,

@@ -40,8 +40,8 @@ impl Files {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns how many threads pay off on this many cores. Disks work on several requests at once. Reading
-    /// from the page cache keeps one core busy for each.
+    /// Returns how many threads pay off on this many cores. Disks work on several requests at once. A read
+    /// from the page cache keeps one core busy.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }

@@ -37,7 +37,7 @@ pub(crate) use staged::{Placing, Staged, is_temporary_name};
 const OPEN_MAX: usize = 128;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// A folder and the directories in use below it. It is created when the first entry is put into it.
+/// A folder and the directories in use below it. The folder is created with its first entry.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,

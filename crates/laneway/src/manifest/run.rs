@@ -60,7 +60,7 @@ impl RunManifest {
         Ok((Self(Arc::new(opened)), warning))
     }
 
-    /// Returns the command of a line, by its number and its text. The text identifies it in later runs.
+    /// Returns the command in a line. Later runs identify a command by the line's text, not by its number.
     pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
         RunCommand {
             opened: Arc::clone(&self.0),
@@ -72,8 +72,8 @@ impl RunManifest {
         }
     }
 
-    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread.
-    /// Writes to the closed manifest fail.
+    /// Closes the file, so that another run can use it. Call this once all commands have ended, because later
+    /// writes fail. Blocks the thread.
     ///
     /// # Errors
     /// If a line could not be written.

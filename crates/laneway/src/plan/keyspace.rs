@@ -12,8 +12,7 @@
 //!
 //! **Costs.** Each cut costs at most one request, for a page that ends before it is full. There are at most
 //! two cuts for each arrived page, up to [`CUTS_MAX`] cuts, and then one for each further [`PAGES_A_CUT`]
-//! pages. So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, whatever its keys
-//! are.
+//! pages. So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, for any keys.
 
 mod alphabet;
 mod cuts;
@@ -48,7 +47,7 @@ const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
 /// The most pages under way or waiting for their reader, in multiples of [`AT_ONCE_MAX`]. Waiting pages don't
 /// burden the store, so even a slow store with fewer requests at once has this limit.
 const PAGES_HELD_EACH: usize = 4;
-/// The cuts that a listing may have before [`PAGES_A_CUT`] counts.
+/// The number of cuts that even a short listing may have. Further cuts depend on [`PAGES_A_CUT`].
 const CUTS_MAX: u64 = 24;
 /// Full pages of a long listing for each further cut.
 const PAGES_A_CUT: u64 = 4;
@@ -125,7 +124,8 @@ pub(crate) struct Keyspace {
     /// The most entries of a page so far.
     page_entries: u64,
     cuts: u64,
-    /// The distance between the last two pages of a stretch, relative to the distance of their keys (log2).
+    /// The factor (log2) by which the last two pages of a stretch lie further apart than the keys within a
+    /// page suggest.
     apart_log2: f64,
     /// The time of the fastest page.
     page_time: Option<Duration>,

@@ -56,8 +56,8 @@ pub(crate) fn is_sliced(size: u64) -> bool {
 /// The bytes of an object that no stream fetches yet, and the bytes that its opener has still to fetch.
 ///
 /// A stream requests everything that it may have to fetch, so it never pauses. Others take over the ends of
-/// the longest ranges, if that pays off. Every byte is always in exactly one of four places: `left`, claimed
-/// by a stream, still before the opener, or fetched by the opener.
+/// the longest ranges, if that pays off. Every byte is always in exactly one of four places: in `left`,
+/// claimed by a stream, still to be fetched by the opener, or fetched by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
     /// Ranges that no stream has, in no order. [`claim`](Self::claim) takes the one with the lowest offset.
@@ -84,7 +84,7 @@ impl Slices {
         Some(self.left.swap_remove(at))
     }
 
-    /// Returns how many bytes are before the opener.
+    /// Returns how many bytes the opener has still to fetch.
     pub(crate) fn before_opener(&self) -> u64 {
         self.opener.as_ref().map_or(0, |before| before.end - before.start)
     }

@@ -67,7 +67,7 @@ fn remove_leftover(directory: &OwnedFd, part: &OsStr, is_ours: impl Fn(&str) -> 
             journal::url(&header[..read]).is_some_and(is_ours)
         }
         Ok(None) => false,
-        // Without a journal, no run can resume it.
+        // Without a journal, no run can resume the file.
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     };
     if is_left {

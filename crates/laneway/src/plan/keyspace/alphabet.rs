@@ -60,7 +60,7 @@ impl Alphabet {
         }
     }
 
-    /// Records that one key is followed closely by another.
+    /// Records that `next` follows closely behind `key`.
     pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
         let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
         if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {

@@ -64,7 +64,6 @@ pub struct EngineBuilder {
     tcp_handshake_min: Duration,
 }
 
-/// The budgets that the caller set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Budgets {
     memory: Option<usize>,

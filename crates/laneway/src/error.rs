@@ -88,7 +88,6 @@ impl Error {
         Self::own(ErrorKind::Source, target, message)
     }
 
-    /// A range outside the object.
     pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::InvalidRange, target, message)
     }
@@ -245,7 +244,6 @@ impl Error {
         }
     }
 
-    /// Returns whether a bucket is missing.
     pub(crate) fn is_about_bucket(&self) -> bool {
         let says_so = |error: &laneway_store::Error| {
             error.code() == Some("NoSuchBucket") || error.message().contains("bucket does not exist")
@@ -283,7 +281,6 @@ impl Error {
         matches!(&self.0.cause, Cause::Local { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Returns the store's error, if there is one.
     pub(crate) fn as_store(&self) -> Option<&laneway_store::Error> {
         match &self.0.cause {
             Cause::Store(error) => Some(error),

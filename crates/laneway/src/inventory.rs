@@ -23,7 +23,6 @@ use crate::engine::state::ClientState;
 use crate::location::lines::LINE_MAX;
 use crate::{Error, Location};
 
-/// The most objects in a batch.
 const BATCH_MAX: usize = 1000;
 /// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;
@@ -158,7 +157,6 @@ impl Taker {
         Error::refused(format!("{}:{line}", self.batch.file), format!("this listing {why}"))
     }
 
-    /// Refuses the inventory of another bucket.
     fn check_bucket(&self, line: u64, bucket: &str) -> Result<(), Error> {
         let expected = &self.place.bucket;
         match bucket == expected {
@@ -213,7 +211,6 @@ fn checksums(crc32c: Option<&str>, md5: Option<&str>) -> Option<Checksums> {
     Some(sums)
 }
 
-/// Returns whether a field has the value `true`.
 fn is_true(field: Option<&str>) -> bool {
     field.is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }

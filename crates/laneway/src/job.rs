@@ -114,7 +114,6 @@ impl JobEnds {
 }
 
 impl Cancel {
-    /// Returns whether the job was cancelled.
     pub(crate) fn is_set(&self) -> bool {
         *self.0.borrow()
     }

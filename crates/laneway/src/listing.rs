@@ -24,7 +24,6 @@ use crate::location::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
 use crate::{Error, Filter, Location};
 
-/// An object of a source.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceObject {
     pub(crate) id: ObjectId,
@@ -56,7 +55,6 @@ impl SourceObject {
     }
 }
 
-/// A source in a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) bucket: String,
@@ -99,12 +97,10 @@ pub(crate) fn pages(store: &Store, list: List) -> Pages {
     pages_in(store, list, Order::Keys)
 }
 
-/// Begins to fetch the pages in another order.
 pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
     Pages(arriving(store, list, order))
 }
 
-/// Begins to list.
 pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     match list.versions {
         true => versions::chained(store, list),
@@ -220,7 +216,6 @@ impl Source {
     }
 }
 
-/// The objects of a source, page by page.
 pub(crate) struct Objects {
     source: Source,
     state: ListingState,

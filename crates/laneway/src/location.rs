@@ -226,7 +226,6 @@ fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))
 }
 
-/// Returns the URL of an object.
 pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     let mut url = String::with_capacity(6 + id.bucket.len() + id.key.len());
     url.push_str(provider.scheme());

@@ -31,7 +31,6 @@ pub(crate) use targets::Targets;
 
 /// Number of outcomes that may wait to be written. Beyond this number, items wait before they end.
 const LINES_WAITING_MAX: usize = 1024;
-/// The most bytes in one write.
 const WRITE_MAX: usize = 256 << 10;
 
 /// The file in which a job records the outcome of each item. A later run reads from it which items are done.
@@ -113,7 +112,6 @@ impl Kept {
         self.opened.known.has_made(self.scope(), ends, state, version)
     }
 
-    /// Returns whether an item with this source was done.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.opened.known.has(self.scope(), source)
     }
@@ -300,7 +298,6 @@ impl OpenedManifest {
     }
 }
 
-/// The content of a manifest's file.
 #[derive(Default)]
 struct ManifestContent {
     known: Known,

@@ -53,7 +53,6 @@ struct Coming {
 }
 
 impl Listing {
-    /// Returns a listing, and the task that fills it.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         request: ListRequest,
@@ -72,7 +71,6 @@ impl Listing {
         (listing, fill)
     }
 
-    /// Returns a listing that ends at once, with this error.
     pub(crate) fn failed(error: Error) -> Self {
         let (out, listing) = Self::begun(String::new());
         // The channel has room for one.
@@ -173,7 +171,6 @@ impl<E: Into<Error>> From<E> for Ended {
 
 type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
-/// The depth of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Depth {
     /// One level.
@@ -199,7 +196,6 @@ impl Depth {
     }
 }
 
-/// The scope of a listing.
 #[derive(Clone, Copy, Debug)]
 struct What {
     depth: Depth,
@@ -240,7 +236,6 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     level(store, *provider, bucket, key, what, out).await
 }
 
-/// Lists the entries of an inventory.
 async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
     let mut order = InOrder::default();
     let mut found = top_len(&request.at) == 0;

@@ -89,7 +89,6 @@ impl Crc {
         }
     }
 
-    /// Returns the wanted checksum, if only one is wanted.
     pub(crate) fn of(wanted: Wanted) -> Option<Self> {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
@@ -146,7 +145,6 @@ impl Hashing {
         self.len
     }
 
-    /// Returns the checksums of the added bytes.
     pub(crate) fn finish(self) -> Run {
         Run {
             len: self.len,
@@ -169,7 +167,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns the checksums of bytes in memory.
     pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
         let mut hashing = Hashing::new(wanted);
         hashing.update(bytes);
@@ -217,7 +214,6 @@ impl Run {
         }
     }
 
-    /// Returns the checksums in the store's type.
     pub(crate) fn checksums(&self) -> Checksums {
         let mut sums = Checksums::default();
         sums.crc32c = self.crc32c;

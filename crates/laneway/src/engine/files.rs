@@ -33,7 +33,6 @@ struct FileQueue {
 }
 
 impl Files {
-    /// Returns a pool of at most `threads_max` threads.
     pub(crate) fn new(threads_max: usize) -> Self {
         let shared =
             Shared { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
@@ -118,7 +117,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the message of a caught panic.
 pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(text) => *text,

@@ -27,7 +27,6 @@ impl<T> OfProcess<T> {
         self.value.as_ref().filter(|_| self.process == process::id())
     }
 
-    /// Takes the value out.
     pub(crate) fn into_inner(mut self) -> Option<T> {
         match self.process == process::id() {
             true => self.value.take(),
@@ -36,7 +35,6 @@ impl<T> OfProcess<T> {
         }
     }
 
-    /// Returns the value for changes.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.value.as_mut().filter(|_| self.process == process::id())
     }
@@ -91,7 +89,6 @@ impl<T: Default> PerProcess<T> {
         Self { of: OfProcess::new(T::default()), child: OnceLock::new() }
     }
 
-    /// Returns this process's value.
     pub(crate) fn get(&self) -> &T {
         let mut generation = self;
         loop {

@@ -75,12 +75,10 @@ impl ClientState {
         .with_stores(dialects))
     }
 
-    /// Returns the requests sent to a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Requests::default, Store::requests)
     }
 
-    /// Returns the cost of listings of a provider's buckets.
     pub(crate) fn listings(&self, provider: Provider) -> Listings {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
     }

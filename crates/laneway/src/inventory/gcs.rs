@@ -19,7 +19,6 @@ struct Manifest {
     records_processed: Option<serde_json::Value>,
 }
 
-/// The columns that Laneway reads.
 const COLUMNS: [&str; 9] =
     ["bucket", "name", "size", "updated", "timeDeleted", "generation", "etag", "crc32c", "md5Hash"];
 

@@ -51,7 +51,6 @@ impl Origin {
         }
     }
 
-    /// Returns the inventory's name for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -60,7 +59,6 @@ impl Origin {
     }
 }
 
-/// A file that a manifest names.
 pub(super) struct Named<'a> {
     /// The file's bucket, if the manifest names it.
     pub(super) bucket: Option<&'a str>,
@@ -72,7 +70,6 @@ pub(super) struct Named<'a> {
 
 /// A data file that can be read in any order.
 pub(super) struct DataFile {
-    /// The file's name for messages.
     pub(super) name: String,
     pub(super) file: File,
 }

@@ -49,7 +49,6 @@ mod reading {
     use super::super::rows::Row;
     use crate::Error;
 
-    /// The rows of a file.
     pub(in super::super) struct Rows {
         names: StringRecord,
         rows: RowIter<'static>,

@@ -25,7 +25,6 @@ impl Row {
         column.and_then(|column| self.texts.get(column)).filter(|text| !text.is_empty())
     }
 
-    /// Returns a point in time.
     pub(super) fn time(&self, column: Option<usize>) -> Option<SystemTime> {
         match self.times.iter().find(|(known, _)| Some(*known) == column) {
             Some((_, time)) => Some(*time),
@@ -114,7 +113,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a compressed data file of these bytes.
     fn compressed(chunks: &[&[u8]]) -> DataFile {
         let mut gzip = GzEncoder::new(tempfile::tempfile().unwrap(), Compression::fast());
         chunks.iter().for_each(|chunk| gzip.write_all(chunk).unwrap());

@@ -30,7 +30,6 @@ struct DataFile {
     md5: Option<String>,
 }
 
-/// The format of the data files.
 enum Format {
     Csv(Columns),
     /// Each file names its own columns.

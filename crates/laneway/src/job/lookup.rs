@@ -18,7 +18,6 @@ const NAMED_MIN: usize = 32;
 /// keys aren't wanted.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
-/// Sizes by key.
 type SizesByKey = Vec<(String, u64)>;
 
 /// The sizes of a request's named objects, as far as a lookup has found them.
@@ -122,7 +121,6 @@ fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
     &first[..first.floor_char_boundary(len)]
 }
 
-/// Returns a key without its last character.
 fn shortened(key: &str) -> Option<&str> {
     key.char_indices().next_back().map(|(at, _)| &key[..at])
 }

@@ -24,7 +24,6 @@ const UNITS_WAITING_MAX: usize = 16;
 /// default budget of 64 MiB, some 1600 items are under way, and 100,000 files of 1 KB upload in less than 96
 /// MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
-/// The most small items in a group.
 const GROUP_MAX: usize = 64;
 /// The most bytes that a group of small items reserves, unless a single item is larger.
 const GROUP_COST_MAX: usize = 2 << 20;

@@ -77,7 +77,6 @@ struct Outcomes {
     remarks: Mutex<Remarks>,
 }
 
-/// An item that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) op: Op,
@@ -102,7 +101,6 @@ pub(crate) struct SourceState {
     size: u64,
 }
 
-/// The result of an item that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
@@ -156,7 +154,6 @@ impl Running {
         })
     }
 
-    /// Returns the store of a provider.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
         self.engine.store(provider)
     }
@@ -230,7 +227,6 @@ impl Running {
         Ok(())
     }
 
-    /// Returns whether outcomes are written to a manifest.
     pub(crate) fn has_manifest(&self) -> bool {
         self.manifest.get().is_some()
     }
@@ -299,7 +295,6 @@ impl Running {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether missing objects count as removed.
     pub(crate) fn is_missing_fine(&self) -> bool {
         self.takes_missing.load(Ordering::Relaxed)
     }
@@ -387,7 +382,6 @@ impl Running {
         self.skip(begun, bytes, "it is archived; restore it first").await;
     }
 
-    /// Reports that an item was skipped.
     pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
         self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
     }
@@ -414,7 +408,6 @@ impl Running {
         self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Warns if a filter has left nothing to do.
     pub(crate) async fn tell_where_nothing_is_left(&self, filter: &Filter, places: &[Location]) {
         if filter.is_empty() || self.progress.items_found() > 0 || self.cancel.is_set() {
             return;

@@ -71,7 +71,6 @@ fn is_of_the_place(error: &laneway_store::Error) -> bool {
     }
 }
 
-/// Returns the scheme and bucket of a URL.
 fn bucket_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     Some((scheme, rest.split('/').next().unwrap_or(rest)))

@@ -20,14 +20,11 @@ const WAITING_MAX: usize = 2;
 /// between the cut and this end belong to the next range.
 const BEHIND: char = ' ';
 
-/// A batch of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// Objects in the order of their keys, if the store has an order.
     pub(crate) objects: Vec<ObjectMeta>,
-    /// Common prefixes.
     pub(crate) prefixes: Vec<String>,
-    /// True if a page ends with this batch.
     pub(crate) ends_page: bool,
 }
 
@@ -60,7 +57,6 @@ impl Arriving {
     }
 }
 
-/// Begins to list.
 pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));

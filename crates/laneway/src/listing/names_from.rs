@@ -8,7 +8,6 @@ use tokio::sync::mpsc;
 use crate::location::lines::Lines;
 use crate::{Error, Location};
 
-/// The most names in a batch.
 const BATCH_MAX: usize = 256;
 /// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;

@@ -14,7 +14,6 @@ use crate::location::url;
 /// Number of pages that may wait for their reader.
 const WAITING_MAX: usize = 2;
 
-/// Begins to list.
 pub(super) fn chained(store: &Store, list: List) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));

@@ -16,7 +16,6 @@ use crate::engine::descriptors;
 use crate::local::folder::is_temporary_name;
 use crate::{Error, Filter, Warning};
 
-/// The most files in a batch.
 const BATCH_MAX: usize = 256;
 /// Number of batches that may wait for the receiver. Beyond this number, the walk waits.
 const BATCHES_WAITING_MAX: usize = 8;
@@ -36,7 +35,6 @@ pub(crate) enum Found {
     LeftOut(String, Warning),
 }
 
-/// A file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
@@ -72,7 +70,6 @@ pub(crate) enum Order {
     Names,
 }
 
-/// The settings of a walk.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Walk {
     pub(crate) links: Links,
@@ -161,7 +158,6 @@ impl Shared {
     }
 }
 
-/// The entries of a directory.
 enum Entries {
     Unread(ReadDir),
     InOrder(std::vec::IntoIter<io::Result<fs::DirEntry>>),

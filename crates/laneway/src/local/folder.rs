@@ -70,7 +70,6 @@ impl Folder {
         Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
-    /// Returns the place of a name below the folder.
     pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
         if let Some(used) = &self.used {
             let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);

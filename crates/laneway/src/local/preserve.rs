@@ -45,7 +45,6 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of a file.
     pub(crate) fn of_file(metadata: &Metadata) -> Self {
         Self {
             mtime: Some((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or_default())),
@@ -67,7 +66,6 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes as metadata of an object.
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
             (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
@@ -90,7 +88,6 @@ impl Attributes {
         pairs.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// Returns the attributes to set on a file.
     pub(crate) fn to_be_set(self, preserve: Preserve) -> Self {
         match preserve {
             Preserve::Nothing => Self::default(),

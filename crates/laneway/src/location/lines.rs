@@ -17,7 +17,6 @@ pub(crate) struct Line {
     pub(crate) start: u64,
 }
 
-/// The lines of a file.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     input: R,

@@ -22,7 +22,6 @@ pub(crate) enum SourceName {
     NotUtf8,
 }
 
-/// Returns the name of a local source.
 pub(crate) fn name_of_path(path: &Path) -> SourceName {
     let bytes = path.as_os_str().as_encoded_bytes();
     // `components` drops a trailing dot, which means the content, as in `cp`.
@@ -61,7 +60,6 @@ pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> Str
     prefix
 }
 
-/// Returns the destination of a single object or file.
 pub(crate) fn single_key(base: &str, is_folder: bool, name: &str) -> String {
     if is_folder { format!("{base}{name}") } else { base.to_owned() }
 }

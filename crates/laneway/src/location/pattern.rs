@@ -4,7 +4,6 @@
 //! one character of a set. The common glob crates allow `**` only as a whole component, but
 //! `gs://b/logs**.gz` is usual here.
 
-/// A parsed pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
     tokens: Vec<Token>,
@@ -75,7 +74,6 @@ impl Pattern {
         })
     }
 
-    /// Returns whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.first_end(text, Start::Top, |end| end == text.len()).is_some()
     }

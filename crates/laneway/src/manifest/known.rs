@@ -31,7 +31,6 @@ struct Done {
 }
 
 impl Known {
-    /// Adds the outcome of an item.
     pub(super) fn add(&mut self, scope: Scope, item: &Item) {
         if item.outcome != line::DONE {
             return;
@@ -68,7 +67,6 @@ impl Known {
             && self.has_done(scope, (source, destination), (state, size))
     }
 
-    /// Returns whether an item with this source was done.
     pub(super) fn has(&self, scope: Scope, source: &str) -> bool {
         self.0.contains_key(&key(&(scope, source)))
     }

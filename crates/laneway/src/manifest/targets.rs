@@ -35,7 +35,6 @@ impl Targets {
         }
     }
 
-    /// Returns whether a target has this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.name == name)
     }

@@ -112,7 +112,6 @@ impl Get {
     }
 }
 
-/// The part of an object that is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     All,

@@ -32,7 +32,6 @@ impl Handed {
     }
 }
 
-/// A part that was handed over.
 pub(super) struct Begun {
     bytes: Bytes,
     is_last: bool,

@@ -273,12 +273,10 @@ impl Ranges {
         }
     }
 
-    /// Returns the place of a range in the whole request.
     fn place(&self, at: usize) -> usize {
         self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at)
     }
 
-    /// Returns a range from `here`.
     fn at_hand(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         let (at, bytes) = self.here.pop()?;
         self.is_over = bytes.is_err();

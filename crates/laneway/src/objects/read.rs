@@ -65,7 +65,6 @@ async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks)
     Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
 }
 
-/// Several ranges of an object.
 struct Several<'a> {
     job: &'a Running,
     store: &'a Store,
@@ -177,7 +176,6 @@ fn moved(bytes: u64) -> Moved {
     Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
 }
 
-/// Begins the item of a read.
 fn begin(job: &Running, request: &ReadRequest) -> Begun {
     let source = match request.at.as_object() {
         Some((provider, id)) => url(provider, &id),

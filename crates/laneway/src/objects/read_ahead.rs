@@ -22,7 +22,6 @@ const EAGER: u64 = 2 << 20;
 /// wait to be read. If more than four readers share this limit, each fetches less ahead, down to [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
-/// The state of one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReadAhead {
     /// True if the program announced reads in order.

@@ -44,7 +44,6 @@ pub struct Writer {
     ended: Option<Option<Written>>,
 }
 
-/// A running upload.
 struct Upload {
     cut: Cut,
     sender: Sender<(Bytes, bool)>,
@@ -152,7 +151,6 @@ impl Writer {
         Poll::Ready(Ok(taken))
     }
 
-    /// Returns the length of the part being filled.
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
             Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
@@ -174,7 +172,6 @@ impl Writer {
         Error::refused(self.bucket.url_of(&self.key), why)
     }
 
-    /// Sends the collected bytes.
     fn poll_send(&mut self, context: &mut Context<'_>, is_last: bool) -> Poll<Result<(), Error>> {
         let begun = match self.upload.take() {
             Some(upload) => upload,

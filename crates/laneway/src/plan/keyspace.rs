@@ -73,7 +73,6 @@ pub(crate) enum Order {
     Arrival,
 }
 
-/// The scope of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Listed {
     pub(crate) prefix: String,
@@ -82,7 +81,6 @@ pub(crate) struct Listed {
     pub(crate) end_before: Option<String>,
 }
 
-/// A page to request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) stretch: StretchId,
@@ -96,7 +94,6 @@ pub(crate) struct Ask {
     pub(crate) max: Option<u32>,
 }
 
-/// A running listing.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     listed: Listed,

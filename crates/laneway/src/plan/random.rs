@@ -1,6 +1,5 @@
 //! Random numbers for tests. They come from a seed, so that a failing test can run again.
 
-/// A small random generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

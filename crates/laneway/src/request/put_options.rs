@@ -20,7 +20,6 @@ impl CopyRequest {
         self
     }
 
-    /// Returns the properties of the object `key`.
     pub(crate) fn options(&self, key: &str) -> PutOptions {
         let mut put = self.put.clone();
         if put.content_type.is_none() {

@@ -117,7 +117,6 @@ pub(crate) async fn object(
     Ok(sent)
 }
 
-/// Finds everything to copy.
 async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
     let request = Arc::clone(&search.request);
     match &request.destination {

@@ -46,7 +46,6 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Returns the item of a listed object.
     pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }

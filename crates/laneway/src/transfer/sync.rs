@@ -73,7 +73,6 @@ struct DeferredWork {
     taken: u64,
 }
 
-/// The state of merging both sides.
 struct Merging<'a> {
     job: &'a Running,
     request: &'a SyncRequest,
@@ -416,7 +415,6 @@ async fn fail(job: &Running, request: &SyncRequest, error: Error) {
     job.fail(op(request), source, Some(destination), error).await;
 }
 
-/// Returns the error of the temporary file for removals.
 fn spool(error: std::io::Error) -> Error {
     Error::local("a temporary file", "can't be used", error)
 }

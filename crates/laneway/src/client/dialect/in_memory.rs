@@ -212,7 +212,6 @@ impl InMemory {
         }
     }
 
-    /// Returns an unfinished upload.
     fn upload<'a>(
         &self,
         state: &'a mut StoreState,

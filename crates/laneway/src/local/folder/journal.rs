@@ -23,7 +23,6 @@ const FORMAT: u8 = 1;
 /// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). A page holds a whole number
 /// of records, so no record crosses the end of a page.
 const RECORD: usize = 32;
-/// The offset of the check in a record.
 const CHECK_AT: usize = RECORD - 4;
 /// Room for records beyond one for each MiB: claims are shorter where slices meet or connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
@@ -49,12 +48,10 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Returns the byte range of the claim.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start.saturating_add(u64::from(self.len))
     }
 
-    /// Returns the claim as a run.
     pub(crate) fn run(&self, crc: Crc) -> Run {
         Run::known(u64::from(self.len), crc, self.sum)
     }
@@ -123,7 +120,6 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
     (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
 }
 
-/// Returns the URL in a journal's header.
 pub(super) fn url(header: &[u8]) -> Option<&str> {
     let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
     // Skip format, kinds and size.
@@ -141,7 +137,6 @@ fn claims(records: &[u8], seal: u32) -> impl Iterator<Item = Claim> {
     records.chunks_exact(RECORD).filter_map(move |record| decode(record, seal))
 }
 
-/// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -210,7 +205,6 @@ impl Journal {
         Ok(claims(&bytes, self.seal).filter(is_sure).collect())
     }
 
-    /// Returns how many bytes are claimed.
     pub(crate) fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Relaxed)
     }

@@ -24,10 +24,8 @@ use crate::plan::resume::settled;
 const RACES_MAX: u32 = 16;
 /// The mode of the user's files, before the umask.
 const SHARED: Mode = Mode::from_raw_mode(0o666);
-/// Bytes read back at a time.
 const READ: usize = 256 << 10;
 
-/// The names of the temporary file and its journal.
 pub(super) struct Names {
     pub(super) part: OsString,
     pub(super) journal: OsString,

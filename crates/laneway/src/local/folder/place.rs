@@ -20,7 +20,6 @@ use crate::local::platform::flush_directory;
 /// The most symbolic links that are followed to a destination, the same number as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// The destination of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(super) folder: Arc<Folder>,
@@ -80,7 +79,6 @@ impl Place {
         path
     }
 
-    /// Returns whether anything exists at the place.
     pub(crate) fn exists(&self) -> bool {
         self.path().symlink_metadata().is_ok()
     }

@@ -70,7 +70,6 @@ pub(super) type One = Result<(usize, Bytes, Room), Error>;
 /// All ranges of an object, and the permit that they hold.
 pub(super) type All = Result<(Vec<Bytes>, Room), Error>;
 
-/// Ranges of one object.
 pub(super) struct Fetch<'a> {
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,

@@ -25,7 +25,6 @@ const WORK: f64 = 0.000_1;
 /// The most HTTP/1.1 connections for the ranges of one call.
 const LANES_MAX: f64 = 64.0;
 
-/// A path to a store.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Path {
     pub(crate) round_trip: Duration,
@@ -77,7 +76,6 @@ impl Path {
         }
     }
 
-    /// Returns the seconds that a byte takes.
     pub(super) fn byte_seconds(&self) -> f64 {
         1.0 / self.rate.max(1.0)
     }

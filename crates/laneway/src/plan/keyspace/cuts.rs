@@ -45,7 +45,6 @@ pub(crate) struct Guess {
     pub(crate) apart_log2: Option<f64>,
 }
 
-/// The wanted cuts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Wanted {
     /// Cuts into this many equal stretches.

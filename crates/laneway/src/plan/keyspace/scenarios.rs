@@ -18,7 +18,6 @@ struct Store {
     page: usize,
 }
 
-/// The content of a page.
 struct Answer {
     objects: Vec<String>,
     prefixes: Vec<String>,
@@ -62,7 +61,6 @@ impl Store {
     }
 }
 
-/// The result of a listing.
 #[derive(Debug)]
 struct Outcome {
     entries: Vec<String>,

@@ -14,11 +14,9 @@ const REST_MARGIN: f64 = 1.25;
 /// The fewest keys that are requested.
 const REST_MIN: u32 = 50;
 
-/// The id of a stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct StretchId(pub(super) u64);
 
-/// The end of a stretch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// The end of the prefix.
@@ -29,7 +27,6 @@ pub(crate) enum End {
     At(String),
 }
 
-/// The kind of arrived entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Objects,
@@ -70,7 +67,6 @@ pub(super) struct Stretch {
     pub(super) tokens: HashSet<String>,
 }
 
-/// A page under way.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// The last key before the page.

@@ -25,7 +25,6 @@ impl<'a> Copies<'a> {
         Self { search, to }
     }
 
-    /// Returns the search that these copies belong to.
     pub(crate) fn search(&self) -> &Search {
         self.search
     }

@@ -92,7 +92,6 @@ async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-/// Copies one object.
 pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     let begun = ends.begin(&job, &item);
     let result = copy(&job, &ends, &item).await;

@@ -64,7 +64,6 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
 pub(crate) struct Wish {
     /// The bytes; `None` for all.
     pub(crate) range: Option<ByteRange>,
-    /// The version that the object must have.
     pub(crate) version: Option<Version>,
     /// The version or time that the reader already has. If the object hasn't changed since, nothing is
     /// fetched.

@@ -39,7 +39,6 @@ enum Body {
     File(Option<Large>),
 }
 
-/// The result of an opening stream.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// All of a small object.
@@ -51,7 +50,6 @@ pub(crate) enum Opened {
     Described(Box<ObjectMeta>),
 }
 
-/// An opening stream.
 pub(crate) type Opening = RangeWriter<Opener>;
 
 impl RangeWriter<Opener> {

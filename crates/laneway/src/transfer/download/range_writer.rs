@@ -153,7 +153,6 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-/// The sink of one answer.
 pub(super) struct Sink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,

@@ -28,7 +28,6 @@ use crate::{CopyRequest, Error, Location, Op};
 /// The memory reserved for an object of unknown size. Up to this size, it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
 
-/// The destination of downloads.
 enum To {
     /// Below a folder.
     Folder(Arc<Folder>),
@@ -38,7 +37,6 @@ enum To {
     Output,
 }
 
-/// Finds the objects to download.
 pub(crate) struct Downloads<'a> {
     pub(crate) search: &'a mut Search,
     to: To,

@@ -18,7 +18,6 @@ use crate::{Error, Progress};
 /// Number of times that a slice is requested again after complete answers that brought no new byte.
 const FRUITLESS_MAX: u32 = 3;
 
-/// The destination of a slice's bytes.
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
     /// Writes the bytes to their place in a file.
@@ -27,7 +26,6 @@ pub(crate) enum SliceTarget {
     Memory(Vec<u8>),
 }
 
-/// A slice and its checksums.
 #[derive(Debug)]
 pub(crate) struct Slice {
     end: u64,
@@ -63,7 +61,6 @@ impl Output for Slice {
 }
 
 impl RangeWriter<Slice> {
-    /// Returns the writer of a slice.
     pub(crate) fn new(
         range: Range<u64>,
         of: Pinned,

@@ -30,7 +30,6 @@ use crate::{CopyRequest, Error};
 /// Up to this size, an object with only an MD5 is fetched in one stream, because MD5s can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
-/// The destination of a large object.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     pub(crate) place: Place,
@@ -114,7 +113,6 @@ impl Large {
         })
     }
 
-    /// Returns the slices, locked.
     pub(crate) fn slices(&self) -> MutexGuard<'_, Slices> {
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
     }

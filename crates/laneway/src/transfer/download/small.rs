@@ -61,7 +61,6 @@ pub(crate) async fn fetch_group(
     }
 }
 
-/// An object that was requested.
 struct RequestedObject {
     item: Item,
     begun: Begun,

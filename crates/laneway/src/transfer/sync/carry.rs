@@ -23,7 +23,6 @@ use crate::{CopyRequest, Error, Location, Op, SyncRequest};
 /// Up to this size, an item reserves its memory before it begins.
 const SMALL_MAX: u64 = crate::plan::SMALL_UPLOAD_MAX;
 
-/// Starts copies.
 pub(super) struct Carrier<'a> {
     direction: Direction<'a>,
     source: Option<Store>,
@@ -77,7 +76,6 @@ impl<'a> Carrier<'a> {
         Ok(Self { direction, source, unknown })
     }
 
-    /// Returns the store of the source.
     pub(super) fn source(&self) -> Option<&Store> {
         self.source.as_ref()
     }
@@ -214,7 +212,6 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// A copy that runs alone.
 enum SingleCopy {
     Up(Store, upload::Item),
     Down(Store, download::Item),

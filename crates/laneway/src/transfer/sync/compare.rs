@@ -20,13 +20,11 @@ pub(super) struct Facts {
     pub(super) mtime: Option<i64>,
 }
 
-/// The rules of the comparison.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rules {
     pub(super) filter: Filter,
     pub(super) delete: bool,
     pub(super) checksum: bool,
-    /// True if only sizes are compared.
     pub(super) size_only: bool,
     /// True if items that are newer at the destination are left alone.
     pub(super) update: bool,
@@ -51,7 +49,6 @@ pub(super) enum By {
     Time,
 }
 
-/// The action for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     /// The job ignores it.

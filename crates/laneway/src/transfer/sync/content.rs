@@ -33,7 +33,6 @@ impl Unknown {
     }
 }
 
-/// A content to compare.
 pub(super) enum Content {
     File(PathBuf),
     Object(Store, Box<ObjectMeta>),
@@ -118,7 +117,6 @@ pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> 
     Ok(kept.is_some() && kept == there.mtime)
 }
 
-/// Requests an object's metadata.
 pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)

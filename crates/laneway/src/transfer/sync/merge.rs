@@ -59,7 +59,6 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Notes a name that is left out.
     pub(super) fn add(&mut self, name: String) {
         self.names.push(name);
     }

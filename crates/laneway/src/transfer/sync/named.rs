@@ -43,7 +43,6 @@ enum NamedSide {
     },
 }
 
-/// The finding for a name on one side.
 enum NameFinding {
     Entry(Box<Entry>),
     Nothing,
@@ -51,7 +50,6 @@ enum NameFinding {
     LeftOut(Warning),
 }
 
-/// The finding for a name on both sides.
 struct NamePair {
     name: String,
     line: Box<str>,
@@ -282,7 +280,6 @@ impl NamedSide {
     }
 }
 
-/// Looks an object up.
 async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {

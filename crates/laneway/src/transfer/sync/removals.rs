@@ -10,13 +10,11 @@ use serde::{Deserialize, Serialize};
 /// The most removals held in memory, some 10 MiB.
 const MEMORY_MAX: usize = 1 << 16;
 
-/// A name to remove.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Removal {
     /// The path below the destination's top.
     pub(super) name: String,
     pub(super) size: u64,
-    /// The version that was found.
     pub(super) version: Option<Version>,
 }
 

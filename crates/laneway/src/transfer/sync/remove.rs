@@ -43,7 +43,6 @@ pub(super) async fn all(
     }
 }
 
-/// The place of the removals.
 #[derive(Clone)]
 enum RemovalTarget {
     Folder(Arc<Folder>),

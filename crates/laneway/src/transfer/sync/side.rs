@@ -18,7 +18,6 @@ use crate::local::preserve::Attributes;
 use crate::location::url;
 use crate::{Error, ErrorKind, Filter, Location, Op};
 
-/// A name on one side.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// The path below the side's top, separated by `/`.
@@ -27,21 +26,18 @@ pub(super) struct Entry {
     pub(super) at: At,
 }
 
-/// The kind of a name.
 #[derive(Debug)]
 pub(super) enum At {
     File(PathBuf),
     Object(Box<ObjectMeta>),
 }
 
-/// The role of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// The content of one side.
 pub(super) struct Side {
     role: Role,
     stream: Stream,
@@ -189,7 +185,6 @@ impl Side {
         self.left_out.holds(name)
     }
 
-    /// Takes the next name.
     pub(super) fn take(&mut self) -> Option<Entry> {
         self.ready.pop_front()
     }

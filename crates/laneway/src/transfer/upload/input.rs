@@ -69,7 +69,6 @@ pub(crate) async fn upload(
     Ok(moved)
 }
 
-/// Parts of a stream.
 struct StreamInput<'a> {
     job: &'a Running,
     reader: ReaderThread,

@@ -77,7 +77,6 @@ enum First {
     Begun { format: u32 },
 }
 
-/// The content of a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Left {
     pub(crate) subject: Subject,
@@ -210,7 +209,6 @@ impl Journal {
         if is_good { self.kept.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Removes the journal. Blocks.
     pub(crate) fn remove(&self) {
         // The journal may be gone already, so ignore the error.
         let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());

@@ -210,7 +210,6 @@ async fn unfinished(
     job.unless_cancelled(taken_up).await?
 }
 
-/// Parts of a file.
 struct FileInput<'a> {
     job: &'a Running,
     source: Arc<Source>,

@@ -27,7 +27,6 @@ use crate::job::running::{Made, Moved, Running};
 use crate::location::url;
 use crate::plan::requests_at_once;
 
-/// A source of parts.
 pub(crate) trait Input: Send + Sync {
     /// A part that [`next`](Self::next) returned and that must still be prepared.
     type Begun: Send;
@@ -66,22 +65,18 @@ pub(crate) const CONFLICTS_MAX: u32 = 3;
 /// lifecycle rule that aborts old uploads can be the cause.
 const LOSSES_MAX: u32 = 2;
 
-/// A part that can be sent.
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: Run,
     /// True if the part is known to be the last one. If a stream ends exactly with a part, this may become
     /// known only afterwards.
     pub(crate) is_last: bool,
-    /// The reservation for the body's memory.
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
-/// An upload that succeeded.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) moved: Moved,
-    /// The store's metadata of the object.
     pub(crate) meta: ObjectMeta,
 }
 
@@ -309,7 +304,6 @@ impl Parts<'_> {
         Ok((part, run))
     }
 
-    /// Counts bytes that were sent.
     pub(super) fn moved(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
         self.job.progress.moved(bytes);

@@ -78,7 +78,6 @@ impl ListedFile {
     }
 }
 
-/// Finds the files to upload.
 pub(crate) struct Uploads<'a> {
     pub(crate) search: &'a mut Search,
     pub(crate) to: Prefix<'a>,
@@ -383,7 +382,6 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Starts an item, or only reports it.
     async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {

@@ -141,7 +141,6 @@ impl Parts<'_> {
     }
 }
 
-/// Returns a body without its first `skip` bytes.
 fn tail(body: &Body, mut skip: u64) -> Body {
     let mut rest = Body::empty();
     for segment in body.segments() {

@@ -17,7 +17,6 @@ use crate::location::identity::Identity;
 /// Bytes of a file that are read at once for a checksum.
 const READ: usize = 256 << 10;
 
-/// The error for a file that changed.
 pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
 
 /// The unit of `st_blocks` in bytes. It doesn't depend on the file system's block size.

@@ -33,7 +33,6 @@ pub(crate) struct Unfinished {
     resumed: AtomicU64,
 }
 
-/// The state of an upload in the store.
 pub(crate) enum There {
     /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),

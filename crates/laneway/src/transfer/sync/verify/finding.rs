@@ -6,7 +6,6 @@ use crate::event::Verified;
 use crate::transfer::sync::content::listed_sums;
 use crate::transfer::sync::side::{At, Entry};
 
-/// The finding about a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
     /// Both sides have the name, with equal size, and with equal content if they share a kind of checksum.

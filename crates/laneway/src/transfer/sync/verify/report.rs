@@ -62,7 +62,6 @@ fn unfinished(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// A report that is being written.
 pub(super) struct Report {
     path: PathBuf,
     /// The path of the file until the report is complete. `None` for a pipe or device.

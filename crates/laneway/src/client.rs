@@ -407,10 +407,10 @@ mod tests {
         let client = Client::builder().anonymous(true).engine(Engine::builder().build()).build().unwrap();
         let job = (Purpose::Plain, Common::default());
         let mut job = client.begin(Op::Copy, job, |_| async { panic!("torn") });
-        let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is told first") };
+        let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is reported first") };
         let Outcome::Failed(error) = item.outcome else { panic!("{item:?}") };
         assert!(error.to_string().contains("panicked: torn"), "{error}");
-        let Some(Event::Done(summary)) = job.next_blocking() else { panic!("its end is told") };
+        let Some(Event::Done(summary)) = job.next_blocking() else { panic!("its end is reported") };
         assert_eq!((summary.failed, summary.files), (1, 0));
         assert!(job.next_blocking().is_none());
     }

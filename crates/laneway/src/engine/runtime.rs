@@ -213,7 +213,7 @@ mod tests {
         assert_ne!(
             pollster::block_on(runtime.run_here(thread())).unwrap(),
             here,
-            "it may wait for others too"
+            "it may wait for other calls too"
         );
         assert_ne!(wait(runtime.run(thread()), LONG).unwrap().unwrap(), here);
     }

@@ -185,7 +185,7 @@ mod tests {
             (22, "internal"),
         ];
         let all: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.code(), kind.name())).collect();
-        assert_eq!(all, pinned, "a kind may be added at the end, none renumbered or renamed");
+        assert_eq!(all, pinned, "kinds may be added at the end, but not renumbered or renamed");
     }
 
     #[test]

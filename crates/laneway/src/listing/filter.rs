@@ -296,6 +296,6 @@ mod tests {
         let error = Filter::default().lines("a\n+ /\n").unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("line 2"), "{error}");
         assert!(Filter::default().exclude("").unwrap_err().is_usage());
-        assert!(!takes("a b\r\n", "a b"), "spaces within are the name's");
+        assert!(!takes("a b\r\n", "a b"), "inner spaces belong to the name");
     }
 }

@@ -83,7 +83,7 @@ mod tests {
         assert!(chain.goes_on(["a", "a", "b"].into_iter(), Some("t")).is_ok());
         assert!(
             chain.goes_on(["b", "c"].into_iter(), Some("u")).is_ok(),
-            "versions of one key go over pages"
+            "versions of one key may span pages"
         );
         assert!(chain.goes_on(["d"].into_iter(), Some("t")).is_err());
         assert!(chain.goes_on(["c"].into_iter(), None).is_err());

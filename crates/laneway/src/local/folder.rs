@@ -260,7 +260,7 @@ mod tests {
         let expected =
             std::fs::File::create(dir.path().join("plain")).unwrap().metadata().unwrap().permissions();
         assert_eq!(path.metadata().unwrap().permissions().mode(), expected.mode());
-        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file stays");
+        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file is left");
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
             "{error}"
         );
         drop(staged);
-        assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
+        assert_eq!(names(dir.path()), ["d"], "no temporary file is left");
     }
 
     #[test]

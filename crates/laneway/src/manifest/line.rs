@@ -438,7 +438,7 @@ mod tests {
             subject.at(Provider::CLOUDS, move |provider| format!("{endpoint}/{}", provider.scheme()))
         };
         let first = at("http://here").line();
-        assert!(!String::from_utf8_lossy(&first).contains("gs"), "it is about one store");
+        assert!(!String::from_utf8_lossy(&first).contains("gs"), "the job concerns only one store");
         let first = first.trim_ascii_end();
         assert_eq!(at("http://here").check(first), Ok(()));
         let why = at("http://there").check(first).unwrap_err();
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(
             ours.check(older.as_bytes()),
             Ok(()),
-            "of a version that noted whether the destination existed"
+            "older versions recorded whether the destination existed"
         );
         let others = [
             Subject::new("move", &[place("gs://b/p")], Some(&place("/d"))),

@@ -192,10 +192,10 @@ mod tests {
             let wasted = columns.ahead.saturating_sub(group + 1) as f64 / (group + 1) as f64;
             assert!(group < 3 || wasted <= 0.4, "{group}");
         }
-        assert_eq!(begun.len(), 62, "all but the first two");
+        assert_eq!(begun.len(), 62, "all row groups but the first two");
         assert_eq!(ahead[..10], [0, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
         assert_eq!(ahead[44..].iter().max(), Some(&13));
-        assert_eq!(ahead[60..], [3, 2, 1, 0], "there are no more");
+        assert_eq!(ahead[60..], [3, 2, 1, 0], "there are no more row groups");
     }
 
     #[test]
@@ -210,11 +210,11 @@ mod tests {
         assert_eq!(columns.read(&columns.ranges(11, &[1])).len(), 1);
         let part: Vec<_> =
             columns.ranges(12, &[1]).into_iter().map(|range| range.start..range.end - 1).collect();
-        assert!(columns.read(&part).is_empty(), "pages of a column");
+        assert!(columns.read(&part).is_empty(), "a part of a column");
         assert!(columns.read(&columns.ranges(13, &[1])).is_empty(), "it begins anew");
         assert!(columns.read(&[]).is_empty());
         let two = [columns.ranges(3, &[4]), columns.ranges(4, &[0])].concat();
-        assert_eq!(columns.located(&two), None, "of two row groups");
+        assert_eq!(columns.located(&two), None, "columns of two row groups");
         assert_eq!(columns.located(slice::from_ref(&(two[0].start..two[1].end))), None);
         assert_eq!(columns.located(slice::from_ref(&(0..4))), None);
         let apart: Vec<_> = columns.layout.groups[3][2..4].to_vec();
@@ -234,7 +234,7 @@ mod tests {
         }
         let mut larger = columns(8, 300_000);
         for group in 0..8 {
-            assert!(larger.read(&asked(&larger, group)).is_empty(), "one alone is more");
+            assert!(larger.read(&asked(&larger, group)).is_empty(), "one row group alone exceeds the window");
         }
     }
 

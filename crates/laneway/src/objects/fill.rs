@@ -97,7 +97,7 @@ mod tests {
         let shared: Shared<Vec<u8>> = Arc::new(Mutex::new(Some(vec![0; 4])));
         let mut slice = Slice { buffer: Arc::clone(&shared), start: 10, end: 14 };
         assert_eq!(slice.write(11, b"ab").expect("there is room"), 2);
-        assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest is behind its end");
+        assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest lies behind the part's end");
         let taken = lock(&shared).take();
         assert_eq!(taken.as_deref(), Some(b"\0abc".as_slice()));
         assert_eq!(slice.write(10, b"x").expect("it says so"), 0);

@@ -132,24 +132,24 @@ mod tests {
         let mut at = 0;
         for _ in 0..2 {
             let range = ahead.wanted(at, 10, SIZE, 1);
-            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, || 1), None, "too little to pay");
+            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, || 1), None, "too little to fetch");
             at = range.end;
         }
         let range = ahead.wanted(at, 10, SIZE, 1);
         assert_eq!(range.end - range.start, EAGER);
         assert!(ahead.reads_on());
-        assert_eq!(ahead.next(range.start, range.end, SIZE, || 1), None, "half of it is not read yet");
+        assert_eq!(ahead.next(range.start, range.end, SIZE, || 1), None, "half of the last read is left");
         let ended = range.end + GROWTH * EAGER;
         assert_eq!(ahead.next(range.end - EAGER / 2, range.end, SIZE, || 1), Some(range.end..ended));
-        assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "it is on its way");
+        assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "the next read is on its way");
         assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, || 1), None);
-        assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "what it reads was here before");
+        assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "its bytes had arrived before");
     }
 
     #[test]
     fn an_announced_read_in_order_fetches_ahead_from_the_start() {
         let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
-        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of it is not read yet");
+        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of the last read is left");
         let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, || 1);
         assert_eq!(next, Some(FIRST_IN_ORDER..5 * FIRST_IN_ORDER));
         let small = &mut ReadAhead::new(true, 1000);

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(slices.split_opener(100 * MIB), Some(24 * MIB..48 * MIB), "half at most");
         assert_eq!(slices.opener_takes(20 * MIB), 20 * MIB);
         assert_eq!(slices.split_opener(100 * MIB), Some(22 * MIB..24 * MIB));
-        assert_eq!(slices.split_opener(100 * MIB), None, "what is left is too little to share");
+        assert_eq!(slices.split_opener(100 * MIB), None, "too little is left to share");
         assert_eq!(slices.opener_takes(20 * MIB), 2 * MIB);
         assert!(!opener_is_needed(&slices));
     }
@@ -172,7 +172,7 @@ mod tests {
         let (second, help) = (Duration::from_secs(1), Duration::from_millis(400));
         assert!(is_worth_help(5 * MIB, 10 * MIB, second, help));
         assert!(!is_worth_help(4 * MIB, 10 * MIB, second, help));
-        assert!(is_worth_help(MIB, 0, second, help), "nothing is known of it");
+        assert!(is_worth_help(MIB, 0, second, help), "its rate is unknown");
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl SyncRequest {
             return Err(Error::usage(at.to_string(), "an inventory needs a bucket or prefix as its source"));
         }
         if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
-            let why = "an inventory lacks newer items of the source, so --delete could remove their copies: leave out one of the two";
+            let why = "an inventory lacks what came to the source since it was made, so --delete could remove its copies: leave out one of the two";
             return Err(Error::usage(at.to_string(), why));
         }
         for end in [&self.source, &self.destination] {

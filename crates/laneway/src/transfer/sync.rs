@@ -483,9 +483,9 @@ mod tests {
         let mut folded = Folded::default();
         assert!(folded.is_given("Read.me") && !folded.is_given("read.ME"));
         folded.spare("Kept");
-        assert!(folded.is_given("kept"), "what was only spared is no other source's");
+        assert!(folded.is_given("kept"), "a spared name isn't taken by another source");
         assert!(!folded.may_go("KEPT") && folded.may_go("other"));
         folded.spare("READ.me");
-        assert!(!folded.is_given("Read.Me"), "what was given away stays so");
+        assert!(!folded.is_given("Read.Me"), "a name that was given stays given");
     }
 }

@@ -22,7 +22,7 @@ pub fn download_journal(input: &[u8]) {
     let header = subject.header();
     let _ = read(input, &header);
     assert!(subject.journal_max() >= header.len() as u64);
-    check(read(&[&header[..], input].concat(), &header).expect("behind a header that is right"), size);
+    check(read(&[&header[..], input].concat(), &header).expect("the header is valid"), size);
     let (mut claims, mut bytes) = (Vec::new(), header.clone());
     while let Ok((start, len, sum, boot)) = drawn.arbitrary::<(u64, u32, u64, u64)>() {
         // Let most claims lie within the object.

@@ -296,7 +296,7 @@ mod tests {
             let left = read(&bytes, &header).unwrap();
             assert!(left.iter().all(|claim| claims.contains(claim)), "seed {seed}");
             let whole = (bytes.len() - header.len()) / RECORD;
-            assert!(left.len() + damaged >= whole, "seed {seed}: a whole record was not believed");
+            assert!(left.len() + damaged >= whole, "seed {seed}: a whole record was ignored");
         }
     }
 

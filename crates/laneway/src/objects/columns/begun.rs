@@ -73,13 +73,13 @@ mod tests {
         assert_eq!(begun.take(&asked(7), begin), None);
         assert_eq!(begins.borrow()[5..], [8]);
         assert_eq!(begun.take(slice::from_ref(&(0..4)), begin), None);
-        assert!(begun.waiting.is_empty(), "something else is read");
+        assert!(begun.waiting.is_empty(), "another range is read");
         for group in 0..13 {
             begun.take(&asked(group), begin);
         }
         assert_eq!(begun.waiting.len(), 4);
         assert_eq!(begun.take(&asked(14), begin).as_deref(), Some(&14));
-        assert!(begun.waiting.is_empty(), "nor does what lies beyond the one left out wait on");
+        assert!(begun.waiting.is_empty(), "fetches beyond the skipped row group are abandoned too");
     }
 
     #[test]

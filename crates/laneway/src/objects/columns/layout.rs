@@ -252,7 +252,7 @@ pub(super) mod tests {
         let length = u32::from_le_bytes(footer[footer.len() - 8..][..4].try_into().unwrap()) as usize;
         let whole = &file[file.len() - length - TAIL..];
         assert_eq!(Layout::of(whole, size).unwrap().groups, expected);
-        assert_eq!(Layout::of(&whole[1..], size), None, "the footer is longer than what is here");
+        assert_eq!(Layout::of(&whole[1..], size), None, "the footer is longer than the bytes given");
         assert_eq!(Layout::of(&file[..file.len() - 1], size), None);
         assert_eq!(Layout::of(whole, whole.len() as u64 + 100), None, "columns would end in the footer");
     }

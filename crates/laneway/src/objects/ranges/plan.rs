@@ -269,7 +269,7 @@ mod tests {
     fn the_whole_object_is_read_where_that_is_cheaper() {
         // If two of these ranges were joined, the request would be bulk.
         let asked: Vec<_> = (0..32).map(|n| n * MIB..n * MIB + 960 * KIB).collect();
-        assert_eq!(requests(&asked, None).len(), 32, "without a size nothing is known of the whole");
+        assert_eq!(requests(&asked, None).len(), 32, "without a size, Laneway can't read the whole object");
         assert_eq!(requests(&asked, Some(32 * MIB)).first(), Some(&(0..16 * MIB)));
         assert_eq!(requests(&asked, Some(GIB)).len(), 32);
     }
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(requests(&[5..u64::MAX], Some(10)), [5..10]);
         let plan = |size, asked| plan(&[asked], Some(size), &path(20, 125e6), &PriceList::FREE);
         assert_eq!(plan(10, 10..11), Err(Unreadable::Outside(10..11)));
-        assert_eq!(plan(0, 0..11).unwrap().empty, [0], "of an empty object it is its emptiness");
+        assert_eq!(plan(0, 0..11).unwrap().empty, [0], "it is empty in an empty object");
         assert_eq!(plan(0, 1..11), Err(Unreadable::Outside(1..11)));
     }
 

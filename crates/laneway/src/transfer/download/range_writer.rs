@@ -281,10 +281,10 @@ mod tests {
         assert_eq!(range, 4..8);
         other.begin(&meta(10, 1), range).unwrap();
         assert_eq!(other.write(b"4").unwrap(), Route::Stay);
-        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it goes on after all");
+        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it continues");
         assert_eq!(other.write(b"56").unwrap(), Route::Stay);
         assert_eq!(other.write(b"7").unwrap(), Route::Stay, "its own end");
-        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "which is the other's too");
+        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "also the other answer's end");
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
@@ -337,7 +337,7 @@ mod tests {
         sink.begin(&meta(size, 1), 0..size).unwrap();
         assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
         assert_eq!(writer.split(size), Some(4 << 20..size));
-        assert_eq!(writer.split(MIB), None, "its end would go as a small request");
+        assert_eq!(writer.split(MIB), None, "the end would be a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
         assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
     }
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(first.write(b"01234").unwrap(), Route::Stay, "two of them are new");
         let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
         assert_eq!(range, 5..6);
-        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "all that is wanted has come, and more would");
+        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "the end, and more would follow");
         assert!(matches!(writer.hedge(), GetHedge::Nothing));
         assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
     }

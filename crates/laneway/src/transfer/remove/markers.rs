@@ -158,7 +158,7 @@ mod tests {
         // The abandoned wait has dropped the channel's receiver. The batch can still end.
         batch.end(std::iter::empty());
         let (gone, kept) = markers.settled(false).now_or_never().expect("ready").expect("settled");
-        assert_eq!((keys(&gone), kept.len()), (vec!["a"], 0), "more may come of b");
+        assert_eq!((keys(&gone), kept.len()), (vec!["a"], 0), "more versions of b may follow");
         let (gone, _) = markers.settled(true).now_or_never().expect("ready").expect("settled");
         assert!(keys(&gone) == ["b"] && markers.is_empty());
     }

@@ -138,10 +138,10 @@ mod tests {
         assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Compare(By::Content));
         assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
         assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
-        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "of a store of whole seconds");
+        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "in whole seconds");
         assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Compare(By::Content));
         let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
-        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "of milliseconds");
+        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "in milliseconds");
         assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
         let unknown = Facts { changed: None, ..facts(1, 0) };
         assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));

@@ -333,7 +333,7 @@ mod tests {
         assert!(source(Links::ToFiles).file("d").is_err(), "is not a file");
         for links in [Links::ToFiles, Links::All] {
             assert!(matches!(source(links).file("to-file"), Ok(NameFinding::Entry(_))));
-            assert!(source(links).file("dangling").is_err(), "it is no name that is gone");
+            assert!(source(links).file("dangling").is_err(), "a broken link is an error, not a missing name");
         }
         assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(NameFinding::LeftOut(_))));
         assert!(matches!(source(Links::All).file("link/outside"), Ok(NameFinding::Entry(_))));

@@ -66,7 +66,7 @@ fn what_a_run_left_is_gone_on_with_and_put_in_its_place() {
     assert_eq!(done, [(0, 350)]);
     staged.write_at(&[5; 650], 350).unwrap();
     staged.commit(Placing::default()).unwrap();
-    assert_eq!(names(dir.path()), ["f"], "neither the file nor its journal stays");
+    assert_eq!(names(dir.path()), ["f"], "the file and its journal are removed");
     let bytes = [vec![1; 60], vec![2; 40], vec![4; 200], vec![3; 50], vec![5; 650]].concat();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), bytes);
 }
@@ -79,7 +79,7 @@ fn a_file_that_is_neither_kept_nor_done_is_removed_with_its_journal() {
     drop(staged);
     assert!(names(dir.path()).is_empty());
     let (staged, _) = resume(dir.path(), &subject(), 1);
-    assert_eq!(staged.keep(), None, "there is nothing to go on with");
+    assert_eq!(staged.keep(), None, "there is nothing to resume");
     assert!(names(dir.path()).is_empty());
 }
 
@@ -147,7 +147,7 @@ fn what_is_of_another_state_or_size_is_begun_anew() {
         assert!(done.is_empty(), "{other:?}");
         assert_eq!(names(dir.path()).len(), 2, "the same two files");
         let bytes = std::fs::read(part_in(dir.path())).unwrap();
-        assert!(bytes == vec![0; other.size as usize], "nothing of it stays");
+        assert!(bytes == vec![0; other.size as usize], "the other object's bytes are removed");
         drop(staged);
         assert!(resume(dir.path(), &subject(), 1).1.is_empty());
     }
@@ -181,7 +181,7 @@ fn two_at_once_have_a_file_each() {
     let (first, done) = resume(dir.path(), &subject(), 1);
     assert_eq!(done.len(), 2);
     let (second, done) = resume(dir.path(), &subject(), 1);
-    assert!(done.is_empty() && !second.is_journaled(), "the second shares nothing with the first");
+    assert!(done.is_empty() && !second.is_journaled(), "the second run shares no file with the first");
     place(dir.path()).forget("s3://b/k");
     first.write_at(&[1; SIZE as usize], 0).unwrap();
     second.write_at(&[2; SIZE as usize], 0).unwrap();

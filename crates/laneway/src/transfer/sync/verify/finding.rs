@@ -128,7 +128,7 @@ mod tests {
         let parts = "0123456789abcdef0123456789abcdef-3";
         assert!(is_one_etag(&etag(parts), &etag(parts)));
         assert!(!is_one_etag(&etag(parts), &etag("0123456789abcdef0123456789abcdef-4")));
-        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "who knows what that is of");
+        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "an ETag of another form proves nothing");
         assert!(!is_one_etag(&Some(Version::Generation(1)), &Some(Version::Generation(1))));
     }
 }

@@ -1,4 +1,5 @@
-//! Counts the lines of all objects below a prefix, many at a time and in bounded memory: `count_lines gs://logs/2026/`.
+//! Counts the lines of all objects below a prefix: `count_lines gs://logs/2026/`. It reads up to 64 objects at once, in bounded
+//! memory.
 
 use std::error::Error;
 

@@ -1,15 +1,15 @@
-//! Tells how large the metadata of Parquet files is, by one request for each: `parquet_footer s3://lake/table/`. The end of a file,
-//! where its index lies, comes along when it is opened.
+//! Prints how large the metadata of each Parquet file below a prefix is: `parquet_footer s3://lake/table/`. Most files take one
+//! request, because opening a file also brings its last bytes, where the metadata lies.
 
 use std::error::Error;
 
 use futures_util::StreamExt as _;
 use laneway::{Bucket, ObjectMeta};
 
-/// Bytes fetched with the opening request. A larger index takes a second request.
+/// Last bytes of a file that are fetched with the opening request. Larger metadata takes a second request.
 const FOOTER: u64 = 64 << 10;
 
-/// The length of the index, and the magic number.
+/// The size of what follows the metadata: its length (4 bytes) and the magic number.
 const TRAILER: usize = 8;
 
 #[tokio::main(flavor = "current_thread")]
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The length of a file's index, which is read whole; `None` for what is no Parquet file.
+/// Reads a file's metadata, and returns the key and the metadata's length. Returns `None` for a file in another format.
 async fn index(
     bucket: &Bucket,
     meta: Result<ObjectMeta, laneway::Error>,

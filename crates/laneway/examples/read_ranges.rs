@@ -1,5 +1,5 @@
-//! Reads ranges of an object in one call: `read_ranges s3://bucket/key < ranges > bytes`, a range a line, its first byte and its
-//! length. How long that took goes to standard error.
+//! Reads ranges of an object in one call: `read_ranges s3://bucket/key < ranges > bytes`. Each line of the input is a range: its
+//! first byte and its length. The time and the number of requests go to standard error.
 
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn range(line: &str) -> Result<Range<u64>, Box<dyn Error>> {
-    let (start, len) = line.split_once(' ').ok_or("a line is the first byte and the length")?;
+    let (start, len) = line.split_once(' ').ok_or("a line needs the first byte and the length")?;
     let (start, len): (u64, u64) = (start.parse()?, len.trim().parse()?);
     Ok(start..start.checked_add(len).ok_or("the range is too long")?)
 }

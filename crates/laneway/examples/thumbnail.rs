@@ -1,5 +1,5 @@
-//! Halves a picture until it is small enough, and writes it beside the original, unless somebody else has changed the thumbnail
-//! meanwhile: `thumbnail gs://bucket/pictures/ cat.ppm`. Pictures are binary netpbm files (P6), so that this needs no other crate.
+//! Writes a thumbnail beside a picture: `thumbnail gs://bucket/pictures/ cat.ppm`. If another program has changed the thumbnail
+//! meanwhile, the write fails and that change stays. Pictures are binary netpbm files (P6), which need no other crate.
 
 use std::error::Error;
 

@@ -32,9 +32,9 @@ use crate::{
     SetMetaRequest, Stats, SyncRequest, VerifyRequest, Warning,
 };
 
-/// Reads, writes and moves objects. Clones are the same client. Its [`Engine`] has its own threads, so any
-/// thread or runtime can use the client, and so can the child of a `fork`. A job outlives its client: it runs
-/// until it ends or is dropped itself.
+/// Reads, writes and moves objects. A clone refers to the same client. The client's [`Engine`] has its own
+/// threads, so any thread or runtime can use the client, and so can the child of a `fork`. A job outlives its
+/// client: it runs until it ends or is dropped itself.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -67,7 +67,7 @@ impl Client {
     /// Returns the state that this client's jobs share, in this process.
     ///
     /// # Errors
-    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
+    /// In the child of a `fork`, the first call can fail as [`build`](crate::ClientBuilder::build) does.
     pub(crate) fn state(&self) -> Result<Arc<ClientState>, Error> {
         let mut state = self.inner.state.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = &*state {
@@ -91,7 +91,7 @@ impl Client {
         Ok(Worker { state: self.state()?, tally: self.tally.clone() })
     }
 
-    /// Starts a job. The job counts its requests by itself, and as a part of this client's tally.
+    /// Starts a job. The job has its own tally of requests, which also counts in this client's tally.
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
@@ -121,8 +121,8 @@ impl Client {
         job
     }
 
-    /// Returns the same client, whose calls and jobs also count in `tally`; those of its buckets do too. A
-    /// client has one tally at a time. The earlier tally keeps its counts.
+    /// Returns the same client with a tally: its calls and jobs, and those of its buckets, also count in
+    /// `tally`. A client has one tally at a time. An earlier tally keeps its counts.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -141,9 +141,9 @@ impl Client {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
     }
 
-    /// Runs the caller's own future on the engine's thread, beside calls, and counts its requests as theirs.
-    /// It is for callers that can't poll: a binding, a callback, or a thread that waits in its own way. A
-    /// future that blocks delays every other call.
+    /// Runs the caller's own future on the engine's thread, where this client's calls run, and counts its
+    /// requests in the client's tally. Callers that can't poll need this: a binding, a callback, or a thread
+    /// that waits in its own way. A future that blocks delays every other call.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -158,15 +158,15 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// In the child of a `fork`, its first call fails as [`build`](crate::ClientBuilder::build) does.
+    /// In the child of a `fork`, the first call can fail as [`build`](crate::ClientBuilder::build) does.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
         Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
-    /// Waits on this thread for a future of this library's calls, and calls `goes_on` once each `look_every`.
-    /// When `goes_on` returns false, this ends the calls under way and returns `None`. The future runs on
-    /// this thread until the first `look_every` is over, which saves half the time of a small call. After
-    /// that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
+    /// Waits on this thread for a future that makes this library's calls. Calls `goes_on` once every
+    /// `look_every`. When `goes_on` returns false, this ends the calls under way and returns `None`. The
+    /// future runs on this thread until the first `look_every` is over, which saves half the time of a small
+    /// call. After that the engine runs it, so `goes_on` may make calls of its own, as a signal handler does.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -183,7 +183,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn), in the child of a `fork` that `goes_on` made.
+    /// As [`spawn`](Self::spawn). If `goes_on` forks, the wait fails in the child.
     pub fn block_on_while<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -196,7 +196,7 @@ impl Client {
             return Ok(Some(done));
         }
         let (done, is_done) = mpsc::sync_channel(1);
-        // Dropping it before the end cancels the calls.
+        // Returning early drops this handle, which cancels the calls.
         let _running = self.spawn(async move { drop(done.send(future.await)) })?;
         let is_done = OfProcess::new(is_done);
         while goes_on() {
@@ -233,7 +233,7 @@ impl Client {
         self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
-    /// Makes one place equal to another.
+    /// Makes the content of a folder or prefix equal to that of another one.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -319,14 +319,14 @@ impl Client {
         }
     }
 
-    /// Returns the engine's counts so far, for this client and all others that reach servers in the same way.
-    /// Use [`counted`](Self::counted) to count them separately.
+    /// Returns the engine's counts so far, for this client and all others with the same network settings. Use
+    /// [`counted`](Self::counted) to count one client alone.
     pub fn counters(&self) -> Counters {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }
 
     /// Returns the host that the engine's calls wait for, with its port unless that is the scheme's default.
-    /// If there are several, it is the one that has been silent for longest.
+    /// Among several hosts, returns the one that has been silent for longest.
     pub fn waits_for(&self) -> Option<String> {
         self.state().ok()?.lanes.waits_for().map(|origin| origin.authority())
     }
@@ -342,7 +342,7 @@ impl Client {
         self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
-    /// Returns the requests sent to a provider so far, in the classes of its price list.
+    /// Returns the requests sent to a provider so far, by the classes of the provider's price list.
     pub fn requests(&self, provider: Provider) -> Requests {
         self.state().map(|state| state.requests(provider)).unwrap_or_default()
     }
@@ -377,12 +377,13 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
-    /// Returns a future that any thread may poll. It has the engine's timers there.
+    /// Wraps a future so that any thread can poll it: there it uses the engine's timers.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         self.state.machinery.runtime.with_timers(future)
     }
 
-    /// Does the same, but polls the task on the waiting thread if that waits for nothing else.
+    /// Does the same as [`run`](Self::run), but polls the task on the waiting thread if this thread waits for
+    /// nothing else.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -406,10 +407,10 @@ mod tests {
         let client = Client::builder().anonymous(true).engine(Engine::builder().build()).build().unwrap();
         let job = (Purpose::Plain, Common::default());
         let mut job = client.begin(Op::Copy, job, |_| async { panic!("torn") });
-        let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is told first") };
+        let Some(Event::Item(item)) = job.next_blocking() else { panic!("its failure is reported first") };
         let Outcome::Failed(error) = item.outcome else { panic!("{item:?}") };
         assert!(error.to_string().contains("panicked: torn"), "{error}");
-        let Some(Event::Done(summary)) = job.next_blocking() else { panic!("its end is told") };
+        let Some(Event::Done(summary)) = job.next_blocking() else { panic!("its end is reported") };
         assert_eq!((summary.failed, summary.files), (1, 0));
         assert!(job.next_blocking().is_none());
     }

@@ -24,39 +24,39 @@ use crate::engine::files::Files;
 use crate::engine::fork::PerProcess;
 use crate::engine::runtime::Runtime;
 
-/// With less memory, even a single request would wait for itself.
+/// The least memory. With less, a single request could wait forever for its buffer.
 const MEMORY_MIN: usize = 1 << 20;
 
-/// The engine of clients that name none. It holds no threads while no client is alive.
+/// The engine of clients that name none. It has no threads while no client exists.
 static DEFAULT: OnceLock<Engine> = OnceLock::new();
 
 /// The engine that does the work of clients. It has its own threads and connections, within budgets of
-/// memory, connections and bandwidth. Clients that name no engine share the process's engine. Clones are the
-/// same engine.
+/// memory, connections and bandwidth. Clients that name no engine share the process's engine. A clone refers
+/// to the same engine.
 ///
-/// The threads start with the first client, and end with the last one and its jobs. Clients that reach
-/// servers in the same way, with the same certificates, proxies and addresses, share connections. Others have
-/// their own within the engine. Each such group may have [`connections_max`](EngineBuilder::connections_max)
-/// connections.
+/// The threads start with the first client, and end with the last one and its jobs. Clients with the same
+/// network settings (certificates, proxies, addresses, stall timeout) share connections. Each such group of
+/// clients may have [`connections_max`](EngineBuilder::connections_max) connections.
 ///
-/// After a `fork`, the child has its own engine with the same budgets from its first call on. The parent's
-/// work goes on in the parent. In the child, a job of the parent has no more events, and its calls,
-/// downloads, writers and streams are errors of kind cancelled; a reader reads on. A program that begins in
-/// Rust's `main` should not fork while its threads start or end. The standard library (1.95) holds a lock
-/// then, without which no thread starts in the child.
+/// After a `fork`, the child's first call starts an engine of its own with the same budgets. The parent's
+/// work goes on in the parent. In the child, the parent's jobs have no more events, and its calls, downloads,
+/// writers and streams fail with an error of kind cancelled. A [`Reader`](crate::Reader) of the parent reads
+/// on. A program that begins in Rust's `main` should not fork while its threads start or end. The standard
+/// library (1.95) then holds a lock, and no thread could start in the child.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     budgets: EngineBuilder,
-    /// In a child, the trace's recorder belongs to another process.
+    /// The id of the process that made the engine. A forked child must not use the trace, whose recorder
+    /// belongs to the parent.
     made_in: u32,
     running: PerProcess<Mutex<Weak<Machinery>>>,
 }
 
-/// Sets how much an [`Engine`] may use. No budget has to be set for speed. The engine's messages go to
-/// `tracing`: see [the crate's page](crate#messages).
+/// Sets how much an [`Engine`] may use. Speed needs no budget. The engine's messages go to `tracing`: see
+/// [the crate's page](crate#messages).
 #[derive(Clone, Default, Debug)]
 pub struct EngineBuilder {
     budgets: Budgets,
@@ -64,7 +64,6 @@ pub struct EngineBuilder {
     tcp_handshake_min: Duration,
 }
 
-/// The budgets that the caller set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Budgets {
     memory: Option<usize>,
@@ -73,7 +72,7 @@ struct Budgets {
     threads: Option<usize>,
 }
 
-/// Settings that decide how servers are reached. Clients with equal settings share connections.
+/// Network settings. Clients with equal settings share connections.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) ca_files: Vec<PathBuf>,
@@ -105,8 +104,8 @@ pub(crate) struct Machinery {
     pub(crate) files: Files,
     /// Number of threads that the machine runs at once.
     pub(crate) cores: usize,
-    /// Each reader that reads far ahead holds a clone. They share the room for reading ahead, so the count is
-    /// their number.
+    /// Each reader that reads far ahead holds a clone, so the reference count is the number of such readers.
+    /// They share the memory for reading ahead.
     pub(crate) reading_on: Arc<()>,
     config: Config,
     lanes: Mutex<Vec<(Network, Lanes)>>,
@@ -119,21 +118,21 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// Returns the process's engine. The first client that uses it decides its budgets.
+    /// Returns the process's engine. The first client that uses the engine sets its budgets.
     pub(crate) fn of_process(wanted: &EngineBuilder) -> Self {
         let engine = DEFAULT.get_or_init(|| wanted.clone().build());
         if wanted.budgets != Budgets::default() && wanted.budgets != engine.0.budgets.budgets {
             tracing::warn!(
-                "another client has started the process's engine, whose budgets stay: name an engine of your own"
+                "another client has started the process's engine with other budgets, which stay: use an engine of your own"
             );
         }
         engine.clone()
     }
 
-    /// Returns the running engine of this process, and starts it if needed.
+    /// Returns the running engine of this process. Starts the engine if needed.
     ///
     /// # Errors
-    /// If the system refuses a thread or the descriptors that it needs.
+    /// If the system refuses a thread or the descriptors that the engine needs.
     pub(crate) fn running(&self) -> Result<Arc<Machinery>, Error> {
         let mut running = lock(self.0.running.get());
         if let Some(running) = running.upgrade() {
@@ -146,8 +145,8 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Sets the bytes of buffers in flight, at least 1 MiB. The default is 64 MiB. Requests wait for memory
-    /// in order.
+    /// Sets the most bytes in buffers at once, at least 1 MiB. The default is 64 MiB. Requests beyond it wait
+    /// for memory in order.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.budgets.memory = Some(bytes);
@@ -171,8 +170,8 @@ impl EngineBuilder {
     }
 
     /// Sets the number of threads that decrypt and checksum bulk, at least one. The default is the machine's
-    /// number of cores, at most eight. The engine has two more threads, which mostly wait, and threads for
-    /// file operations while there are any.
+    /// number of cores, at most eight. The engine has two more threads, which mostly wait, and further
+    /// threads during file operations.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.budgets.threads = Some(threads.max(1));
@@ -187,8 +186,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets a minimum for the time of a TCP handshake. It is for paths imitated on loopback, where a
-    /// handshake takes no time.
+    /// Sets a minimum for the time of a TCP handshake. Use it for network paths imitated on loopback, where a
+    /// handshake takes almost no time.
     #[doc(hidden)]
     #[must_use]
     pub fn tcp_handshake_min(mut self, time: Duration) -> Self {
@@ -227,7 +226,7 @@ impl Machinery {
         })
     }
 
-    /// Returns the connections to servers that are reached with these settings.
+    /// Returns the connections of clients with these network settings.
     ///
     /// # Errors
     /// If a CA file can't be read, a proxy isn't a URL, or threads can't be started.
@@ -259,8 +258,8 @@ impl Drop for Machinery {
 }
 
 impl Network {
-    /// Lowers the stall timeout to half of the retry time, so that another connection is tried before that
-    /// time is over.
+    /// Lowers the stall timeout to half of the retry time, so that another connection is tried before the
+    /// retry time is over.
     pub(crate) fn heard_within(mut self, retry_for: Duration) -> Self {
         // Keep a longer timeout that the caller has set.
         if !retry_for.is_zero() && self.stall_timeout == Self::default().stall_timeout {

@@ -20,7 +20,7 @@ struct Inner {
     kept: u64,
     /// True if a checksum differs.
     is_mismatch: bool,
-    /// Where the failed item was named, as `FILE:LINE`.
+    /// The line that named the failed item, as `FILE:LINE`.
     line: Option<Box<str>>,
 }
 
@@ -51,7 +51,7 @@ impl Error {
         self
     }
 
-    /// Returns whether a checksum differs and moving the bytes once more does no harm.
+    /// Returns whether a checksum differs and moving the bytes once more may help.
     pub(crate) fn is_mismatch(&self) -> bool {
         self.0.is_mismatch
     }
@@ -73,7 +73,7 @@ impl Error {
         Self::own(ErrorKind::Refused, target, message)
     }
 
-    /// Something is there that must not be replaced.
+    /// The destination exists and must not be replaced.
     pub(crate) fn exists(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::AlreadyExists, target, message)
     }
@@ -88,7 +88,6 @@ impl Error {
         Self::own(ErrorKind::Source, target, message)
     }
 
-    /// A range outside the object.
     pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::InvalidRange, target, message)
     }
@@ -105,7 +104,7 @@ impl Error {
         Self::source(target, "copied, but the source was replaced meanwhile; the new version is kept")
     }
 
-    /// Nothing is there.
+    /// The object, bucket or path doesn't exist.
     pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::NotFound, target, message)
     }
@@ -156,7 +155,7 @@ impl Error {
         self
     }
 
-    /// Adds the number of the item's bytes that are kept, with which the same request continues.
+    /// Adds the number of the item's bytes that are kept for the next run of the same request.
     pub(crate) fn keeping(mut self, bytes: u64) -> Self {
         self.0.kept = bytes;
         self
@@ -181,13 +180,13 @@ impl Error {
         matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
     }
 
-    /// Returns how many bytes of the item are kept, beside its destination file or in the store. The same
-    /// request continues with them, and moves only the missing bytes.
+    /// Returns how many bytes of the item are kept, beside its destination file or in the store. If the same
+    /// request runs again, it moves only the missing bytes.
     pub fn kept_bytes(&self) -> u64 {
         self.0.kept
     }
 
-    /// Returns what went wrong, as far as a caller decides by it.
+    /// Returns the kind of the failure, by which a caller can decide what to do.
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
             Cause::Store(error) => ErrorKind::of(error.kind()),
@@ -197,7 +196,7 @@ impl Error {
         }
     }
 
-    /// Returns the URL of the object or bucket, or the path, that failed, if the error concerns one.
+    /// Returns the URL of the object or bucket, or the path, that the error concerns, if any.
     pub fn url(&self) -> Option<&str> {
         let url = match &self.0.cause {
             Cause::Store(error) => error.target(),
@@ -217,9 +216,9 @@ impl Error {
         self.as_store()?.code()
     }
 
-    /// Returns whether the same call can succeed later although nobody changes anything. This holds if the
-    /// network or the store failed, the store throttled, or the deadline passed. Laneway has retried by then
-    /// what it retries by itself. A write that failed in this way may have been carried out all the same.
+    /// Returns whether the same call may succeed later, without any change by the caller. This holds if the
+    /// network or the store failed, the store throttled, or the deadline passed. Laneway has already made its
+    /// own retries. A write that failed in this way may have taken effect nevertheless.
     pub fn is_retryable(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => error.is_retryable(),
@@ -250,7 +249,6 @@ impl Error {
         }
     }
 
-    /// Returns whether a bucket is missing.
     pub(crate) fn is_about_bucket(&self) -> bool {
         let says_so = |error: &laneway_store::Error| {
             error.code() == Some("NoSuchBucket") || error.message().contains("bucket does not exist")
@@ -283,12 +281,11 @@ impl Error {
         self.kind() == ErrorKind::Usage
     }
 
-    /// Returns whether the reader of our output has gone away.
+    /// Returns whether the reader of the output (a pipe) has gone away.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(&self.0.cause, Cause::Local { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Returns the store's error, if there is one.
     pub(crate) fn as_store(&self) -> Option<&laneway_store::Error> {
         match &self.0.cause {
             Cause::Store(error) => Some(error),
@@ -304,7 +301,8 @@ impl From<Cause> for Error {
 }
 
 impl From<laneway_store::Error> for Error {
-    /// Returns an error that one of our own sinks gave unchanged.
+    /// If the error came from one of Laneway's own sinks, returns that original error, with the number of
+    /// attempts filled in. Wraps any other error.
     fn from(error: laneway_store::Error) -> Self {
         if error.kind() != laneway_store::ErrorKind::Sink {
             return Self::from(Cause::Store(error));
@@ -359,7 +357,7 @@ impl std::error::Error for Error {
 fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     use laneway_lanes::Kind;
     match error.kind() {
-        // No setting is to blame if the system refuses threads or descriptors.
+        // If the system refuses threads or descriptors, the settings aren't the cause.
         Kind::Invalid if error.is_exhausted() => ErrorKind::Local,
         // The settings name a bad CA file or proxy.
         Kind::Invalid => ErrorKind::Usage,

@@ -11,19 +11,21 @@ use laneway_store::PartsAlgorithm;
 use crate::Error;
 use crate::error::Printable;
 
-/// An event of a job. The program prints nothing about a transfer that isn't in its events.
+/// An event of a job. Everything that the program `laneway` prints about a transfer comes from such events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// An item ended.
     Item(Item),
-    /// Something was left out that the caller may have meant, or was done differently than requested.
+    /// The job left something out that the caller may have wanted, or did something differently than
+    /// requested.
     Warning(Warning),
     /// The job ended. No event follows.
     Done(Summary),
 }
 
-/// A warning: something was left out that the caller may have meant, or was done differently than requested.
+/// A warning: the job left something out that the caller may have wanted, or did something differently than
+/// requested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Warning {
@@ -34,7 +36,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A path lies where the job looks, but isn't part of the job.
+    /// Makes the warning that a job skips a path which it has found.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
         Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }
@@ -64,7 +66,7 @@ pub enum Op {
     SetMeta,
     /// Read into a stream.
     Read,
-    /// Compared with the other place's item.
+    /// Compared with the item of the same name in the other place.
     Verify,
 }
 
@@ -84,29 +86,29 @@ impl Op {
     }
 }
 
-/// The end of an item.
+/// The report of an item that has ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Item {
     /// The operation.
     pub op: Op,
-    /// Path or URL of its source.
+    /// The path or URL of the item's source.
     pub source: String,
-    /// Path or URL of its destination.
+    /// The path or URL of the item's destination.
     pub destination: Option<String>,
-    /// Its size in bytes; for a failed item, the size as far as it is known.
+    /// The item's size in bytes. For a failed item it is the size as far as it was known.
     pub bytes: u64,
-    /// When work on it began, since [`ClientBuilder::epoch`](crate::ClientBuilder::epoch).
+    /// The time from [`ClientBuilder::epoch`](crate::ClientBuilder::epoch) until work on the item began.
     pub start: Duration,
-    /// When work on it ended, likewise.
+    /// The time from [`ClientBuilder::epoch`](crate::ClientBuilder::epoch) until work on the item ended.
     pub end: Duration,
     /// The largest number of attempts that one of its requests took.
     pub attempts: u32,
     /// True if the store itself enforced the precondition, so that no other writer could come between, or if
-    /// there was no precondition. Some stores ignore preconditions. There Laneway looked at the destination
-    /// before the write, and compared it afterwards.
+    /// there was no precondition. False if the store ignores preconditions. Laneway then looked at the
+    /// destination before the write, and compared it afterwards.
     pub atomic: bool,
-    /// Its outcome.
+    /// The item's outcome.
     pub outcome: Outcome,
 }
 
@@ -133,15 +135,15 @@ impl Item {
 pub enum Outcome {
     /// It was done.
     Done {
-        /// The checksum by which its bytes were verified.
+        /// The checksum by which Laneway verified the item's bytes.
         verified: Verified,
     },
-    /// It was left as it was.
+    /// The job skipped it.
     Skipped {
         /// The reason.
         why: &'static str,
     },
-    /// A dry run would have done it.
+    /// The job was a dry run, and a real job would have begun the item.
     Planned,
     /// It was not done.
     Failed(Error),
@@ -161,13 +163,13 @@ pub enum Verified {
     Md5,
     /// The CRC32C of each part, and the CRC32C of these checksums.
     Composite,
-    /// The CRC32 of each part, and of those.
+    /// The CRC32 of each part, and the CRC32 of these checksums.
     CompositeCrc32,
-    /// The SHA-256 of each part, and of those.
+    /// The SHA-256 of each part, and the SHA-256 of these checksums.
     CompositeSha256,
-    /// The SHA-1 of each part, and of those.
+    /// The SHA-1 of each part, and the SHA-1 of these checksums.
     CompositeSha1,
-    /// The MD5 of each part, and of those: an ETag with a number.
+    /// The MD5 of each part, and the MD5 of these checksums: an ETag that ends in the number of parts.
     CompositeMd5,
     /// Size only: the store gave no checksum that could be compared.
     Unverified,
@@ -176,7 +178,7 @@ pub enum Verified {
 }
 
 impl Verified {
-    /// By the digests of parts.
+    /// Returns the value for a comparison of parts by this algorithm.
     pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Self {
         match algorithm {
             PartsAlgorithm::Crc32c => Self::Composite,
@@ -210,11 +212,11 @@ impl fmt::Display for Verified {
 #[derive(Clone, PartialEq, Default, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Items that were done; in a dry run, items that would have been.
+    /// Items that were done. In a dry run, items that would have been done.
     pub files: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were left as they were.
+    /// Items that were skipped.
     pub skipped: u64,
     /// Items that a sync removed at its destination, or would have removed in a dry run.
     /// [`files`](Self::files) doesn't include them.
@@ -228,8 +230,8 @@ pub struct Summary {
     pub bytes: u64,
     /// From the job's start to its end.
     pub seconds: f64,
-    /// Body bytes that crossed the network. This count and those below are the job's own, whatever else its
-    /// engine did meanwhile.
+    /// Body bytes that crossed the network. This count and the following ones exclude other work of the same
+    /// engine.
     pub network_bytes: u64,
     /// Connections opened. Other jobs may use them too: see
     /// [`Tally::connections`](crate::Tally::connections).
@@ -240,23 +242,22 @@ pub struct Summary {
     pub requests: u64,
     /// Attempts after the first.
     pub retries: u64,
-    /// Hedges: second requests beside a first one that is slow.
+    /// Hedges: second requests, sent because the first one is slow.
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,
-    /// Bytes that are kept of items that were not done, beside their destination files or in the store. The
-    /// same request continues with them.
+    /// Bytes of unfinished items that are kept beside their destination files or in the store. If the same
+    /// request runs again, it continues with them.
     pub kept_bytes: u64,
-    /// Bytes that an earlier run of the same request had moved, and this run did not move again.
+    /// Bytes that this run didn't move, because an earlier run of the same request had moved them.
     pub resumed_bytes: u64,
     /// True if the job stopped at a failure that every other item would have met too. Examples are a missing
-    /// bucket, and a store that gave nothing until the retry time was over. The other items are not counted
+    /// bucket, and a store that sent nothing until the retry time was over. The other items are not counted
     /// as failed.
     pub stopped: bool,
-    /// Items that were found but not done, because the job was cancelled or [`stopped`](Self::stopped)
-    /// before.
+    /// Items that were found but not done, because the job was cancelled or [`stopped`](Self::stopped).
     pub not_done: u64,
-    /// True if there may be more items that were not found yet.
+    /// True if the job ended before its search, so that there may be more items.
     pub search_cut: bool,
     /// True if the job was cancelled.
     pub interrupted: bool,

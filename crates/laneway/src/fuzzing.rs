@@ -1,5 +1,5 @@
-//! Functions for fuzzers. Each takes arbitrary bytes, and panics if a property doesn't hold. Built for
-//! `crates/fuzz` alone.
+//! Functions for fuzzers. Each takes arbitrary bytes, and panics if a property doesn't hold. Only
+//! `crates/fuzz` uses them.
 
 use std::iter;
 
@@ -19,7 +19,7 @@ fn first_line(input: &[u8]) -> Option<(&str, &str)> {
     Some(text.split_once('\n').unwrap_or((text, "")))
 }
 
-/// Parses the text for one end of a copy. The URL of an object must parse to the same location again.
+/// Parses the text for a source or destination. The URL of an object must parse to the same location again.
 pub fn location(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(location) = text.parse::<Location>() {
@@ -55,14 +55,14 @@ pub fn pattern(input: &[u8]) {
     if let Some(folder) = pattern.matching_folder(text) {
         assert!(pattern.matches(folder) && text[folder.len()..].starts_with('/'), "{glob:?} {text:?}");
     }
-    // Sets have their own syntax, and the other matcher takes exponential time.
+    // The second matcher doesn't know sets, and takes exponential time.
     if !glob.contains('[') && glob.len() <= 12 && text.len() <= 24 {
         let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
         assert_eq!(matches, is_match(&glob, &text), "{glob:?} {text:?}");
     }
 }
 
-/// Returns whether a text matches, by trying everything that a star may stand for.
+/// Returns whether a text matches. Tries every text that a star may stand for.
 fn is_match(glob: &[char], text: &[char]) -> bool {
     match glob {
         [] => text.is_empty(),
@@ -76,7 +76,7 @@ fn is_match(glob: &[char], text: &[char]) -> bool {
     }
 }
 
-/// Applies a filter to a name. The rules follow on the lines behind it.
+/// Applies a filter to a name. The rules follow on the lines after the name.
 pub fn filter(input: &[u8]) {
     let Some((path, rules)) = first_line(input) else { return };
     let Ok(filter) = Filter::default().lines(rules) else { return };
@@ -95,7 +95,7 @@ pub fn filter(input: &[u8]) {
     }
 }
 
-/// Returns whether a rule leaves a name out, by comparing it with all series of neighbouring components.
+/// Returns whether a rule leaves a name out. Compares the rule with each series of neighbouring components.
 fn is_left_out(rule: &str, name: &str) -> bool {
     let (plain, path) = (rule.trim_matches('/'), name.trim_end_matches('/'));
     let pattern = Pattern::parse(plain);

@@ -1,5 +1,5 @@
 //! Inventories that replace a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and the output
-//! of `ls -r --json`. They are read as they arrive, in bounded memory.
+//! of `ls -r --json`. Inventories are read as they arrive, in bounded memory.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -23,11 +23,10 @@ use crate::engine::state::ClientState;
 use crate::location::lines::LINE_MAX;
 use crate::{Error, Location};
 
-/// Most objects in a batch.
 const BATCH_MAX: usize = 1000;
-/// Number of batches that may wait. Beyond it, the reading waits.
+/// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;
-/// The longest inventory manifest that is read: some 200,000 data files.
+/// The longest inventory manifest in bytes that is read. It can name some 200,000 data files.
 const MANIFEST_MAX: u64 = 64 << 20;
 
 /// Objects from one file of an inventory, each with its line.
@@ -37,7 +36,7 @@ pub(crate) struct Batch {
     pub(crate) objects: Vec<(u64, ObjectMeta)>,
 }
 
-/// The bucket that the inventory must be of, and the prefix of the wanted keys.
+/// The bucket that the inventory must describe, and the prefix of the wanted keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) provider: Provider,
@@ -57,10 +56,11 @@ pub(crate) struct Inventory {
 type Out = mpsc::Sender<Result<Option<Batch>, Error>>;
 
 impl Inventory {
-    /// Begins to read an inventory. Call it on the runtime of the store's calls.
+    /// Begins to read an inventory. Must be called on the runtime of the store's calls.
     ///
     /// # Errors
-    /// If no thread can be started, or its store can't be used. Reading errors come in place of objects.
+    /// If no thread can be started, or the inventory's store can't be used. [`next`](Self::next) returns
+    /// reading errors.
     pub(crate) fn start(at: &Location, engine: &ClientState, place: Place) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let origin = Origin::of(at, |provider| engine.store(provider))?;
@@ -70,7 +70,7 @@ impl Inventory {
         let read = move || {
             let mut taker = Taker { place, out, batch: Batch { file: String::new(), objects: Vec::new() } };
             match read(&opener, &mut taker).map(|ended| ended.is_break()) {
-                // The receiver may be gone.
+                // Sending fails only if the receiver is gone.
                 Ok(true) => {}
                 Ok(false) => drop(taker.out.blocking_send(Ok(None))),
                 Err(error) => drop(taker.out.blocking_send(Err(error))),
@@ -86,7 +86,7 @@ impl Inventory {
     /// Returns the next objects, or `None` at the end.
     ///
     /// # Errors
-    /// If a file can't be read, belongs to another bucket, or has a broken line. Nothing follows.
+    /// If a file can't be read, belongs to another bucket, or has a broken line. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, Error> {
         match self.batches.recv().await {
             Some(batch) => batch,
@@ -95,10 +95,10 @@ impl Inventory {
     }
 }
 
-/// Breaks when nobody takes more objects.
+/// `Break` means that the receiver is gone.
 type Flow = ControlFlow<()>;
 
-/// Collects the objects of lines.
+/// Collects the objects of an inventory's lines into batches.
 struct Taker {
     place: Place,
     out: Out,
@@ -106,7 +106,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Takes an object, if its key has the wanted prefix.
+    /// Adds an object to the batch, if its key has the wanted prefix.
     fn take(&mut self, line: u64, meta: ObjectMeta) -> Flow {
         if meta.id.key.starts_with(&self.place.prefix) {
             self.batch.objects.push((line, meta));
@@ -114,7 +114,7 @@ impl Taker {
         if self.batch.objects.len() < BATCH_MAX { Flow::Continue(()) } else { self.hand_on() }
     }
 
-    /// Takes the wanted objects of a data file's rows. Returns the number of rows, if it read the file to its
+    /// Adds the wanted objects of a data file's rows. Returns the number of rows, if the file was read to its
     /// end.
     fn take_rows(
         &mut self,
@@ -157,7 +157,6 @@ impl Taker {
         Error::refused(format!("{}:{line}", self.batch.file), format!("this listing {why}"))
     }
 
-    /// Refuses the inventory of another bucket.
     fn check_bucket(&self, line: u64, bucket: &str) -> Result<(), Error> {
         let expected = &self.place.bucket;
         match bucket == expected {
@@ -212,7 +211,6 @@ fn checksums(crc32c: Option<&str>, md5: Option<&str>) -> Option<Checksums> {
     Some(sums)
 }
 
-/// Returns whether a field says true.
 fn is_true(field: Option<&str>) -> bool {
     field.is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }

@@ -1,4 +1,4 @@
-//! A running job: its handle for the owner, the searches that find its items, and the counts of what it did.
+//! A running job: its owner's handle, the searches that find its items, and the counts of their outcomes.
 
 pub(crate) mod existing;
 pub(crate) mod lookup;
@@ -19,14 +19,14 @@ use tokio::sync::{mpsc, watch};
 use crate::engine::fork::OfProcess;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 
-/// Number of events that may wait for a job's owner. Beyond it, the job waits.
+/// Number of events that may wait for a job's owner. Beyond this number, the job waits.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// A running job: a stream of its events. Take them, or it waits. Dropping it cancels it. It belongs to its process: in the
-/// child of a `fork` it has no more events and can't be cancelled.
+/// A running job: a stream of its events. The job waits if its owner doesn't take its events. Dropping it cancels the job. In the
+/// child of a `fork`, a job of the parent has no more events and can't be cancelled.
 #[derive(Debug)]
 pub struct Job {
-    /// `None` if nobody takes events.
+    /// `None` for a job without events.
     events: Option<OfProcess<mpsc::Receiver<Event>>>,
     progress: Arc<Progress>,
     canceller: Canceller,
@@ -45,7 +45,7 @@ pub(crate) struct JobEnds {
     pub(crate) canceller: Canceller,
 }
 
-/// The parts of a job ask this whether the job was cancelled.
+/// Tells the tasks of a job whether the job was cancelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Cancel(watch::Receiver<bool>);
 
@@ -57,7 +57,7 @@ impl Job {
         (job, ends)
     }
 
-    /// Makes a job without events, such as a single call. A channel for events would take 5 KB.
+    /// Makes a job without events, for a single call. A channel for events would take 5 KB of memory.
     pub(crate) fn unheard() -> (Self, JobEnds) {
         let (cancel, cancelled) = watch::channel(false);
         let progress = Arc::new(Progress::default());
@@ -129,15 +129,13 @@ impl JobEnds {
 }
 
 impl Cancel {
-    /// Returns whether the job was cancelled.
     pub(crate) fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Returns once the job is cancelled.
     pub(crate) async fn wait(&self) {
-        // When the sender is gone, nobody can cancel any more. Dropping the job cancels it first, so
-        // returning here is right.
+        // If the sender is gone, the job was dropped, which cancels it. So returning is right then too.
         let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
     }
 }

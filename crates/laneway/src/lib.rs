@@ -1,5 +1,5 @@
 //! Reads, writes and moves objects of Google Cloud Storage, Amazon S3 and servers that speak S3's protocol.
-//! It is as fast as the network allows, without tuning.
+//! Transfers are as fast as the network allows, without tuning.
 //!
 //! # Objects
 //!
@@ -35,8 +35,8 @@
 //! # Jobs
 //!
 //! [`Client::copy`] and [`Client::remove`] move and remove many objects at once: files, trees, patterns. Each
-//! starts a [`Job`]. Its [`Event`]s report the end of each item, and at last a [`Summary`]. [`Client::list`],
-//! [`Client::stat`] and [`Client::read`] read from stores by URL.
+//! starts a [`Job`]. Its [`Event`]s report the end of each item, and the last one holds a [`Summary`].
+//! [`Client::list`], [`Client::stat`] and [`Client::read`] read from stores by URL.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -56,25 +56,26 @@
 //!
 //! # Guarantees
 //!
-//! - A destination is old, absent or complete. Laneway compares bytes with the store's checksum before it
-//!   reports an item as done. Where the store has no checksum, it reports [`Verified::Unverified`].
+//! - A destination keeps its old content, is absent, or has the complete new content. Laneway compares bytes
+//!   with the store's checksum before it reports an item as done. Where the store has no checksum, it reports
+//!   [`Verified::Unverified`].
 //! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes. It names the URL and the
 //!   cause, and never contains a secret.
-//! - Laneway uses every setting, or an error says why it can't. [`Client::from_env`] reads the same variables
-//!   as the program `laneway`.
-//! - Laneway chooses connections, protocols, request sizes and retries for each request. A process has one
-//!   [`Engine`] unless the program makes its own. The engine works on its own threads, so a busy runtime of
-//!   the program can't stall it. Its budgets bound memory and connections. After a `fork`, the child's client
-//!   starts anew at its first call.
+//! - Laneway ignores no setting. If it can't use one, an error says why. [`Client::from_env`] reads the same
+//!   variables as the program `laneway`.
+//! - Laneway chooses connections, protocols, request sizes and retries for each request. All clients of a
+//!   process share one [`Engine`], unless the program makes others. The engine works on its own threads, so a
+//!   busy runtime of the program can't stall it. Its budgets bound memory and connections. After a `fork`,
+//!   the child's client starts anew at its first call.
 //! - Laneway prints nothing. Its messages go to `tracing`.
 //!
 //! # Messages
 //!
 //! The program's `tracing` subscriber receives the engine's messages. Outages, and budgets that differ from
-//! the ones asked for, are warnings. Connections, retries and hedges are `INFO`, and each request is `DEBUG`.
-//! No message contains a secret. `tracing`'s feature `log` hands them to the loggers of the `log` crate. The
-//! messages come from the engine's own threads. So the subscriber must be the process's global one (`init`),
-//! and it must not block.
+//! the requested ones, are warnings. Connections, retries and hedges are `INFO`, and each request is `DEBUG`.
+//! No message contains a secret. `tracing`'s feature `log` passes messages on to the loggers of the `log`
+//! crate. The messages come from the engine's own threads. So the subscriber must be the process's global one
+//! (`init`), and it must not block.
 //!
 //! ```
 //! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -1,4 +1,5 @@
-//! The objects of a source, as the store lists them, and its files. Filters and names choose among them.
+//! Finds the objects and files of a source by listings and walks. Filters and lists of names choose among
+//! them.
 
 mod arriving;
 pub(crate) mod filter;
@@ -23,24 +24,24 @@ use crate::location::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
 use crate::{Error, Filter, Location};
 
-/// An object of a source.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceObject {
     pub(crate) id: ObjectId,
-    /// Its metadata from the listing; `None` if the user named it and nothing was requested yet.
+    /// The object's metadata from the listing. `None` if the user named the object and Laneway hasn't
+    /// requested it yet.
     pub(crate) meta: Option<Box<ObjectMeta>>,
-    /// Its name at a destination, or below it.
+    /// The object's name at a destination, or below the destination.
     pub(crate) name: String,
-    /// True if it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
+    /// True if the object is part of a tree. Then [`name`](Self::name) is relative to the tree's own name.
     pub(crate) in_tree: bool,
-    /// The place where it was named, as `FILE:LINE`, if that was in a file.
+    /// The line that named the object, as `FILE:LINE`, if a file named it.
     pub(crate) line: Option<Box<str>>,
 }
 
 impl SourceObject {
-    /// Returns whether a filter takes it. Named objects are always taken. A delete marker has no size, and
-    /// its time isn't that of the versions below it. Without the marker, a version that a filter leaves would
-    /// become the live object again.
+    /// Returns whether a filter takes the object. Named objects are always taken. A filter on sizes or times
+    /// takes no delete marker: without the marker, a version that the filter spares would become the live
+    /// object again.
     pub(crate) fn is_taken_by(&self, filter: &Filter) -> bool {
         self.meta.as_ref().is_none_or(|meta| {
             !(meta.delete_marker && filter.looks_at_facts())
@@ -48,22 +49,21 @@ impl SourceObject {
         })
     }
 
-    /// Returns whether it is one of S3's delete markers.
+    /// Returns whether the object is one of S3's delete markers.
     pub(crate) fn is_delete_marker(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.delete_marker)
     }
 }
 
-/// A source in a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) bucket: String,
     /// A key, a prefix or a pattern.
     pub(crate) key: String,
     pub(crate) recursive: bool,
-    /// The version, if only one is meant.
+    /// The version, if the source is a single version.
     pub(crate) version: Option<Box<str>>,
-    /// True if all versions are meant.
+    /// True if the source includes all versions.
     pub(crate) all_versions: bool,
     /// A list of names that replaces the listing.
     pub(crate) names: Option<(Location, Reading)>,
@@ -75,7 +75,7 @@ pub(crate) struct Source {
 pub(crate) struct Pages(Arriving);
 
 impl Pages {
-    /// Returns the next page, or the part of it that is in order. Nothing follows an error.
+    /// Returns the entries up to the end of the next page. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
         let mut page = Arrived::default();
         while !page.ends_page {
@@ -97,12 +97,10 @@ pub(crate) fn pages(store: &Store, list: List) -> Pages {
     pages_in(store, list, Order::Keys)
 }
 
-/// Begins to fetch the pages in another order.
 pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
     Pages(arriving(store, list, order))
 }
 
-/// Begins to list.
 pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     match list.versions {
         true => versions::chained(store, list),
@@ -122,7 +120,7 @@ impl Source {
         Self { bucket, key, recursive, version, all_versions: false, names: None, inventory: None }
     }
 
-    /// Returns whether one listing of it may name many objects.
+    /// Returns whether the source takes a listing, because it may be several objects.
     pub(crate) fn is_listed(&self) -> bool {
         if self.names.is_some() || self.inventory.is_some() {
             return true;
@@ -154,13 +152,14 @@ impl Source {
         let pattern = self.pattern();
         let prefix = match &pattern {
             Some(pattern) => pattern.literal_prefix().to_owned(),
-            // The key's own versions are listed together with the objects below it.
+            // One listing brings the versions of the key itself and of the objects below it.
             None if self.all_versions => self.key.clone(),
             None => folder_prefix(&self.key),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
         if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
-            // Keys that begin with this name, but are neither this key nor below it, are left out.
+            // End the listing before keys that begin with this key but don't lie below it: `0` sorts right
+            // behind `/`.
             list.end_before = Some(format!("{}{}", self.key, if self.recursive { '0' } else { ' ' }));
         }
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
@@ -199,9 +198,9 @@ impl Source {
     fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<SourceObject> {
         let key = &meta.id.key;
         let name = match pattern.matching_folder(key).filter(|_| self.recursive) {
-            // Objects in a matching folder get names below it, as if the user had named the folder.
+            // Objects in a matching folder get names relative to it, as if the user had named the folder.
             Some(folder) => key[folder.rfind('/').map_or(0, |slash| slash + 1)..].to_owned(),
-            // A slash at the end means a folder.
+            // A pattern with a slash at the end matches only folders.
             None if !self.key.ends_with('/') && pattern.matches(key) => {
                 name_of_key(&self.bucket, key).to_owned()
             }
@@ -217,7 +216,6 @@ impl Source {
     }
 }
 
-/// The objects of a source, page by page.
 pub(crate) struct Objects {
     source: Source,
     state: ListingState,
@@ -241,11 +239,11 @@ struct Matched {
 }
 
 impl Objects {
-    /// Returns the next objects, or `None` at the end. A name without matches is returned as it is, so that
-    /// the request for it gives the store's own answer.
+    /// Returns the next objects, or `None` at the end. A pattern without matches is returned as a key, so
+    /// that the request for this key gives the store's own answer.
     ///
     /// # Errors
-    /// The listing's error, or that nothing lies under a prefix.
+    /// The listing's error, or not found if nothing lies under a prefix.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<SourceObject>>, Error> {
         let Self { source, state, scheme } = self;
         if let ListingState::Listed(listed) = state {

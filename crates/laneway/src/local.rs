@@ -1,4 +1,4 @@
-//! Local files and folders: how downloads write them, and what the system keeps beside their bytes.
+//! Local files and folders: writing them in downloads, and their times, modes and owners.
 
 pub(crate) mod folder;
 pub(crate) mod platform;

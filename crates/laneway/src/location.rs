@@ -1,4 +1,5 @@
-//! The places of transfers, and their names: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
+//! The sources and destinations of transfers, and how they are written: `gs://bucket/key`, `s3://bucket/key`,
+//! a local path, `-`.
 
 pub(crate) mod identity;
 pub(crate) mod lines;
@@ -81,7 +82,7 @@ impl Location {
         }
     }
 
-    /// Returns whether this is in a store.
+    /// Returns whether the location is in a store.
     pub fn is_object(&self) -> bool {
         matches!(self, Self::Object { .. } | Self::Version { .. })
     }
@@ -97,7 +98,7 @@ impl Location {
         }
     }
 
-    /// Returns the object or version that it names, or `None` if it names neither.
+    /// Returns the object or version that the location names, or `None` if it names neither.
     pub(crate) fn as_object(&self) -> Option<(Provider, ObjectId)> {
         match self {
             Self::Object { provider, bucket, key } => Some((*provider, ObjectId::new(bucket, key))),
@@ -206,9 +207,9 @@ impl From<&Path> for Location {
     }
 }
 
-/// Returns a URL without the parts that may be a password or a signature. It drops the query. If the
-/// beginning may name a user, it keeps only the scheme: an unescaped password may contain `/`, `?`, `#` and
-/// `@`, and a query `@` and `/`.
+/// Returns a URL without the parts that may be a password or a signature. Drops the query. If the URL may
+/// begin with a user's name, keeps only the scheme. An unescaped password may contain `/`, `?`, `#` and `@`,
+/// and a query may contain `@` and `/`.
 fn without_secrets(scheme: &str, rest: &str) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.contains(['@', ':']) {
@@ -217,15 +218,14 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
     }
 }
 
-/// Returns whether a user and a password stand in the place of the bucket. They end at an `@`. A password may
-/// contain a slash, and then the rest of it looks like the key. No GCS bucket contains a `:`. S3's do in
-/// ARNs, and Ceph's do behind a tenant.
+/// Returns whether a user and a password stand in the place of the bucket. They end at an `@`. If a password
+/// contains a slash, the rest of the password looks like the key. No GCS bucket contains a `:`. On S3 an ARN
+/// does, and on Ceph a bucket with a tenant.
 fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
     bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))
 }
 
-/// Returns the URL of an object.
 pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     let mut url = String::with_capacity(6 + id.bucket.len() + id.key.len());
     url.push_str(provider.scheme());
@@ -246,7 +246,7 @@ const GENERATION_DIGITS: std::ops::RangeInclusive<usize> = 16..=19;
 const VERSION_ID_LEN_MIN: usize = 16;
 
 /// Splits a text into key and version, if it has both. A `#` may be a part of any key, so only text that
-/// looks like a store's version id counts as a version. A key that itself ends like that is written with
+/// looks like a store's version id counts as a version. A user writes a key that really ends like this with
 /// `[#]`, as a pattern.
 fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     let (key, version) = text.rsplit_once('#').filter(|(key, _)| !key.is_empty() && !key.ends_with('['))?;

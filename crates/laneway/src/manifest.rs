@@ -1,5 +1,5 @@
-//! The manifest of a job: a file with the outcome of each item. The same job, started again, skips the items
-//! that are done.
+//! The manifest of a job: a file with the outcome of each item. If the same job runs again, it skips the
+//! items that are done.
 
 mod commands;
 #[cfg(feature = "fuzzing")]
@@ -29,16 +29,15 @@ pub use run::{RunCommand, RunManifest};
 pub(crate) use settings::Settings;
 pub(crate) use targets::Targets;
 
-/// Number of outcomes that may wait to be written. Beyond it, their items wait.
+/// Number of outcomes that may wait to be written. Beyond this number, items wait before they end.
 const LINES_WAITING_MAX: usize = 1024;
-/// Most bytes in one write.
 const WRITE_MAX: usize = 256 << 10;
 
-/// The place where a job records the outcome of each item, and finds what earlier runs have done.
+/// The file in which a job records the outcome of each item. A later run reads from it which items are done.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Manifest {
-    /// A file of its own.
+    /// A file for this job alone.
     File(PathBuf),
     /// A file that the commands of a run share. The job is one of these commands.
     Run(RunCommand),
@@ -60,7 +59,7 @@ impl From<RunCommand> for Manifest {
 #[derive(Debug)]
 pub(crate) struct Kept {
     opened: Arc<OpenedManifest>,
-    /// The command of a run that the job is.
+    /// The command of a run that this job carries out, if any.
     command: Option<RunCommand>,
     /// The sources of the job.
     targets: Targets,
@@ -71,8 +70,8 @@ impl Kept {
     /// Opens the manifest of a job.
     ///
     /// # Errors
-    /// `ErrorKind::Refused` if the file is another job's or not a manifest, has a broken line, or is being
-    /// written by another job.
+    /// `ErrorKind::Refused` if the file isn't a manifest or belongs to another job, has a broken line, or is
+    /// being written by another job.
     pub(crate) async fn begin(
         manifest: Manifest,
         subject: Subject,
@@ -108,18 +107,17 @@ impl Kept {
         self.opened.known.has_done(self.scope(), ends, state)
     }
 
-    /// Returns whether this item was done, and the destination still is the version that was written.
+    /// Returns whether this item was done and wrote this version of the destination.
     pub(crate) fn has_made(&self, ends: (&str, Option<&str>), state: (&str, u64), version: &Version) -> bool {
         self.opened.known.has_made(self.scope(), ends, state, version)
     }
 
-    /// Returns whether an item with this source was done.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.opened.known.has(self.scope(), source)
     }
 
-    /// Returns whether an earlier run has done a target below which nothing is found now. Then the command
-    /// was done, or an item below the target was.
+    /// Returns whether an earlier run has emptied a target, so that finding nothing below it is no error. It
+    /// has if the command was done, or an item below the target.
     pub(crate) fn has_taken(&self, target: &str) -> bool {
         match &self.command {
             Some(command) => self.targets.has(target) && command.was_done(),
@@ -171,12 +169,13 @@ enum Write {
     Line(Vec<u8>),
     /// Reports when everything before it is written.
     Flush(oneshot::Sender<()>),
-    /// Does the same, then closes the file.
+    /// Reports when everything before it is written and the file is closed.
     Close(oneshot::Sender<()>),
 }
 
 impl OpenedManifest {
-    /// Reads the file and continues it. Also returns a warning about it, if there is one. Blocks.
+    /// Reads the file, and opens it for more lines. Also returns a warning about the file, if there is one.
+    /// Blocks.
     ///
     /// # Errors
     /// As [`Kept::begin`].
@@ -277,7 +276,7 @@ impl OpenedManifest {
         lines.send(mark(end)).await.is_ok() && ended.await.is_ok()
     }
 
-    /// Returns the result of lines that the writing thread took or refused.
+    /// Returns the result of lines that were sent to the writing thread.
     fn written(&self, is_taken: bool) -> Result<(), Error> {
         self.result()?;
         match is_taken {
@@ -290,7 +289,7 @@ impl OpenedManifest {
 
     fn result(&self) -> Result<(), Error> {
         match &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Each command of a run must see the error, so it can't be taken out.
+            // Copy the error and keep it here, because each command of a run must see it.
             Some(e) => {
                 Err(Error::local(&self.path, "can't be written", io::Error::new(e.kind(), e.to_string())))
             }
@@ -299,12 +298,11 @@ impl OpenedManifest {
     }
 }
 
-/// The content of a manifest's file.
 #[derive(Default)]
 struct ManifestContent {
     known: Known,
     commands: Commands,
-    /// True if its first line is complete.
+    /// True if the file's first line is complete.
     is_begun: bool,
     torn: Option<Line>,
 }
@@ -331,7 +329,7 @@ fn read(
                 subject.check(&line.bytes).map_err(|why| refused(1, why))?;
                 found.is_begun = true;
             }
-            // A file with some other content and no complete line isn't ours to truncate.
+            // Without a complete line, this may be another program's file. Don't truncate it.
             (false, false) if !subject.line().starts_with(&line.bytes) => {
                 return Err(refused(1, "this is not a manifest".to_owned()));
             }
@@ -388,7 +386,7 @@ fn writer(mut file: File, failed: Arc<Mutex<Option<io::Error>>>) -> io::Result<m
                 let _ = waiting.send(());
             }
             if let Some(end) = end {
-                // Close first: the next job may use the file as soon as this one has ended.
+                // Close the file first, because the next job may use it as soon as this job has ended.
                 drop(file);
                 let _ = end.send(());
                 return;

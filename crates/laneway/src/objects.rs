@@ -1,8 +1,8 @@
-//! Objects one by one, for programs, besides the jobs that move many.
+//! Calls for single objects. Jobs, in contrast, move many objects.
 //!
-//! Each verb of a [`Bucket`] makes a *call*: a value with settings. Awaited, it runs on any runtime or none.
-//! Its `call()` does the same and blocks the thread. Dropping a call cancels it and frees its resources at
-//! once.
+//! Each verb of a [`Bucket`] makes a *call*: a value with settings. Awaiting it runs the call, on any runtime
+//! or none. Its `call()` does the same and blocks the thread. Dropping a call cancels it and frees its
+//! resources at once.
 
 mod attributes;
 pub mod blocking;

@@ -1,5 +1,5 @@
-//! Plans, as pure functions and state machines. They decide on the slices of a download and the parts of
-//! an upload. They also decide which objects go in one request, and how a listing reads a bucket's keys.
+//! Plans, as pure functions and state machines. They choose the slices of a download, the parts of an upload,
+//! and the pages that a listing requests. They also decide whether one request is enough for an object.
 
 pub(crate) mod boundaries;
 pub(crate) mod copies;
@@ -19,9 +19,9 @@ pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
 /// Parts of one upload that are under way at once if they hold no memory. The dispatcher decides how many are
-/// on the wire; this number keeps it supplied. We simulated a path of
-/// 1 Gbit/s, 20 ms and 0.1 % loss with loss-based senders. For 1 GiB, four parts took 10 times the best
-/// possible time, and sixteen took 3 times. With more, the last parts would all end late.
+/// on the wire; this number keeps it supplied. We simulated a path of 1 Gbit/s, 20 ms and 0.1 % loss with
+/// loss-based senders. For 1 GiB, four parts took 10 times the best possible time, and sixteen took 3 times.
+/// With more parts at once, each is slower, so the last parts would all end late.
 pub(crate) const PARTS_AT_ONCE: usize = 16;
 
 /// Returns how many parts or slices may be under way at once if each holds its bytes in memory.

@@ -22,8 +22,8 @@ pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 pub use verify::VerifyRequest;
 
-/// Copies sources to a destination. The two ends decide whether it uploads, downloads or copies between
-/// stores.
+/// Copies sources to a destination. Their locations decide whether the job uploads, downloads or copies
+/// between stores.
 ///
 /// ```
 /// use laneway::CopyRequest;
@@ -38,38 +38,39 @@ pub use verify::VerifyRequest;
 pub struct CopyRequest {
     /// The sources. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
-    /// The destination. Its text decides whether it is a folder (a bucket's root, a trailing slash). Only a
-    /// local path is also looked up.
+    /// The destination. Its text decides whether it is a folder (a bucket's root, a trailing slash). An
+    /// existing local folder counts too, unless the only source is a tree.
     pub destination: Location,
     /// Copies directories and prefixes with their content.
     pub recursive: bool,
     /// Removes each source once its copy is verified.
     pub remove_source: bool,
-    /// A source is also removed where only the size of its copy could be compared, since the store tells no checksum that fits.
+    /// Also removes a source if only the size of its copy could be compared, because the store reports no
+    /// suitable checksum.
     pub allow_unverified: bool,
     /// Only reports what would be done.
     pub dry_run: bool,
     /// Leaves existing destinations as they are.
     pub no_clobber: bool,
-    /// Flushes files and their directories to disk before an item counts as done.
+    /// Flushes each file and its directory to disk before its item counts as done.
     pub durable: bool,
     /// Keeps partial transfers when the job is cancelled: the bytes of large downloads beside their
     /// destinations, and the stored parts of large uploads
-    /// ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)). The same request
-    /// continues with them. Transfers that a network failure or the end of the process interrupts are always
-    /// kept.
+    /// ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)). If the same request runs
+    /// again, it continues with them. Laneway always keeps transfers that a network failure or the end of the
+    /// process interrupts.
     pub keep_partial: bool,
     /// Also enters directories through symbolic links. Links to files are always followed.
     pub follow_symlinks: bool,
-    /// Copies the content of a tree directly into a destination that is written as a folder, not below the
-    /// tree's own name.
+    /// Copies the content of a tree directly into the destination folder, not into a folder with the tree's
+    /// name.
     pub contents: bool,
     /// Chooses which items of trees are copied, by their names below the top of the tree. Sources that aren't
     /// trees are always copied.
     pub filter: Filter,
     /// Keeps the modification time, mode and owner of files as metadata of their objects, under the names
-    /// that `gcloud storage` (GCS) and rclone (S3) read. Downloads set them on files. An owner is set where
-    /// that is permitted.
+    /// that `gcloud storage` (GCS) and rclone (S3) read. Downloads set them on files, the owner only if the
+    /// process may.
     pub preserve: bool,
     /// Always sets a file's modification time if a listing shows it in the object's metadata.
     pub(crate) sets_times: bool,
@@ -77,21 +78,22 @@ pub struct CopyRequest {
     pub put: PutOptions,
     /// Chooses the local files that are compressed during upload.
     pub gzip: Gzip,
-    /// The expected size of a source whose length can't be seen: standard input or a pipe. It is only needed
-    /// for more than 156 GiB if the store wants parts of equal size, and for more than 6 TiB otherwise.
+    /// The expected size of a source with unknown length: standard input or a pipe. It is only needed for
+    /// more than 156 GiB if the store wants parts of equal size, and for more than 6 TiB otherwise.
     pub expect_size: Option<u64>,
     /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
-    /// it as a line of JSON. The same request with the same file skips items that are done. It checks their
-    /// sources first, without a request if a listing or a walk shows them anyway. A file of another job, or
-    /// one with a broken line, is refused.
+    /// it as a line of JSON. If the same request runs again with the same file, it skips items that are done
+    /// and whose sources are unchanged. Checking a source takes no request if a listing or a walk of a folder
+    /// shows it anyway. Laneway refuses a file of another job, or with a broken line.
     pub manifest: Option<Manifest>,
-    /// A list of names to copy, instead of everything below the one source. It is a file, or standard input,
-    /// with a name below the source in each line. Empty lines and lines that begin with `#` or `;` are
+    /// A list of names to copy, instead of everything below the one source. Each line of a file, or of
+    /// standard input, is a name below the source. Empty lines and lines that begin with `#` or `;` are
     /// ignored. A request with such a list takes no filter.
     pub files_from: Option<Location>,
     /// An inventory that replaces the listing of the one source. It is a file or an object: the
     /// `manifest.json` of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The
-    /// data files of a manifest lie beside it, or where it says if it is in a store.
+    /// data files of a local manifest lie beside it. Those of a manifest in a store lie where the manifest
+    /// says.
     pub inventory: Option<Location>,
 }
 
@@ -100,7 +102,7 @@ impl CopyRequest {
     pub fn new(sources: Vec<Location>, destination: Location) -> Self {
         Self {
             sources,
-            // Nothing writes to a version, so `#` is a part of the key.
+            // A destination is never a version, so `#` is a part of its key.
             destination: destination.as_written(),
             recursive: false,
             remove_source: false,
@@ -143,7 +145,7 @@ impl CopyRequest {
         expect_size: some u64,
     }
 
-    /// Returns whether a move may remove the source of a copy that was compared so.
+    /// Returns whether a move may remove the source after this comparison of the copy.
     pub(crate) fn is_enough(&self, verified: Verified) -> bool {
         self.allow_unverified || verified != Verified::Unverified
     }
@@ -182,16 +184,16 @@ pub struct RemoveRequest {
     pub targets: Vec<Location>,
     /// Removes prefixes with everything under them.
     pub recursive: bool,
-    /// Removes all versions that the buckets keep, noncurrent ones and delete markers too, for good. A filter
-    /// on sizes or times doesn't take delete markers: without the marker, a version that the filter left
-    /// would become the live object again.
+    /// Permanently removes all versions that the buckets keep, also noncurrent ones and delete markers. A
+    /// filter on sizes or times spares delete markers. Otherwise a version that the filter spares could
+    /// become the live object again.
     pub all_versions: bool,
     /// Counts a missing object as removed.
     pub missing_is_fine: bool,
     /// Only reports what would be removed.
     pub dry_run: bool,
-    /// Chooses which objects under prefixes are removed, by their names below them. Objects that are named
-    /// are always removed.
+    /// Chooses which objects under prefixes are removed, by their names below the prefix. Objects that are
+    /// targets themselves are always removed.
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<Manifest>,
@@ -202,8 +204,8 @@ pub struct RemoveRequest {
 }
 
 impl RemoveRequest {
-    /// Removes objects, or those that match patterns. In a bucket that keeps versions, the live version
-    /// becomes noncurrent.
+    /// Removes these objects, and the objects that match these patterns. In a bucket that keeps versions, the
+    /// live version becomes noncurrent.
     pub fn new(targets: Vec<Location>) -> Self {
         Self {
             targets,
@@ -245,17 +247,17 @@ pub struct ListRequest {
     pub recursive: bool,
     /// Lists all versions that the bucket keeps, each with [`ObjectId::version`](crate::ObjectId::version).
     /// For each key, GCS lists the oldest version first; S3 lists the newest first, and its delete markers.
-    /// The pages come one after the other.
+    /// Pages are requested one after the other.
     pub all_versions: bool,
-    /// Chooses which objects under the prefix are listed, by their names below it. Needs
+    /// Chooses which objects under the prefix are listed, by their names below the prefix. Needs
     /// [`recursive`](Self::recursive).
     pub filter: Filter,
-    /// Lists in the byte order of the keys, as far as the store has it. Without it, entries don't wait for
-    /// those before them.
+    /// Lists in the byte order of the keys, if the store has an order. Without this setting, entries are
+    /// returned as they arrive.
     pub in_order: bool,
     /// An inventory that replaces the listing, as [`CopyRequest::inventory`]. Needs
-    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), its first line out of order ends
-    /// the listing.
+    /// [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the first line of the inventory
+    /// that is out of order ends the listing with an error.
     pub inventory: Option<Location>,
 }
 
@@ -282,8 +284,8 @@ impl ListRequest {
 pub struct ReadRequest {
     /// The object.
     pub at: Location,
-    /// The byte ranges, in the order in which they are wanted. Ranges may overlap or repeat. None means the
-    /// whole object.
+    /// The byte ranges, in the order of the output. Ranges may overlap or repeat. None means the whole
+    /// object.
     pub ranges: Vec<ByteRange>,
 }
 

@@ -19,7 +19,7 @@ use crate::engine::settings::Settings;
 use crate::plan::copies::CopySizes;
 use crate::{Client, Engine, Error};
 
-/// Configures a [`Client`]. No setting has to be set for speed.
+/// Configures a [`Client`]. Speed needs no settings.
 ///
 /// [`ClientBuilder::from_env`] starts with the process's environment variables, as the program does.
 /// [`Client::builder`] starts with the public services, and reads only the variables for credentials and for
@@ -181,7 +181,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the requester pay, on S3.
+    /// Makes the requester pay for requests and transfers, on S3.
     #[must_use]
     pub fn request_payer(mut self, pays: bool) -> Self {
         self.settings.store.request_payer = pays;
@@ -224,7 +224,7 @@ impl ClientBuilder {
         self.without(environment::CUSTOMER_KEY)
     }
 
-    /// Sets the key of the objects that are copied from, if it differs from the key of the copies.
+    /// Sets the key that decrypts the sources of copies, if it differs from the key of the copies.
     #[must_use]
     pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.source_customer_key = key.into();
@@ -344,16 +344,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long Laneway retries while a server gives nothing: no connection, no answer but 500, 502, 503
-    /// and 504, and no byte of a body. Then calls fail. The default is 2 min, and 15 s for a server that has
-    /// never answered. Zero disables retries.
+    /// Sets how long Laneway retries while a server makes no progress: it accepts no connection, sends no
+    /// byte of a body, or answers only 500, 502, 503 or 504. After this time, calls fail. The default is 2
+    /// min, and 15 s for a server that has never answered. Zero disables retries.
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.settings.set_retry_for(time);
         self.without(environment::RETRY_FOR)
     }
 
-    /// Drops the complaint about a variable, because a method overrides it.
+    /// Forgets that a variable is unreadable, because a method overrides it.
     fn without(mut self, variable: &str) -> Self {
         self.unreadable.retain(|unreadable| unreadable.name != variable);
         self
@@ -372,8 +372,8 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Sets when copies inside a store go part by part. It is for tests, which would otherwise have to copy
-    /// GiBs.
+    /// Sets the object size from which copies inside a store go part by part. Tests lower it, because they
+    /// would otherwise have to copy GiBs.
     #[doc(hidden)]
     #[must_use]
     pub fn copy_sizes(mut self, sizes: CopySizes) -> Self {
@@ -381,18 +381,19 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the folder for the journals of large uploads, so that an interrupted upload can be resumed. It is
-    /// created when needed. Without it, there are no journals, and an interrupted upload is aborted where
-    /// that is still possible. A journal lets its reader write to the upload, so only its owner can read it.
+    /// Sets the folder for the journals of large uploads, so that an interrupted upload can be resumed.
+    /// Laneway creates the folder when needed. Without this setting, there are no journals, and Laneway tries
+    /// to abort an interrupted upload. Anyone who can read a journal can write to its upload, so only the
+    /// file's owner may read it.
     #[must_use]
     pub fn upload_journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.upload_journals = Some(folder.into());
         self
     }
 
-    /// Adds the caller's own dialect. URLs of its scheme ([`Provider::other`](crate::Provider::other)) then
-    /// name objects of its store, in every verb and job. If several dialects have one scheme, the last one
-    /// counts.
+    /// Adds a dialect that the caller implements. URLs with the dialect's scheme
+    /// ([`Provider::other`](crate::Provider::other)) then name objects of its store, in every verb and job.
+    /// If several dialects have the same scheme, the last one counts.
     #[must_use]
     pub fn dialect(mut self, dialect: Arc<dyn Dialect>) -> Self {
         self.settings.dialects.retain(|other| other.provider() != dialect.provider());
@@ -400,7 +401,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the moment that the times of [`Item`](crate::Item)s count from, instead of this builder's
+    /// Sets the instant from which the times of [`Item`](crate::Item)s count. The default is this builder's
     /// creation.
     #[must_use]
     pub fn epoch(mut self, epoch: Instant) -> Self {
@@ -415,8 +416,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets [`EngineBuilder::memory`] of the process's engine. This and the two settings below apply only if
-    /// no other client has started that engine before, and if [`engine`](Self::engine) names no other.
+    /// Sets [`EngineBuilder::memory`] of the process's engine. This method,
+    /// [`connections_max`](Self::connections_max) and [`bandwidth_limit`](Self::bandwidth_limit) have no
+    /// effect if another client has started that engine before, or if [`engine`](Self::engine) is set.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.budgets = self.budgets.memory(bytes);

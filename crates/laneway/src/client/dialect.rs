@@ -1,5 +1,6 @@
-//! Dialects of the caller's own: stores that Laneway doesn't know, which every verb and job reaches under
-//! URLs of their own scheme. See [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
+//! Adds stores that Laneway doesn't know. The caller implements a [`Dialect`] for such a store. Every verb
+//! and job then reaches the store under URLs with a scheme of its own. See
+//! [`ClientBuilder::dialect`](crate::ClientBuilder::dialect).
 
 mod in_memory;
 

@@ -19,8 +19,8 @@ use crate::location::pattern::Pattern;
 use crate::location::url;
 use crate::{Error, Filter, ListRequest, Location};
 
-/// Number of batches of entries, each at most a page, that may wait for a listing's reader. Beyond it, the
-/// listing waits.
+/// Number of batches of entries, each at most a page, that may wait for a listing's reader. Beyond this
+/// number, the listing waits.
 const PORTIONS_WAITING_MAX: usize = 2;
 
 /// An entry of a listing.
@@ -35,15 +35,16 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A running listing: a stream of its entries. It fetches pages ahead of its reader, a bounded number of them. Dropping it ends it. It
-/// belongs to its process: in the child of a `fork`, its next entry is an error.
+/// A running listing: a stream of its entries. It fetches a bounded number of pages ahead of its reader. Dropping it ends the
+/// requests. In the child of a `fork`, the next entry of a listing that the parent began is an error.
 #[derive(Debug)]
 pub struct Listing {
     entries: OfProcess<Coming>,
-    /// True once all entries have been sent. If the channel closes before, the task that fills it has died.
+    /// True once all entries have been sent. If the channel closes before that, the task that fills it has
+    /// died.
     is_whole: Arc<AtomicBool>,
     at: String,
-    /// The filter, and the length of the part of each key that precedes the name it looks at.
+    /// The filter, and the number of bytes at the start of each key that the filter ignores.
     filter: (Filter, usize),
     is_over: bool,
 }
@@ -51,12 +52,11 @@ pub struct Listing {
 #[derive(Debug)]
 struct Coming {
     portions: mpsc::Receiver<Result<Vec<Entry>, Error>>,
-    /// The entries that are left of the last batch.
+    /// Entries of the last batch that haven't been read yet.
     rest: std::vec::IntoIter<Entry>,
 }
 
 impl Listing {
-    /// Returns a listing, and the task that fills it.
     pub(crate) fn new(
         engine: Arc<ClientState>,
         request: ListRequest,
@@ -68,14 +68,13 @@ impl Listing {
             match fill(&engine, &request, &out).await {
                 Ok(()) => is_whole.store(true, Ordering::Release),
                 Err(Ended::Unheard) => {}
-                // The reader may be gone.
+                // This fails only if the reader has dropped the listing.
                 Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
         (listing, fill)
     }
 
-    /// Returns a listing that ends at once, with this error.
     pub(crate) fn failed(error: Error) -> Self {
         let (out, listing) = Self::begun(String::new());
         // The channel has room for one.
@@ -158,8 +157,8 @@ impl Stream for Listing {
     }
 }
 
-/// Returns how many bytes of each listed key precede the name that a filter looks at: those of the prefix, or
-/// of the folders that a pattern names in full.
+/// Returns how many bytes at the start of each key a filter ignores: the prefix, or the folders that a
+/// pattern names without wildcards.
 fn top_len(at: &Location) -> usize {
     match at {
         Location::Object { key, .. } => match Pattern::parse(key) {
@@ -184,7 +183,6 @@ impl<E: Into<Error>> From<E> for Ended {
 
 type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
-/// The depth of a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Depth {
     /// One level.
@@ -210,7 +208,6 @@ impl Depth {
     }
 }
 
-/// The scope of a listing.
 #[derive(Clone, Copy, Debug)]
 struct What {
     depth: Depth,
@@ -251,7 +248,6 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &Out) -> Result<
     level(store, *provider, bucket, key, what, out).await
 }
 
-/// Lists the entries of an inventory.
 async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
     let mut order = InOrder::default();
     let mut found = top_len(&request.at) == 0;
@@ -360,7 +356,8 @@ impl Folders {
     }
 }
 
-/// Lists one level, or everything, under a prefix, and the object of exactly that name if there is one.
+/// Lists one level, or everything, below a prefix. If an object has exactly the prefix as its key, lists it
+/// too.
 async fn level(
     store: &Store,
     provider: Provider,
@@ -390,10 +387,10 @@ async fn level(
                 send(out, vec![Entry::Object(Box::new(meta))]).await?;
             }
             Err(e) if e.is_not_found() => {}
-            // The permission to list doesn't include the permission to read.
+            // The caller may be allowed to list but not to read objects. Then the page alone counts.
             Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
             {
-                tracing::debug!(error = %e, "the object of the prefix's name can't be looked at");
+                tracing::debug!(error = %e, "the object whose key is the prefix can't be looked up");
             }
             Err(e) => return Err(e.into()),
         }

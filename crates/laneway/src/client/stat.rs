@@ -14,8 +14,8 @@ use crate::{Error, Location};
 /// Number of objects that are requested at once.
 const AT_ONCE: usize = 64;
 
-/// The store's metadata of several objects, in the order in which they were named, each with its own outcome.
-/// Dropping it ends the requests.
+/// The store's metadata of several objects, in the order of the request, each with its own outcome. Dropping
+/// it ends the requests.
 #[derive(Debug)]
 pub struct Stats {
     /// Objects whose answers have not been taken yet.
@@ -42,7 +42,7 @@ impl Stats {
         (stats, fill)
     }
 
-    /// Answers for an engine that can't start: the first object has the error, and is the last one.
+    /// Returns the error for the first object and nothing for the others, because the engine can't start.
     pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
         places.truncate(1);
         let (out, stats) = Self::begun(places);
@@ -75,8 +75,8 @@ impl Stats {
     }
 }
 
-/// Returns the answer for an object. It is an error if the task has died, or if a parent of this process
-/// began it.
+/// Returns the answer for an object. It is an error if the task has died, or if this process was forked after
+/// the task began.
 fn taken(
     at: Location,
     answer: Option<Option<Result<ObjectMeta, Error>>>,

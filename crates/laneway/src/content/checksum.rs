@@ -1,4 +1,5 @@
-//! Checksums of bytes as they pass. They are combined over slices and compared with a store's.
+//! Computes checksums of bytes as they pass, combines the checksums of slices, and compares them with a
+//! store's.
 
 mod combine;
 
@@ -37,9 +38,8 @@ impl Wanted {
         }
     }
 
-    /// Returns the checksum to compute for a comparison with a store's: the cheapest of those that the store
-    /// has. If it has none that can be computed, this is CRC32C, so that the two ends of a copy can still be
-    /// compared.
+    /// Returns the checksum to compute for a comparison: the cheapest one that the store has. If it has none
+    /// that can be computed, returns CRC32C, so that source and copy can still be compared.
     pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
         if stored.crc32c.is_some() {
@@ -67,7 +67,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// Returns the checksum to compare with, from those that a store has of an object.
+    /// Returns the checksum to compare, from the checksums that a store has for an object.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -80,7 +80,7 @@ impl Crc {
         }
     }
 
-    /// The one that digests parts so, if it can be combined.
+    /// Returns the checksum by which this algorithm digests parts, if that checksum can be combined.
     pub(crate) fn of_parts(algorithm: PartsAlgorithm) -> Option<Self> {
         match algorithm {
             PartsAlgorithm::Crc32c => Some(Self::Crc32c),
@@ -89,12 +89,11 @@ impl Crc {
         }
     }
 
-    /// Returns the checksum that is computed, if it is the only one.
     pub(crate) fn of(wanted: Wanted) -> Option<Self> {
         [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
-    /// Computes only this checksum.
+    /// Returns the set with this checksum alone.
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Self::Crc32c => Wanted::CRC32C,
@@ -104,7 +103,7 @@ impl Crc {
     }
 }
 
-/// Checksums of a running series of bytes.
+/// Computes the checksums of a series of bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashing {
     crc32c: Option<crc_fast::Digest>,
@@ -141,12 +140,11 @@ impl Hashing {
         self.len += bytes.len() as u64;
     }
 
-    /// Returns how many bytes it has seen.
+    /// Returns how many bytes have been added.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns the checksums of the bytes it has seen.
     pub(crate) fn finish(self) -> Run {
         Run {
             len: self.len,
@@ -169,14 +167,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns the checksums of bytes in memory.
     pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
         let mut hashing = Hashing::new(wanted);
         hashing.update(bytes);
         hashing.finish()
     }
 
-    /// Returns the checksums of this run followed by `next`. The MD5 is lost, unless one of the two is empty.
+    /// Returns the checksums of this run followed by `next`. The MD5 is lost, unless one of the two runs is
+    /// empty.
     pub(crate) fn then(self, next: Self) -> Self {
         if next.len == 0 {
             return self;
@@ -207,7 +205,7 @@ impl Run {
         }
     }
 
-    /// Returns one of its checksums, if it was computed.
+    /// Returns one of the run's checksums, if it was computed.
     pub(crate) fn value(&self, crc: Crc) -> Option<u64> {
         match crc {
             Crc::Crc32c => self.crc32c.map(u64::from),
@@ -216,7 +214,6 @@ impl Run {
         }
     }
 
-    /// Returns the checksums in the store's type.
     pub(crate) fn checksums(&self) -> Checksums {
         let mut sums = Checksums::default();
         sums.crc32c = self.crc32c;
@@ -226,10 +223,10 @@ impl Run {
         sums
     }
 
-    /// Compares it with a store's checksums of the same bytes.
+    /// Compares the run with a store's checksums of the same bytes.
     ///
     /// # Errors
-    /// The name of a checksum that differs, and both values.
+    /// A text with the name of the checksum that differs, and both values.
     pub(crate) fn verify(&self, stored: &Checksums) -> Result<Verified, String> {
         let differs = |name: &str, ours: &[u8], theirs: &[u8]| {
             let (ours, theirs) = (written(ours), written(theirs));
@@ -253,7 +250,7 @@ impl Run {
             }
             return Ok(Verified::Crc32);
         }
-        // If an object has only one part, we know where that part ends.
+        // If an object has only one part, the part's digest is the digest of all bytes.
         if let Some(theirs) = stored.parts.filter(|theirs| theirs.parts == 1)
             && let algorithm = theirs.digest.algorithm()
             && let Some(part) = Crc::of_parts(algorithm).and_then(|crc| self.value(crc))
@@ -284,8 +281,8 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     crc.finalize() as u32
 }
 
-/// Writes a checksum as Laneway shows it everywhere: base64 of its bytes, the highest first. Both stores'
-/// headers and listings use this form, so users can compare the two by eye.
+/// Writes a checksum as Laneway shows it everywhere: the base64 form of its bytes, the highest byte first.
+/// Both stores' headers and listings use this form, so users can compare the two by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)
 }
@@ -293,7 +290,7 @@ pub(crate) fn written(sum: &[u8]) -> String {
 /// Bytes that [`hash`] reads at a time.
 const BUFFER: usize = 256 * 1024;
 
-/// Returns what stores would report about an object of these bytes: its length, CRC32C, CRC64NVME and MD5.
+/// Returns the length, CRC32C, CRC64NVME and MD5 of these bytes, in the form in which stores report them.
 ///
 /// ```
 /// let (size, sums) = laneway::hash(&b"123456789"[..])?;
@@ -346,7 +343,7 @@ mod tests {
         }
     }
 
-    /// The checksum of neighbouring ranges, as those of a download are combined.
+    /// Combines the checksums of neighbouring ranges, as a download does.
     fn combined(ranges: &[&Run]) -> Run {
         let nothing = Run::of(b"", WANTED_OF_PARTS);
         ranges.iter().fold(nothing, |whole, run| whole.then(**run))
@@ -354,13 +351,14 @@ mod tests {
 
     const WANTED_OF_PARTS: Wanted = Wanted { crc32: false, md5: false, ..ALL };
 
-    /// What a fault can make of ranges: one is dropped, comes twice, or two are swapped.
+    /// A fault may drop a range, write it twice, or swap two ranges.
     #[test]
     fn dropped_repeated_or_swapped_ranges_combine_to_a_wrong_checksum() {
         const CASES: u64 = 10_000;
         let mut random = Random(15);
         let mut bytes = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();
-        // Most ranges have one length, but for an object's last; a few cases, which take long to combine, are of every length.
+        // In most cases all ranges but the last have the same length. A few cases have ranges of many
+        // lengths, which take long to combine.
         let claim = CLAIM_LEN as usize;
         let alike: Vec<_> = [claim; 12].into_iter().chain([5003]).map(&mut bytes).collect();
         let lens = [1, 2, 3, 8, 31, 64, 255, 1000, 4096, 5003, 65_536, claim - 1, claim, claim + 1];
@@ -374,7 +372,7 @@ mod tests {
         for case in 0..CASES {
             let (runs, pool) = &pools[usize::from(case.is_multiple_of(20))];
             let count = 2 + random.below(11) as usize;
-            // Each of them once: two that are the same may be swapped.
+            // Take each range once, because swapping two equal ranges would be no fault.
             let mut order: Vec<usize> = (0..runs.len()).collect();
             for i in 0..count {
                 order.swap(i, i + random.below((runs.len() - i) as u64) as usize);
@@ -393,7 +391,7 @@ mod tests {
                 let (right, wrong) = (sums(&whole), sums(&combined(wrong)));
                 assert!(right.0 != wrong.0 && right.1 != wrong.1, "case {case}: {one}, {other} {what}");
             }
-            // The checksum of the bytes themselves, where they are few.
+            // Now and then, also compute the checksum of all bytes.
             if case.is_multiple_of(500) {
                 let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
                 assert_eq!(Run::of(&all, WANTED_OF_PARTS), whole, "case {case}");

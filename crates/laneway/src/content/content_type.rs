@@ -1,6 +1,7 @@
 //! Content types by file extension.
 
-/// Guesses from the extension, as other tools do. `None` leaves the choice to the store.
+/// Guesses the content type from the extension, as other tools do. Returns `None` to leave the choice to the
+/// store.
 pub(crate) fn guess(name: &str) -> Option<&'static str> {
     let base = name.rsplit('/').next().unwrap_or(name);
     // A leading dot begins a hidden name, not an extension.

@@ -13,15 +13,15 @@ use laneway_store::PutOptions;
 use crate::Error;
 
 /// Makes caches and GCS return compressed objects as they are stored. `gcloud storage cp --gzip-local` sets
-/// the same.
+/// the same value.
 const CACHE_CONTROL: &str = "no-transform";
 
 /// Chooses the local files that are compressed with gzip before they are uploaded. It takes files whose names
-/// end in a dot and one of these extensions; case counts. Without extensions it takes no file.
+/// end in a dot and one of the given extensions, in the same case. Without extensions it takes no file.
 ///
 /// A compressed object has `Content-Encoding: gzip` and the content type of its uncompressed name. It has
-/// `Cache-Control: no-transform` unless another one is given. Its size and checksums are those of the
-/// compressed bytes, which are always the same for the same file.
+/// `Cache-Control: no-transform` unless the caller sets another value. Its size and checksums are those of
+/// the compressed bytes. Compressing the same file always gives the same bytes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gzip {
     /// The endings, each with its leading dot.
@@ -29,12 +29,12 @@ pub struct Gzip {
 }
 
 impl Gzip {
-    /// Returns the endings of the names that it takes, each with its leading dot.
+    /// Returns the endings of the names that are compressed, each with its leading dot.
     pub(crate) fn endings(&self) -> &[String] {
         &self.endings
     }
 
-    /// Takes files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
+    /// Chooses files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an extension that is empty or holds a `/`.
@@ -84,7 +84,7 @@ pub(crate) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
     GzBuilder::new().mtime(0).read(input, Compression::default())
 }
 
-/// Compresses all bytes of `input`. The memory grows only with the result.
+/// Compresses all bytes of `input`. Only the result is held in memory.
 ///
 /// # Errors
 /// Those of `input`.

@@ -13,8 +13,8 @@ pub(crate) const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
 pub(crate) const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
 pub(crate) const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 
-/// A `LANEWAY_` variable that can't be read. It is an error unless another setting overrides it: settings of
-/// the program override its variables, whatever they hold, as with `aws`
+/// A `LANEWAY_` variable that can't be read. It is an error unless the program overrides the variable by a
+/// setting. `aws` also ignores a bad variable that an option overrides
 /// (<https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html>).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unreadable {
@@ -43,7 +43,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     if let Some(text) = variable(RETRY_FOR) {
         match parse_duration(text.trim()) {
             Ok(time) => settings.set_retry_for(time),
-            // The message leaves out the value, as those of other variables do.
+            // Like the messages about other variables, this one leaves out the value.
             Err(_) => {
                 let why = "is not a time; write a number with ms, s, m or h, such as 90s, or 0".to_owned();
                 unreadable.push(Unreadable { name: RETRY_FOR, why });
@@ -63,7 +63,7 @@ pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) 
     (settings, unreadable)
 }
 
-/// Returns the folder for files that outlive a run, by the XDG base directory specification
+/// Returns the folder for state that outlives a run, by the XDG base directory specification
 /// (<https://specifications.freedesktop.org/basedir-spec/latest/>). Relative paths are ignored.
 fn state_folder(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());

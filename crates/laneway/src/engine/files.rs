@@ -1,4 +1,4 @@
-//! Threads for file operations, so that none of them delays the network.
+//! Threads for file operations, which would block the network's threads.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -33,23 +33,22 @@ struct FileQueue {
 }
 
 impl Files {
-    /// Returns a pool of at most `threads_max` threads.
     pub(crate) fn new(threads_max: usize) -> Self {
         let shared =
             Shared { state: Mutex::default(), wake: Condvar::new(), threads_max: threads_max.max(1) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns how many threads pay off on this many cores. Disks answer several requests at once, and the
-    /// page cache needs a core for each.
+    /// Returns how many threads pay off on this many cores. Disks work on several requests at once. A read
+    /// from the page cache keeps one core busy.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }
 
-    /// Runs `task` on one of the threads. It runs even if nobody waits for it any more.
+    /// Runs `task` on one of the threads. The task runs even if the returned future is dropped.
     ///
     /// # Errors
-    /// If it panics, or no thread can be started; and after [`close`](Self::close).
+    /// If the task panics, if no thread can be started, or after [`close`](Self::close).
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce() -> T + Send + 'static,
@@ -68,7 +67,7 @@ impl Files {
     fn push(&self, task: Task) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
         if state.closed {
-            // The threads may have ended already, and would never take it.
+            // The threads may have ended already. Then nothing would run the task.
             return Err(Error::cancelled("a file operation"));
         }
         let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
@@ -79,7 +78,7 @@ impl Files {
                 Err(e) if state.threads == 0 => {
                     return Err(Error::local("a file thread", "can't be started", e));
                 }
-                // The threads that run already will do it.
+                // The threads that run already will take the task.
                 Err(_) => {}
             }
         }
@@ -118,7 +117,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the message of a caught panic.
 pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(text) => *text,

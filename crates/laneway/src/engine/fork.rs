@@ -1,9 +1,9 @@
-//! State of a program's engine across a `fork`.
+//! Values that a forked child must not use, because they belong to its parent.
 //!
-//! A child has none of its parent's threads. It may hold locks that those had taken, which are never
-//! released. So a child touches nothing that its parent's threads used. It neither reads nor drops such
-//! values, and makes its own. Processes are distinguished by their ids. A child in another namespace with its
-//! parent's id goes unnoticed.
+//! A child has none of its parent's threads. If such a thread held a lock at the fork, the lock is never
+//! released in the child. So a child neither reads nor drops values that its parent's threads used, and makes
+//! its own. Processes are distinguished by their ids. A child in another namespace that has its parent's id
+//! is not recognised.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,16 +27,14 @@ impl<T> OfProcess<T> {
         self.value.as_ref().filter(|_| self.process == process::id())
     }
 
-    /// Takes the value out.
     pub(crate) fn into_inner(mut self) -> Option<T> {
         match self.process == process::id() {
             true => self.value.take(),
-            // The child must not drop it.
+            // The child must not drop the value.
             false => None,
         }
     }
 
-    /// Returns the value for changes.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.value.as_mut().filter(|_| self.process == process::id())
     }
@@ -52,7 +50,7 @@ impl<T> OfProcess<T> {
     }
 }
 
-/// Completes when a thread of this process completes it. In a child nothing would, so it is `None` there.
+/// In a child, completes with `None` at once, because the thread that would complete the future is missing.
 impl<F: Future + Unpin> Future for OfProcess<F> {
     type Output = Option<F::Output>;
 
@@ -78,11 +76,11 @@ impl<T: fmt::Debug> fmt::Debug for OfProcess<T> {
     }
 }
 
-/// One value for each process, which is made when that process first needs it.
+/// One value for each process, made when the process first needs it.
 pub(crate) struct PerProcess<T> {
     of: OfProcess<T>,
-    /// The child's value, which holds its children's, and so on. Only the child sets it, so no thread of a
-    /// parent can have been about to.
+    /// The value of the child, which holds the values of its own children, and so on. Only the child sets it.
+    /// So at a fork, no thread of the parent can be in the middle of setting it.
     child: OnceLock<Box<Self>>,
 }
 
@@ -91,13 +89,12 @@ impl<T: Default> PerProcess<T> {
         Self { of: OfProcess::new(T::default()), child: OnceLock::new() }
     }
 
-    /// Returns this process's value.
     pub(crate) fn get(&self) -> &T {
         let mut generation = self;
         loop {
             match generation.of.get() {
                 Some(value) => return value,
-                // Nothing here waits for long: a child may fork, too.
+                // Making the value takes no lock that a further fork could leave locked.
                 None => generation = generation.child.get_or_init(|| Box::new(Self::new())),
             }
         }

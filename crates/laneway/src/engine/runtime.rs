@@ -1,4 +1,4 @@
-//! The work thread. It is apart from any runtime of the host program, so that can't stall it.
+//! The work thread. It is separate from any runtime of the host program, so a busy runtime can't stall it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -16,19 +16,19 @@ use tokio::task::AbortHandle;
 use crate::Error;
 use crate::engine::fork::OfProcess;
 
-/// The work thread's stack, whose memory is taken as it is used. A sync between stores in an unoptimised
+/// The size of the work thread's stack. Only used pages take memory. A sync between stores in an unoptimised
 /// build needs a little more than the usual 2 MiB, because its futures pass each other by value.
 const STACK: usize = 8 << 20;
 
-/// A runtime on a thread of its own. It ends when this is dropped.
+/// A runtime on its own thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     _stop: oneshot::Sender<()>,
 }
 
-/// A running task. Dropping this ends it.
+/// A running task. Dropping it ends the task.
 #[derive(Debug)]
 pub(crate) struct Task(OfProcess<AbortHandle>);
 
@@ -60,14 +60,14 @@ impl Runtime {
             .name("laneway-work".into())
             .stack_size(STACK)
             .spawn(move || {
-                // It ends only when the sender is dropped.
+                // The wait ends when the sender is dropped.
                 let _ = runtime.block_on(stopped);
             })
             .map_err(failed)?;
         Ok(Self { handle, _stop: stop })
     }
 
-    /// Runs a task to its end, even if nobody waits for it.
+    /// Runs a task to its end, even if nothing waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(task);
     }
@@ -80,7 +80,7 @@ impl Runtime {
     /// Runs a task, and waits for it on the caller's executor. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; `ErrorKind::Cancelled` if the runtime ended first, or in the child of a `fork`
+    /// Those of the task; `ErrorKind::Cancelled` if the runtime ended first, or in a child that was forked
     /// meanwhile.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
@@ -95,9 +95,10 @@ impl Runtime {
         }
     }
 
-    /// Does the same, but polls the task on the waiting thread if that waits for nothing else ([`wait`]).
-    /// This saves half of the thread switches. A future that is awaited elsewhere may not be polled for long.
-    /// Then it would delay others that wait for its memory or its connection.
+    /// Does the same as [`run`](Self::run), but polls the task on the waiting thread if this thread waits for
+    /// nothing else (in [`wait`]). This saves half of the thread switches. Elsewhere, an executor may not
+    /// poll the future for a long time. Then it would delay other calls that wait for its memory or its
+    /// connection.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -111,7 +112,7 @@ impl Runtime {
         self.with_timers(task).await
     }
 
-    /// Returns a future that any thread may poll. It has this runtime's timers there.
+    /// Wraps a future so that any thread can poll it: there it uses this runtime's timers.
     pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let handle = self.handle.clone();
         async move {
@@ -126,11 +127,11 @@ impl Runtime {
 }
 
 thread_local! {
-    /// True while this thread polls one call, and nothing else until that is done.
+    /// True while [`wait`] polls a call on this thread, which does nothing else until the call is done.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Restores the earlier value, however a poll ends.
+/// Restores the earlier value of `WAITS`, even if a poll panics.
 struct Waits(bool);
 
 impl Drop for Waits {
@@ -142,7 +143,8 @@ impl Drop for Waits {
 /// A thread that sleeps between two polls.
 struct Sleeping {
     thread: Thread,
-    /// Needed because the polled code may itself sleep, and consume this wake-up.
+    /// True after a wake-up. The thread's own park token isn't enough, because the polled code may park too
+    /// and consume it.
     is_woken: AtomicBool,
 }
 
@@ -153,8 +155,9 @@ impl Wake for Sleeping {
     }
 }
 
-/// Waits on this thread for a call, at most for `at_most`. The thread runs most of the call itself. Nothing
-/// else may need this thread meanwhile: a call that is no longer polled holds resources that others wait for.
+/// Waits on this thread for a call, at most for `at_most`. The thread runs most of the call itself. The
+/// caller must need this thread for nothing else: a call that isn't polled holds resources that other calls
+/// wait for.
 pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&sleeping));
@@ -178,7 +181,7 @@ pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     }
 }
 
-/// Waits without a limit.
+/// Waits on this thread for a call, without a limit of time.
 pub(crate) fn block_on<F: Future>(call: F) -> F::Output {
     let mut call = pin!(call);
     loop {
@@ -197,7 +200,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     async fn thread() -> Result<thread::ThreadId, Error> {
-        // A timer of the runtime, which is there on any thread.
+        // The runtime's timers must work on any thread.
         tokio::time::timeout(LONG, tokio::task::yield_now()).await.unwrap();
         Ok(thread::current().id())
     }
@@ -210,7 +213,7 @@ mod tests {
         assert_ne!(
             pollster::block_on(runtime.run_here(thread())).unwrap(),
             here,
-            "it may wait for others too"
+            "it may wait for other calls too"
         );
         assert_ne!(wait(runtime.run(thread()), LONG).unwrap().unwrap(), here);
     }
@@ -222,7 +225,7 @@ mod tests {
         let mut is_done = pin!(is_done);
         let call = poll_fn(|context| {
             let polled = is_done.as_mut().poll(context);
-            // Takes whatever wake-up has come.
+            // Consume a wake-up of this thread.
             thread::park_timeout(Duration::ZERO);
             polled
         });

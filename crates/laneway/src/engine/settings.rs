@@ -34,7 +34,7 @@ impl Settings {
         own.map(|dialect| dialect.capabilities()).or_else(|| capabilities_of(provider))
     }
 
-    /// Sets the retry time for all servers, whether or not they have answered before.
+    /// Sets the retry time for all servers, including those that have never answered.
     pub(crate) fn set_retry_for(&mut self, time: Duration) {
         (self.retry_for, self.retry_unanswered_for) = (time, time);
     }

@@ -24,7 +24,7 @@ pub(crate) struct ClientState {
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
     pub(crate) machinery: Arc<Machinery>,
-    /// The clouds' stores, and those of the caller's dialects.
+    /// The stores of the clouds and of the caller's dialects.
     stores: Vec<(Provider, Slot)>,
     settings: laneway_store::Settings,
     epoch: Instant,
@@ -75,17 +75,15 @@ impl ClientState {
         .with_stores(dialects))
     }
 
-    /// Returns the requests sent to a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Requests::default, Store::requests)
     }
 
-    /// Returns the cost of listings of a provider's buckets.
     pub(crate) fn listings(&self, provider: Provider) -> Listings {
         self.slot(provider).and_then(|slot| slot.store.get()).map_or_else(Listings::default, Store::listings)
     }
 
-    /// Returns whether this is the first call for a provider. It is called before a large upload.
+    /// Returns true at the first call for a provider. Each large upload calls this when it begins.
     pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
         self.slot(provider).is_some_and(|slot| !slot.has_uploaded.swap(true, Ordering::Relaxed))
     }

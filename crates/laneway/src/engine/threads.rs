@@ -1,5 +1,5 @@
-//! Thread primitives of the standard library. Modules that block threads only through these also run under a
-//! scheduler that draws the order of threads (`crates/handovers`).
+//! Thread primitives of the standard library. If a module blocks threads only through these, tests in
+//! `crates/handovers` can run it under a scheduler that chooses the order of threads.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::Builder;

@@ -1,9 +1,9 @@
 //! The kinds of failures, by which callers distinguish them.
 
-/// The kind of a failure, as far as a caller decides by it. The number and the name of a kind never change
-/// their meaning. Later versions may add kinds with new numbers.
+/// The kind of a failure, by which a caller can decide what to do. A kind's number and name never change.
+/// Later versions may add kinds with new numbers.
 ///
-/// `SEMANTICS.md` lists the kinds too, with their meanings.
+/// `SEMANTICS.md` in the repository also lists the kinds and their meanings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -12,17 +12,17 @@ pub enum ErrorKind {
     NotFound = 1,
     /// The object exists, and the write was allowed only if it doesn't.
     AlreadyExists = 2,
-    /// The object isn't in the state that the request named.
+    /// The object isn't in the state that the request requires.
     Precondition = 3,
-    /// The object has not changed since the named state or time, so there is nothing to fetch.
+    /// The object hasn't changed since the version or time in the request, so there is nothing to fetch.
     NotModified = 4,
-    /// The store forbids it.
+    /// The credentials don't permit the request.
     Permission = 5,
     /// There are no credentials, or the store doesn't accept them.
     Unauthenticated = 6,
-    /// The store asked to slow down until the attempts ran out.
+    /// The store asked to slow down at every attempt.
     Throttled = 7,
-    /// The store failed until the attempts ran out, or its answer makes no sense.
+    /// The store failed at every attempt, or its answer makes no sense.
     Server = 8,
     /// No answer came, or an incomplete one.
     Transport = 9,
@@ -34,17 +34,17 @@ pub enum ErrorKind {
     InvalidRange = 12,
     /// The store refuses the request, whatever the object's state.
     Invalid = 13,
-    /// The request as a whole makes no sense, by the caller's mistake. Nothing was sent.
+    /// The request as a whole makes no sense, because of a mistake by the caller. Nothing was sent.
     Usage = 14,
     /// Laneway refuses a name or a combination that would be unsafe or ambiguous.
     Refused = 15,
-    /// The store can't do this.
+    /// The store doesn't support the operation.
     Unsupported = 16,
     /// The object must be restored from an archive before it can be read.
     Archived = 17,
     /// The source changed, vanished or can't be read.
     Source = 18,
-    /// The destination doesn't take the bytes.
+    /// The destination doesn't accept the bytes.
     Destination = 19,
     /// A file operation failed.
     Local = 20,
@@ -81,18 +81,18 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// Returns its number, for code that can't use the name: bindings, logs, exit codes. No kind has number
-    /// 0.
+    /// Returns the kind's number, for code that can't use the name: bindings, logs, exit codes. No kind has
+    /// number 0.
     pub fn code(self) -> u32 {
         self as u32
     }
 
-    /// Returns its name in records and logs, in lower case.
+    /// Returns the kind's name in records and logs, in lower case.
     pub fn name(self) -> &'static str {
         self.described().0
     }
 
-    /// Returns its meaning in a few words.
+    /// Returns the kind's meaning in a few words.
     pub fn meaning(self) -> &'static str {
         self.described().1
     }
@@ -148,7 +148,7 @@ impl ErrorKind {
 }
 
 impl std::fmt::Display for ErrorKind {
-    /// Writes its [`meaning`](Self::meaning).
+    /// Writes the kind's [`meaning`](Self::meaning).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.meaning())
     }
@@ -185,7 +185,7 @@ mod tests {
             (22, "internal"),
         ];
         let all: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.code(), kind.name())).collect();
-        assert_eq!(all, pinned, "a kind may be added at the end, none renumbered or renamed");
+        assert_eq!(all, pinned, "kinds may be added at the end, but not renumbered or renamed");
     }
 
     #[test]

@@ -40,26 +40,28 @@ impl Progress {
         self.items_done.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that an earlier run of the same request moved, and this run doesn't move again.
+    /// Returns the bytes that this run needn't move, because an earlier run of the same request has moved
+    /// them.
     pub fn bytes_there(&self) -> u64 {
         self.bytes_there.load(Ordering::Relaxed)
     }
 
     /// Returns the bytes moved, including those of unfinished items and those that [were
-    /// there](Self::bytes_there). During uploads it counts the bytes sent, without those that failed attempts
-    /// sent in vain.
+    /// there](Self::bytes_there). During uploads this counts the bytes sent, without the bytes of failed
+    /// attempts.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         if !self.counts_sent.load(Ordering::Relaxed) {
             return done;
         }
-        // Lost bytes are counted after they were sent, so they must be read first.
+        // A byte is counted as sent before it is counted as lost. So read the lost bytes first: the
+        // difference can't fall below 0.
         let lost = self.tally().bytes_lost();
         let sent = self.tally().bytes_sent().saturating_sub(lost) + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
     }
 
-    /// Returns the tally of the job's own requests, whatever else the engine does meanwhile.
+    /// Returns the tally of the job's own requests. Other work of the same engine doesn't count.
     pub fn tally(&self) -> &Tally {
         self.tally.get_or_init(Tally::default)
     }
@@ -92,26 +94,26 @@ impl Progress {
         self.items_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes back moved bytes that turned out to be wrong and are moved again.
+    /// Subtracts moved bytes that turned out to be wrong. They are moved again.
     pub(crate) fn taken_back(&self, bytes: u64) {
         let less = |done: u64| Some(done.saturating_sub(bytes));
         let _ = self.bytes_done.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Takes back an object that was found and moved but turned out to be wrong. It is found and moved again.
+    /// Subtracts an object that was found and moved but turned out to be wrong. It is found and moved again.
     pub(crate) fn begun_again(&self, bytes: u64) {
         let less = |found: u64| Some(found.saturating_sub(bytes));
         let _ = self.bytes_found.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         self.taken_back(bytes);
     }
 
-    /// Counts bytes that an earlier run moved and this one need not move.
+    /// Counts bytes that this run needn't move, because an earlier run has moved them.
     pub(crate) fn there(&self, bytes: u64) {
         self.bytes_there.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes back bytes of an earlier run that must be moved again after all.
+    /// Subtracts bytes of an earlier run that must be moved again after all.
     pub(crate) fn not_there(&self, bytes: u64) {
         let less = |there: u64| Some(there.saturating_sub(bytes));
         let _ = self.bytes_there.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

@@ -13,7 +13,7 @@ use super::origin::{Opener, Origin};
 use super::{BATCH_MAX, Batch, Place, Taker, read};
 use crate::Error;
 
-/// The runtime for reading inventories. Local ones don't use it.
+/// The runtime that reading needs. Local inventories don't use it.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
 
@@ -24,8 +24,8 @@ const S3_PARQUET: &str =
     r#"{"sourceBucket":"b","fileFormat":"Parquet","fileSchema":"","files":[{"key":"data.parquet"}]}"#;
 const GCS_CSV: &str = r#"{"report_shards_file_names":["data"]}"#;
 
-/// Reads an inventory. The first byte chooses a manifest or listing alone, or a data file of a valid
-/// manifest.
+/// Reads an inventory. The first byte decides whether the other bytes are a manifest, a listing, or a data
+/// file of a valid manifest.
 pub fn inventory(input: &[u8]) {
     let Some((drawn, data)) = input.split_first() else { return };
     let (provider, manifest, name) = match drawn % 7 {
@@ -70,7 +70,7 @@ fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
 
 fn batches(origin: Origin, provider: Provider) -> Result<Vec<Batch>, Error> {
     let _entered = RUNTIME.enter();
-    // The capacity is larger than any input's number of batches, because nobody takes them meanwhile.
+    // The channel must hold all batches of any input, because they are taken only afterwards.
     let (out, mut batches) = mpsc::channel(1 << 16);
     let opener = Opener::new(origin, out.clone());
     let place = Place { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };

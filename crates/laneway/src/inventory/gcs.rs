@@ -14,12 +14,11 @@ use crate::Error;
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
-    /// The number of objects in it. It may be a JSON number, or a string of digits, as Google maps 64-bit
-    /// integers to JSON.
+    /// The number of objects in the shard. It may be a JSON number, or a string of digits, as Google maps
+    /// 64-bit integers to JSON.
     records_processed: Option<serde_json::Value>,
 }
 
-/// The columns that Laneway reads.
 const COLUMNS: [&str; 9] =
     ["bucket", "name", "size", "updated", "timeDeleted", "generation", "etag", "crc32c", "md5Hash"];
 
@@ -41,7 +40,7 @@ impl Columns {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
         if at("timeDeleted").is_none() && at("generation").is_none() {
             return Err(
-                "the header of this shard has neither timeDeleted nor generation, so that old versions pass for objects",
+                "the header of this shard has neither timeDeleted nor generation, so old versions would look like objects",
             );
         }
         Ok(Self {

@@ -67,7 +67,7 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
 }
 
 fn meta(record: Record, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
-    // Without `-a`, no URL names a version, whatever the key ends in.
+    // Without `-a`, no URL names a version, so a `#` is a part of the key.
     let at = record.url.parse().map(Location::as_written);
     let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (at, record.size) else {
         return Ok(None);

@@ -28,7 +28,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// Returns the inventory that a user named. `store` returns the store that it lies in.
+    /// Returns the inventory at a location. `store` returns the store of a provider.
     ///
     /// # Errors
     /// Those of `store`; `ErrorKind::Usage` for a stream.
@@ -43,7 +43,7 @@ impl Origin {
         }
     }
 
-    /// Returns the format of inventories that its store's service writes.
+    /// Returns the format of inventories that the service of the inventory's store writes.
     pub(super) fn format(&self) -> Option<InventoryFormat> {
         match self {
             Self::File(_) => None,
@@ -51,7 +51,6 @@ impl Origin {
         }
     }
 
-    /// Returns its name for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -60,11 +59,10 @@ impl Origin {
     }
 }
 
-/// A file that a manifest names.
 pub(super) struct Named<'a> {
-    /// Its bucket, if it is known.
+    /// The file's bucket, if the manifest names it.
     pub(super) bucket: Option<&'a str>,
-    /// Its key, or its name beside the manifest.
+    /// The file's key, or its name beside the manifest.
     pub(super) key: &'a str,
     /// The MD5 of the stored file, in hexadecimal.
     pub(super) md5: Option<&'a str>,
@@ -72,13 +70,12 @@ pub(super) struct Named<'a> {
 
 /// A data file that can be read in any order.
 pub(super) struct DataFile {
-    /// Its name for messages.
     pub(super) name: String,
     pub(super) file: File,
 }
 
 impl DataFile {
-    /// Returns its bytes, decompressed if its name ends in `.gz`.
+    /// Returns the file's bytes, decompressed if the name ends in `.gz`.
     pub(super) fn decoded(self) -> Box<dyn Read> {
         match self.name.ends_with(".gz") {
             true => Box::new(MultiGzDecoder::new(BufReader::new(self.file))),
@@ -86,10 +83,10 @@ impl DataFile {
         }
     }
 
-    /// Compares the file with its checksum before it is used.
+    /// Compares the file with the MD5 in the manifest, before anything reads it.
     ///
     /// # Errors
-    /// If it is another file, or incomplete.
+    /// If the MD5 differs, because the file is incomplete or another one.
     fn check_md5(&mut self, expected: &str) -> Result<(), Error> {
         let unreadable = |e| Error::local(&self.name, "can't be read as an inventory", e);
         let mut buffer = vec![0; BUFFER_LEN];
@@ -113,17 +110,17 @@ impl DataFile {
     }
 }
 
-/// Opens the files of an inventory, on a thread of its own. An object is first fetched into a temporary file.
+/// Opens the files of an inventory. It blocks its thread, and first fetches an object into a temporary file.
 pub(super) struct Opener {
     pub(super) origin: Origin,
     runtime: Handle,
     tally: Option<Tally>,
-    /// Closed once the receiver is gone.
+    /// The channel for batches. It closes once the receiver is gone, and then fetching ends.
     out: Out,
 }
 
 impl Opener {
-    /// Call it on the runtime of the store's calls. Its requests count in the caller's tally.
+    /// Must be called on the runtime of the store's calls. The requests count in the caller's tally.
     pub(super) fn new(origin: Origin, out: Out) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }
@@ -131,7 +128,7 @@ impl Opener {
     /// Opens the file that the user named.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the file can't be read.
     pub(super) fn named(&self) -> Result<File, Error> {
         match &self.origin {
             Origin::File(path) => {
@@ -141,11 +138,11 @@ impl Opener {
         }
     }
 
-    /// Opens a data file. For a local manifest, it lies beside that, or at its place in a copy of the whole
-    /// bucket. For a manifest in a store, it lies where the manifest says.
+    /// Opens a data file. If the manifest is local, the file lies beside it, or at its place in a copy of the
+    /// whole bucket. If the manifest is in a store, the file lies where the manifest says.
     ///
     /// # Errors
-    /// If it doesn't exist, can't be read, or differs from the manifest's description.
+    /// If the file doesn't exist, can't be read, or differs from the manifest's description.
     pub(super) fn data(&self, named: &Named<'_>) -> Result<DataFile, Error> {
         let mut data = match &self.origin {
             Origin::File(manifest) => {
@@ -177,8 +174,8 @@ impl Opener {
     }
 }
 
-/// Returns the place of a data file in a store. A key with a slash lies in the manifest's destination bucket.
-/// A plain name lies beside the manifest.
+/// Returns the place of a data file in a store. A key with a slash names an object in the bucket that the
+/// manifest gives. A plain name lies beside the manifest.
 fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
     match named.key.contains('/') {
         true => ObjectId::new(named.bucket.unwrap_or(&manifest.bucket), named.key),
@@ -192,7 +189,7 @@ fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
 /// Returns the path of a data file of a local manifest.
 ///
 /// # Errors
-/// If it doesn't exist.
+/// If the file doesn't exist.
 fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
     let name = key.rsplit('/').next().unwrap_or(key);
     let folder = manifest.parent().unwrap_or(Path::new(""));
@@ -205,11 +202,11 @@ fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// Slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
+/// The most slices of [`SLICE_MIN`] under way at once. Each reserves memory from the engine's budget.
 const SLICES_MAX: usize = 4;
 
-/// Fetches an object in one version into a temporary file, and compares it with its store's checksum. The
-/// reader can move in the file freely, and memory stays bounded.
+/// Fetches one version of an object into a temporary file, and compares it with the store's checksum. In a
+/// file, a reader can seek, and memory stays bounded.
 ///
 /// # Errors
 /// The store's error; a checksum that differs; a temporary file that can't be written. Writing blocks.
@@ -241,7 +238,7 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
         file.write_all(&bytes).map_err(unwritable)?;
     }
     if hashing.len() != meta.size {
-        let why = format!("{} bytes came, but the store reports {}", hashing.len(), meta.size);
+        let why = format!("{} bytes arrived, but the store reports {}", hashing.len(), meta.size);
         return Err(Error::integrity(at(), why));
     }
     hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;

@@ -1,4 +1,4 @@
-//! Reads data files in Parquet: only the needed columns, one page of each at a time.
+//! Reads data files in Parquet. Reads only the needed columns, one page of each column at a time.
 
 #[cfg(feature = "parquet-inventory")]
 pub(super) use reading::Rows;
@@ -13,7 +13,7 @@ mod without {
     use super::super::rows::Row;
     use crate::Error;
 
-    /// An empty type: this build reads no Parquet.
+    /// A type without values, because this build reads no Parquet.
     pub(in super::super) enum Rows {}
 
     impl Rows {
@@ -49,7 +49,6 @@ mod reading {
     use super::super::rows::Row;
     use crate::Error;
 
-    /// The rows of a file.
     pub(in super::super) struct Rows {
         names: StringRecord,
         rows: RowIter<'static>,
@@ -58,10 +57,10 @@ mod reading {
     }
 
     impl Rows {
-        /// Begins to read these columns, as far as the file has them as plain values.
+        /// Begins to read these columns. Leaves out columns that the file lacks or that aren't plain values.
         ///
         /// # Errors
-        /// If it isn't Parquet.
+        /// If the file isn't Parquet.
         pub(in super::super) fn open(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
             let DataFile { name, file } = data;
             let broken = |e: String| Error::refused(&name, format!("can't be read as Parquet: {e}"));
@@ -81,7 +80,7 @@ mod reading {
             {
                 if let Some(codec) = unread(codec).filter(|_| names.iter().any(|name| name == column)) {
                     let why = format!(
-                        "its column {column} is compressed with {codec}, which isn't read: Snappy, gzip and no compression are"
+                        "its column {column} is compressed with {codec}, which Laneway can't read (only Snappy, gzip and none)"
                     );
                     return Err(Error::refused(&name, why));
                 }
@@ -114,16 +113,16 @@ mod reading {
         }
     }
 
-    const CONTRADICTORY: &str = "what its pages hold isn't what they say";
+    const CONTRADICTORY: &str = "the content of its pages contradicts their headers";
 
-    /// Calls the `parquet` crate, which panics on some damaged pages.
+    /// Calls the `parquet` crate, and turns a panic into an error: the crate panics on some damaged pages.
     fn survived<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
         let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| CONTRADICTORY.to_owned())?;
         read.map_err(|e| e.to_string())
     }
 
-    /// Returns the name of a codec that isn't supported. Zstandard's library alone would add 300 KB to the
-    /// program.
+    /// Returns the name of a codec that Laneway doesn't support. Zstandard's library alone would add 300 KB
+    /// to the program.
     fn unread(codec: Compression) -> Option<&'static str> {
         match codec {
             Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::GZIP(_) => None,
@@ -134,13 +133,13 @@ mod reading {
         }
     }
 
-    /// Returns a column's value in its CSV form. A time is in the units of the file.
+    /// Returns a column's value in its CSV form. A time is a number in the file's unit.
     fn text(field: &Field) -> Option<String> {
         Some(match field {
             Field::Null => String::new(),
             Field::Bool(is) => is.to_string(),
             Field::Str(text) => text.clone(),
-            // Some writers don't mark texts as such.
+            // Some writers don't mark byte columns as texts.
             Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).ok()?.to_owned(),
             Field::Int(number) => number.to_string(),
             Field::UInt(number) => number.to_string(),
@@ -195,7 +194,7 @@ mod reading {
             file
         }
 
-        /// How many rows of a file can be read, or what is wrong with it.
+        /// Returns the number of a file's rows, or its defect.
         fn read(bytes: &[u8]) -> Result<usize, String> {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
@@ -210,7 +209,7 @@ mod reading {
             Ok(count)
         }
 
-        /// Over some such files the crate panics.
+        /// The crate panics on some of these files.
         #[test]
         fn a_bit_that_is_wrong_anywhere_in_a_file_is_an_error_at_most() {
             let file = file();

@@ -15,7 +15,7 @@ use crate::location::lines::LINE_MAX;
 #[derive(Default)]
 pub(super) struct Row {
     pub(super) texts: StringRecord,
-    /// Values that the file holds as points in time, with their columns.
+    /// Values that the file stores as points in time, with the positions of their columns.
     pub(super) times: Vec<(usize, SystemTime)>,
 }
 
@@ -25,7 +25,6 @@ impl Row {
         column.and_then(|column| self.texts.get(column)).filter(|text| !text.is_empty())
     }
 
-    /// Returns a point in time.
     pub(super) fn time(&self, column: Option<usize>) -> Option<SystemTime> {
         match self.times.iter().find(|(known, _)| Some(*known) == column) {
             Some((_, time)) => Some(*time),
@@ -34,11 +33,11 @@ impl Row {
     }
 }
 
-/// A data file whose rows may take at most [`LINE_MAX`] bytes each. A few compressed KiB may be gigabytes
-/// without a line end.
+/// A reader of a data file that fails if a row has more than [`LINE_MAX`] bytes. A few compressed KiB can
+/// hold gigabytes without a line end.
 pub(super) struct Bounded {
     input: Box<dyn Read>,
-    /// The bytes that the row may still take.
+    /// The number of bytes that the current row may still have.
     left: u64,
 }
 
@@ -66,10 +65,10 @@ impl Rows {
         Self::Csv(Box::new(rows))
     }
 
-    /// Reads a Parquet file: these columns, as far as it has them.
+    /// Reads these columns of a Parquet file. Leaves out columns that the file lacks.
     ///
     /// # Errors
-    /// If it isn't Parquet; always, if the library is built without `parquet-inventory`.
+    /// If the file isn't Parquet. Always, if the library is built without the feature `parquet-inventory`.
     pub(super) fn parquet(data: DataFile, columns: &[&str]) -> Result<Self, Error> {
         Ok(Self::Parquet(parquet::Rows::open(data, columns)?))
     }
@@ -114,7 +113,6 @@ mod tests {
 
     use super::*;
 
-    /// A data file of these bytes, compressed.
     fn compressed(chunks: &[&[u8]]) -> DataFile {
         let mut gzip = GzEncoder::new(tempfile::tempfile().unwrap(), Compression::fast());
         chunks.iter().for_each(|chunk| gzip.write_all(chunk).unwrap());

@@ -30,7 +30,6 @@ struct DataFile {
     md5: Option<String>,
 }
 
-/// The format of the data files.
 enum Format {
     Csv(Columns),
     /// Each file names its own columns.
@@ -56,8 +55,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Finds the columns by the names in `fileSchema`, or by those in a Parquet file. Case and underscores
-    /// don't matter.
+    /// Finds the columns by the names in `fileSchema` or in a Parquet file. Ignores case and underscores.
     fn of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, &'static str> {
         let names: Vec<String> = names.map(plain).collect();
         let at = |name: &str| names.iter().position(|known| known == name);
@@ -86,11 +84,11 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
         "Parquet" => Format::Parquet,
         format => {
             return Err(refused(format!(
-                "its data files are {format}, and CSV and Parquet are what can be read"
+                "its data files are {format}, but Laneway reads only CSV and Parquet"
             )));
         }
     };
-    // In a copy of the inventory in another store, the data files lie beside the manifest.
+    // If the inventory was copied to another store, the data files lie beside the manifest.
     let is_where_written = opener.origin.format() == Some(InventoryFormat::S3Inventory);
     let bucket = manifest.destination_bucket.as_deref().filter(|_| is_where_written).map(bucket_of);
     for DataFile { key, md5 } in &manifest.files {
@@ -112,7 +110,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     Ok(Flow::Continue(()))
 }
 
-/// Returns a column's name in the form that both spellings share.
+/// Returns a column's name in lower case without underscores, so that both spellings are equal.
 fn plain(name: &str) -> String {
     name.trim().replace('_', "").to_lowercase()
 }

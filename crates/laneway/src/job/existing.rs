@@ -1,9 +1,10 @@
-//! Finds destinations that exist already, for jobs that leave those alone. It asks before anything is sent. A
-//! page of a listing answers for up to a thousand neighbouring keys, and a HEAD for one.
+//! Finds destinations that exist already, for jobs that leave existing destinations alone. The requests go
+//! out before any upload. A page of a listing answers for up to a thousand neighbouring keys, and a HEAD for
+//! one key.
 //!
 //! A listed page is remembered as a stretch of the keyspace: for every key in it, we know whether it exists.
-//! Keys come in order, so few stretches are needed at a time, whatever the number of objects. For objects
-//! that appear later, each write has a precondition.
+//! Keys come in order, so few stretches are needed at a time, whatever the number of objects. Each write also
+//! has a precondition, because an object may appear after the lookup.
 
 use std::collections::VecDeque;
 
@@ -16,46 +17,48 @@ use crate::{CopyRequest, Error};
 
 /// The reason for leaving a destination alone.
 pub(crate) const EXISTS: &str = "the destination exists";
-/// The same, if the store reports it and doesn't allow a lookup.
+/// The reason if the store reports that the destination exists, but doesn't allow a lookup.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
-/// Number of stretches that are kept: some 64,000 keys, a few MiB.
+/// The most stretches that are kept: some 64,000 keys, a few MiB.
 const STRETCHES_MAX: usize = 64;
-/// From this many keys of a tree, a page is requested. It costs as much as one or two HEADs.
+/// For at least this many keys of a tree, a page is requested. A page costs as much as one or two HEADs.
 const LISTED_MIN: usize = 2;
-/// From this many keys that were named one by one, a page is requested. Such keys need not be neighbours.
+/// For at least this many keys that were named one by one, a page is requested. Such keys need not be
+/// neighbours.
 const NAMED_LISTED_MIN: usize = 32;
-/// A page that answers for fewer than this many of many keys is poor: other objects lie between them.
+/// A page is poor if it answers for fewer than this many of the wanted keys, because other objects lie
+/// between them.
 const POOR: usize = 8;
 /// After this many poor pages, the remaining keys get a HEAD each.
 const POOR_MAX: usize = 2;
-/// HEADs under way at once.
+/// The most HEAD requests under way at once.
 const HEADS_MAX: usize = 64;
-/// The longest key that a store takes, in bytes. Longer keys are never looked up.
+/// The longest key in bytes that a store accepts. Longer keys are never looked up.
 const KEY_MAX: usize = 1024;
 
-/// The known facts about a job's destinations.
+/// Remembers which of a job's destinations exist.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
     /// The place of the listings: bucket and prefix.
     place: (String, String),
     stretches: VecDeque<Stretch>,
-    /// True once a listing was refused, or was of no use.
+    /// True once a listing was refused or has turned out to be useless.
     is_unlisted: bool,
 }
 
-/// Neighbouring keys.
+/// A part of the keyspace whose existing keys are known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stretch {
     from: String,
-    /// Its last key; `None` if it reaches to the end of the prefix.
+    /// The last key of the stretch; `None` if it reaches to the end of the prefix.
     to: Option<String>,
     /// The keys that exist, in order.
     keys: Vec<String>,
 }
 
 impl Stretch {
-    /// Returns the facts of a page about the keys from `from` on. Returns `None` if it has none, or isn't in
-    /// order.
+    /// Returns the stretch that a page covers from `from` on. Returns `None` if the page covers nothing, or
+    /// isn't in order.
     fn of(from: &str, page: &Page) -> Option<Self> {
         let keys: Vec<String> = page.objects.iter().map(|meta| meta.id.key.clone()).collect();
         if !keys.is_sorted() {
@@ -85,7 +88,7 @@ impl Existing {
         let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
         let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
         keys.sort_unstable();
-        // The matches of a pattern may lie beside the tree.
+        // Matches of a pattern may lie outside the tree's prefix.
         let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
         let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
         self.look_at(&first.bucket, prefix);
@@ -100,14 +103,14 @@ impl Existing {
         stream::iter(answers).buffered(HEADS_MAX).collect().await
     }
 
-    /// Forgets facts about another place.
+    /// Drops the stretches if they belong to another bucket or prefix.
     fn look_at(&mut self, bucket: &str, prefix: &str) {
         if self.place.0 != bucket || self.place.1 != prefix {
             *self = Self { place: (bucket.to_owned(), prefix.to_owned()), ..Self::default() };
         }
     }
 
-    /// Requests pages as long as each answers for many of the keys, which are in order.
+    /// Requests pages as long as each page answers for many of the keys. The keys are in order.
     async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
         let mut poor = 0;
         // A page without order proves nothing about the keys between its own.
@@ -131,7 +134,7 @@ impl Existing {
             let stretch = match store.list(&list).await {
                 Ok(page) => Stretch::of(first, &page),
                 Err(error) => {
-                    tracing::debug!(%error, "destinations are asked for one by one");
+                    tracing::debug!(%error, "destinations are looked up one by one");
                     None
                 }
             };
@@ -163,9 +166,9 @@ impl Existing {
     }
 }
 
-/// Ends an item that should become an object. If the user asked for it, an existing destination is skipped.
-/// Its existence is looked up first, because stores refuse writes for other reasons too, some with the same
-/// status.
+/// Ends an item that should become an object. With `no_clobber`, an item with an existing destination is
+/// skipped. Laneway looks the destination up first, because stores refuse writes for other reasons too, some
+/// with the same status.
 pub(crate) async fn end(
     job: &Running,
     request: &CopyRequest,
@@ -177,7 +180,7 @@ pub(crate) async fn end(
         Err(error) if request.no_clobber && (error.is_precondition() || error.is_conflict()) => {
             match store.head(id, None).await {
                 Ok(_) => job.skip(begun, bytes, EXISTS).await,
-                // The permission to write doesn't always include the permission to look.
+                // The caller may be permitted to write but not to look up.
                 Err(look) if look.is_permission() && error.is_precondition() => {
                     job.skip(begun, bytes, SAID_TO_EXIST).await;
                 }
@@ -188,18 +191,18 @@ pub(crate) async fn end(
     }
 }
 
-/// Looks up one object. The permission to write may not include this, and the write will report any other
-/// problem.
+/// Looks up one object. If the lookup fails, the object counts as missing: the caller may only be permitted
+/// to write, and the write reports any other problem.
 async fn head(store: Store, id: ObjectId) -> bool {
     store.head(&id, None).await.is_ok()
 }
 
-/// Returns a text that sorts just before a key, with hardly any other key between. Returns `None` for the
-/// empty key.
+/// Returns a text that sorts just before a key. Hardly any other key lies between the two. Returns `None` for
+/// the empty key.
 fn before(key: &str) -> Option<String> {
     let (at, last) = key.char_indices().next_back()?;
     let mut before = key[..at].to_owned();
-    // The code points of surrogates aren't characters.
+    // U+D800 to U+DFFF are surrogates, not characters.
     let less = match last as u32 {
         0 => None,
         0xe000 => char::from_u32(0xd7ff),

@@ -1,5 +1,5 @@
-//! Looks up the sizes of objects that the user named one by one. If there are many, one request of a listing
-//! replaces many answers. So small objects need not wait behind large ones.
+//! Looks up the sizes of objects that the user named one by one. If there are many, a page of a listing gives
+//! the sizes of many objects at once. Then small objects need not wait behind large ones.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,19 @@ use crate::job::running::Running;
 use crate::listing::Source;
 use crate::{CopyRequest, Location};
 
-/// From this many named objects on, a listing pays off. Fewer would be under way before its answer.
+/// From this many named objects on, a listing pays off. Downloads of fewer objects would all have begun
+/// before its answer.
 const NAMED_MIN: usize = 32;
-/// Most pages that are read for each thousand named objects. Beyond it, most of the listed keys aren't
-/// wanted.
+/// The most pages that are read for each thousand named objects. If more pages are needed, most of the listed
+/// keys aren't wanted.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
-/// Sizes by key.
 type SizesByKey = Vec<(String, u64)>;
 
 /// The sizes of a request's named objects, as far as a lookup has found them.
 pub(crate) struct Sizes {
-    /// The results of the lookup as they arrive. The first names are known round trips before the last.
+    /// The results of the lookup as they arrive. The first sizes arrive several round trips before the last
+    /// ones.
     coming: Option<mpsc::UnboundedReceiver<SizesByKey>>,
     known: HashMap<String, u64>,
 }
@@ -41,7 +42,7 @@ impl Sizes {
         let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
             let (out, coming) = mpsc::unbounded_channel();
-            // The objects' connections open during the listing's round trips.
+            // Open the connections for the objects while the listing is under way.
             store.anticipate(&lookup.list.bucket, lookup.keys);
             tokio::spawn(tally::scope(tally::current(), async move { lookup.find(&store, &out).await }));
             coming
@@ -91,7 +92,7 @@ impl Lookup {
         let mut list = List::new(bucket, prefix);
         // Skip keys before the first wanted one. A prefix of that key sorts before it.
         list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
-        // Some keys between may not be wanted. The last wanted key is included.
+        // The space makes the listing end right behind the last wanted key.
         list.end_before = Some(format!("{last} "));
         let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
         Some(Self { provider, list, keys: keys.len(), pages_max })
@@ -100,7 +101,7 @@ impl Lookup {
     /// Sends the requests. If the listing fails, the objects' own answers give their sizes.
     async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<SizesByKey>) {
         let found = |objects: Vec<ObjectMeta>| {
-            // If the job was cancelled, the receiver is gone.
+            // This fails only if the job was cancelled, which drops the receiver.
             let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());
         };
         for _ in 0..self.pages_max {
@@ -114,13 +115,12 @@ impl Lookup {
     }
 }
 
-/// Returns the common beginning of both, cut at a character boundary.
+/// Returns the common beginning of both keys, cut at a character boundary.
 fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
     let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
     &first[..first.floor_char_boundary(len)]
 }
 
-/// Returns a key without its last character.
 fn shortened(key: &str) -> Option<&str> {
     key.char_indices().next_back().map(|(at, _)| &key[..at])
 }

@@ -12,20 +12,20 @@ use tokio::sync::mpsc;
 use crate::engine::descriptors;
 use crate::job::running::Running;
 
-/// Large items at once. Each has several slices or parts under way, so more would only keep files open.
+/// The most large items at once. Each has several slices or parts under way, so more items would only keep
+/// more files open.
 const LARGE_MAX: usize = 16;
-/// Number of large items that may wait for their turn. Beyond it, the search waits. They must not delay small
-/// ones.
+/// Number of large items that may wait for their turn, so that they don't delay the small items behind them.
+/// Beyond this number, the search waits.
 const LARGE_WAITING_MAX: usize = 4096;
-/// Units between the search and the pump.
+/// The most units that may wait between the search and the pump.
 const UNITS_WAITING_MAX: usize = 16;
 /// The estimated memory of an item under way besides its bytes: request, answer, names, futures. With the
 /// default budget of 64 MiB, some 1600 items are under way, and 100,000 files of 1 KB upload in less than 96
 /// MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
-/// Most small items in a group.
 const GROUP_MAX: usize = 64;
-/// Most bytes that a group of small items reserves, unless a single one is larger.
+/// The most bytes that a group of small items reserves, unless a single item is larger.
 const GROUP_COST_MAX: usize = 2 << 20;
 
 /// The time that small items under way get to end when their job is cancelled.
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.
 pub(crate) enum Unit {
-    /// Items that need `cost` bytes of the memory budget. They are dropped a moment after the job is
+    /// Items that need `cost` bytes of the memory budget. They are dropped at most [`GRACE`] after the job is
     /// cancelled, and begin nothing in that time.
     Small { cost: usize, run: BoxFuture<'static, ()> },
     /// An item that reserves its own memory, and cleans up after itself when the job is cancelled.
@@ -105,18 +105,18 @@ impl<T> Group<T> {
         self.cost += ITEM_COST + bytes as usize;
     }
 
-    /// Returns whether it must be sent before another item is added.
+    /// Returns whether the group must be sent before another item is added.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
     }
 
-    /// Takes its items out.
+    /// Takes the items out of the group.
     pub(crate) fn take(&mut self) -> Vec<T> {
         self.cost = 0;
         std::mem::take(&mut self.items)
     }
 
-    /// Sends its items as one unit, if there are any.
+    /// Sends the group's items as one unit, if there are any.
     ///
     /// # Errors
     /// As [`Units::send`].
@@ -133,8 +133,8 @@ impl<T> Group<T> {
     }
 }
 
-/// Runs a search and its items to the end of both. Returns `None` if the job was cancelled meanwhile, because
-/// an abandoned search has no result.
+/// Runs a search and the items that it finds until both end. Returns `None` if the job was cancelled
+/// meanwhile, because an abandoned search has no result.
 pub(crate) async fn pumped<T, F: Future<Output = T>>(
     job: &Running,
     search: impl FnOnce(Units) -> F,
@@ -145,7 +145,7 @@ pub(crate) async fn pumped<T, F: Future<Output = T>>(
     ended.ok().filter(|_| !job.cancel.is_set())
 }
 
-/// Does the same for a search that finds everything there is to do.
+/// Does the same as [`pumped`] for a search that finds all items of the job.
 pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl FnOnce(Units) -> F) {
     pumped(job, |units| async {
         search(units).await;
@@ -193,8 +193,8 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
         }
     }
     drop((reserving, large_waiting, units));
-    // An abandoned request may have been carried out all the same, and could then not be reported. So give it
-    // time to answer.
+    // A store may carry out an abandoned request, and then the job couldn't report it. So give small items
+    // time to get their answers.
     let ending = async {
         while !small.is_empty() {
             tokio::select! {
@@ -203,7 +203,7 @@ async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
             }
         }
     };
-    // If the job has stopped because no item can succeed, don't wait.
+    // Don't wait if the job has stopped because no item can succeed.
     if job.is_heard() && !job.is_stopped() {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }

@@ -2,7 +2,7 @@
 
 use crate::Warning;
 
-/// The items that warnings are about.
+/// The items that the warnings concern.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
     archived: Items,
@@ -34,7 +34,7 @@ impl Remarks {
         self.archived.add(source, 0);
     }
 
-    /// Notes a file with holes of this many bytes, which are sent as zeros.
+    /// Notes a sparse file whose holes have this many bytes. Laneway sends holes as zeros.
     pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
         self.sparse.add(path, bytes);
     }
@@ -46,9 +46,9 @@ impl Remarks {
             n => format!("skipped, one of {n} archived objects; restore them first"),
         });
         let sparse = self.sparse.warning(|count, bytes| match count {
-            1 => format!("is sparse: {bytes} bytes of it are holes, which an object has as zeros"),
+            1 => format!("is sparse: {bytes} bytes of it are holes, which become zeros in the object"),
             n => format!(
-                "is sparse, one of {n} files of which {bytes} bytes are holes, which objects have as zeros"
+                "is sparse, one of {n} files with holes of {bytes} bytes, which become zeros in the objects"
             ),
         });
         archived.into_iter().chain(sparse).collect()
@@ -66,15 +66,12 @@ mod tests {
         remarks.sparse("a", 5);
         assert_eq!(
             remarks.warnings()[0].message,
-            "is sparse: 5 bytes of it are holes, which an object has as zeros"
+            "is sparse: 5 bytes of it are holes, which become zeros in the object"
         );
         remarks.sparse("b", 6);
         remarks.archived("s3://b/k");
         let shown: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
         assert!(shown[0].starts_with("s3://b/k: skipped: it is archived"), "{shown:?}");
-        assert!(
-            shown[1].starts_with("a: is sparse, one of 2 files of which 11 bytes are holes"),
-            "{shown:?}"
-        );
+        assert!(shown[1].starts_with("a: is sparse, one of 2 files with holes of 11 bytes"), "{shown:?}");
     }
 }

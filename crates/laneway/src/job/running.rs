@@ -1,4 +1,4 @@
-//! A running job from inside: the state that its tasks share, and its end. [`Job`](crate::Job) is its owner's
+//! The state that the tasks of a running job share, and the job's end. [`Job`](crate::Job) is the owner's
 //! handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +16,19 @@ use crate::job::{Cancel, Canceller, JobEnds};
 use crate::manifest::{Kept, Manifest, Record, Subject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
-/// More groups than the memory budget ever allows to be written at once.
+/// The number of permits for writing groups. The memory budget never allows so many groups at once.
 const WRITES_MAX: u32 = 1 << 16;
 
-/// Number of missing named objects that a job explains. Each explanation takes a request.
+/// The most missing named objects for which a job finds an explanation. Each explanation takes a request.
 const EXPLAINED_MAX: u64 = 16;
 
 /// The message if a filter leaves nothing to do.
 pub(crate) const FILTERED: &str = "nothing passes the filters";
 
-/// The reason for skipping an item that a manifest knows.
+/// The reason for skipping an item that is done according to the manifest.
 const DONE_BEFORE: &str = "it is done, according to the manifest";
 
-/// The state that the parts of a job share.
+/// The state that the tasks of a job share.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) engine: Arc<ClientState>,
@@ -41,12 +41,13 @@ pub(crate) struct Running {
     /// True if missing objects count as removed.
     takes_missing: AtomicBool,
     canceller: Canceller,
-    /// One permit for each group of files that is being written. The job ends only after the last of them.
+    /// One permit for each group of files that is being written. The job ends only after the last group is
+    /// written.
     writes: Arc<Semaphore>,
     events: Option<mpsc::Sender<Event>>,
     outcomes: Outcomes,
     started: Instant,
-    /// The manifest for each item's outcome, if there is one.
+    /// The manifest that receives each item's outcome, if there is one.
     manifest: OnceLock<Kept>,
 }
 
@@ -76,7 +77,6 @@ struct Outcomes {
     remarks: Mutex<Remarks>,
 }
 
-/// An item that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) op: Op,
@@ -85,12 +85,12 @@ pub(crate) struct Begun {
     pub(crate) start: Duration,
     /// True if the store itself enforces the precondition.
     pub(crate) atomic: bool,
-    /// Attempts that were counted before the item reached the future that ends it. `laneway_lanes::attempts`
-    /// counts only those of one future.
+    /// Attempts of earlier futures of this item. `laneway_lanes::attempts` counts only the attempts of the
+    /// future that ends the item.
     pub(crate) attempts: u32,
-    /// The state in which its source was found, if a manifest is written.
+    /// The state in which the search found the source, if the job writes a manifest.
     pub(crate) state: Option<SourceState>,
-    /// The place where it was named, as `FILE:LINE`, if that was in a file.
+    /// The line that named the item, as `FILE:LINE`, if a file named it.
     pub(crate) line: Option<Box<str>>,
 }
 
@@ -101,7 +101,6 @@ pub(crate) struct SourceState {
     size: u64,
 }
 
-/// The result of an item that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
@@ -111,12 +110,12 @@ pub(crate) struct Moved {
     pub(crate) made: Made,
 }
 
-/// The known facts about the object that an item wrote, or read into a file.
+/// Describes the object that an item wrote, or read into a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Made {
     pub(crate) version: Option<Version>,
     pub(crate) checksums: Checksums,
-    /// The version of its source, if that is in a store.
+    /// The version of the item's source, if the source is in a store.
     pub(crate) source: Option<Version>,
 }
 
@@ -155,7 +154,6 @@ impl Running {
         })
     }
 
-    /// Returns the store of a provider.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
         self.engine.store(provider)
     }
@@ -175,8 +173,8 @@ impl Running {
         }
     }
 
-    /// Returns a digest of the properties that a destination's store adds to new objects; nothing for a local
-    /// destination.
+    /// Returns a digest of the properties that a destination's store adds to new objects. It is empty for a
+    /// local destination.
     pub(crate) fn added_at(&self, destination: &Location) -> String {
         match destination {
             Location::Object { provider, .. } => {
@@ -186,7 +184,8 @@ impl Running {
         }
     }
 
-    /// Writes each item's outcome to a manifest, and follows what it says about earlier runs.
+    /// Opens the manifest. From then on, the job writes each item's outcome to it, and skips items that it
+    /// lists as done.
     ///
     /// # Errors
     /// If the file isn't a manifest of this job.
@@ -199,7 +198,8 @@ impl Running {
         self.keep_manifest_taking(Targets::default(), manifest, subject, dry_run).await
     }
 
-    /// Does the same for a job that moves or removes the content of these targets.
+    /// Does the same as [`keep_manifest`](Self::keep_manifest) for a job that moves or removes the content of
+    /// these targets.
     ///
     /// # Errors
     /// As [`keep_manifest`](Self::keep_manifest).
@@ -219,7 +219,7 @@ impl Running {
             self.store(provider).map(Store::endpoint).unwrap_or_default()
         });
         let (kept, warning) = Kept::begin(manifest, subject, targets, dry_run, &self.engine.files).await?;
-        // Each job has only one.
+        // This can't fail: each job opens one manifest.
         let _ = self.manifest.set(kept);
         if let Some(message) = warning {
             self.warn(Warning { target, message }).await;
@@ -227,7 +227,6 @@ impl Running {
         Ok(())
     }
 
-    /// Returns whether outcomes are written to a manifest.
     pub(crate) fn has_manifest(&self) -> bool {
         self.manifest.get().is_some()
     }
@@ -241,14 +240,14 @@ impl Running {
     /// Returns the state of a file found by a walk, if there is a manifest.
     pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<SourceState> {
         self.manifest.get()?;
-        // A file from before 1970 is sent again.
+        // A file from before 1970 has no state here, so it is sent again.
         let since = modified?.duration_since(UNIX_EPOCH).ok()?;
         Some(SourceState { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
     }
 
-    /// Begins the item, and returns it if a manifest says that it is done for the current state of its
-    /// source. A sync looks at its destination instead. A move doesn't ask this: a source that exists was put
-    /// there after the last run.
+    /// If a manifest says that an item is done for the current state of its source, begins and returns the
+    /// item. A sync looks at its destination instead. A move doesn't ask the manifest: it had removed the
+    /// source, so an existing source is new.
     pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
         let manifest = self.manifest.get().filter(|_| self.purpose == Purpose::Plain)?;
         let begun = begin();
@@ -268,7 +267,8 @@ impl Running {
         manifest.has_made(ends, (&state.text, state.size), version)
     }
 
-    /// Returns whether a manifest knows a named source. Its state is then requested.
+    /// Returns whether a manifest has an entry for a named source. If so, the caller requests the source's
+    /// state.
     pub(crate) fn is_known(&self, source: &str) -> bool {
         self.purpose == Purpose::Plain && self.manifest.get().is_some_and(|manifest| manifest.has(source))
     }
@@ -295,19 +295,18 @@ impl Running {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether missing objects count as removed.
     pub(crate) fn is_missing_fine(&self) -> bool {
         self.takes_missing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an object to remove is missing, and that is fine.
+    /// Returns whether the item's object is missing and may be.
     fn is_fine(&self, begun: &Begun, error: &Error) -> bool {
         let is_object = error.is_not_found() && !error.is_about_bucket();
         self.is_missing_fine() && begun.op == Op::Remove && is_object
     }
 
-    /// Explains why a named object is missing, by what is there instead: no match of a pattern, or objects
-    /// below it.
+    /// Explains why a named object is missing. For example, its name may be a pattern without matches, or a
+    /// prefix of other objects.
     async fn explained(&self, begun: &Begun, error: Error) -> Error {
         let is_named = matches!(begun.op, Op::Download | Op::Copy | Op::Move | Op::Remove | Op::SetMeta);
         let is_it = is_named && error.url() == Some(&*begun.source) && !error.is_about_bucket();
@@ -334,8 +333,7 @@ impl Running {
         }
     }
 
-    /// Reports an item's end. An item that the job's cancellation ended is not reported: the summary counts
-    /// it.
+    /// Reports an item's end. If the job's cancellation ended the item, only the summary counts it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let mut made = Made::default();
         let result = result.map_err(|error| error.of_line(begun.line.take()));
@@ -358,7 +356,7 @@ impl Running {
                     return;
                 }
                 let attempts = error.attempts();
-                // Report it first: if the job is cancelled while many events wait, it would be lost.
+                // Report the error first. It would be lost if the job were cancelled while many events wait.
                 self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
                 return self.canceller.cancel();
             }
@@ -370,7 +368,7 @@ impl Running {
         self.tell(begun, bytes, attempts, outcome, &made).await;
     }
 
-    /// Does the same for a listed item that no user named. One that lies in an archive is skipped.
+    /// Does the same as [`end`](Self::end) for an item that a listing found. Skips an object in an archive.
     pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         match result {
             Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
@@ -384,7 +382,6 @@ impl Running {
         self.skip(begun, bytes, "it is archived; restore it first").await;
     }
 
-    /// Reports that an item was skipped.
     pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
         self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
     }
@@ -394,7 +391,7 @@ impl Running {
         self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
     }
 
-    /// Reports the failure of something that never became an item.
+    /// Reports a failure before an item could begin.
     pub(crate) async fn fail(&self, op: Op, source: String, destination: Option<String>, error: Error) {
         self.progress.found(1, 0);
         let begun = self.begin(op, source, destination);
@@ -411,7 +408,6 @@ impl Running {
         self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Warns if a filter has left nothing to do.
     pub(crate) async fn tell_where_nothing_is_left(&self, filter: &Filter, places: &[Location]) {
         if filter.is_empty() || self.progress.items_found() > 0 || self.cancel.is_set() {
             return;
@@ -503,7 +499,7 @@ impl Running {
         }
     }
 
-    /// Ends the job with an error that isn't an item's.
+    /// Ends the job with an error that concerns no single item.
     async fn stop_by(&self, error: Error) {
         if self.stopped.swap(true, Ordering::Relaxed) {
             return;
@@ -516,7 +512,7 @@ impl Running {
     }
 
     async fn send(&self, event: Event) {
-        // If the job was dropped, which also cancels it, nobody takes events.
+        // Sending fails only if the job was dropped, which also cancels it.
         if let Some(events) = &self.events {
             let _ = events.send(event).await;
         }
@@ -527,19 +523,19 @@ impl Running {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Returns whether anybody still takes the job's events.
+    /// Returns whether the job's owner still takes events.
     pub(crate) fn is_heard(&self) -> bool {
         self.events.as_ref().is_some_and(|events| !events.is_closed())
     }
 
-    /// Returns a permit for an operation on a file thread, which continues when the future that waits for it
-    /// is dropped.
+    /// Returns a permit for an operation on a file thread. Such an operation goes on after the future that
+    /// waits for it is dropped.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
     }
 
-    /// Returns the warnings that are given once for many items.
+    /// Returns the collected warnings, each of which covers many items.
     pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
         self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,11 +14,11 @@ use crate::location::names::Names;
 use crate::location::pattern::Pattern;
 use crate::{CopyRequest, Error, Location, Op};
 
-/// Named objects that are looked up at once before their copies begin. A batch of 256 names takes two round
-/// trips.
+/// The most named objects that are looked up at once before their copies begin. A batch of 256 names takes
+/// two round trips.
 const ASKED_AT_ONCE: usize = 128;
 
-/// The result of a HEAD of an object, if there was one.
+/// The result of a HEAD request for an object, if Laneway sent one.
 pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
 
 /// The destination of objects: a key, or a prefix of their keys.
@@ -35,8 +35,8 @@ impl Prefix<'_> {
     }
 }
 
-/// Looks up the wanted objects of a page that no listing has shown, in parallel. Returns the results in the
-/// page's order.
+/// Looks up the wanted objects of a page in parallel, if no listing has shown them. Returns the results in
+/// the page's order.
 pub(crate) async fn asked(
     store: &Store,
     page: &[SourceObject],
@@ -53,7 +53,7 @@ pub(crate) async fn asked(
 }
 
 /// Returns the sources of a job in their order. Each wanted source that is a single object comes with the
-/// result of a HEAD. The next ones are requested in parallel, from the store in its role as source.
+/// result of a HEAD. Requests for the next sources run in parallel, on the store for sources.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,
     store: impl Fn(Provider) -> Result<Store, Error> + 'a,
@@ -87,7 +87,7 @@ pub(crate) struct Search {
     pub(crate) request: Arc<CopyRequest>,
     pub(crate) units: Units,
     pub(crate) names: Names,
-    /// Facts about existing destinations, if these are left alone.
+    /// Finds existing destinations, if the job leaves them alone.
     pub(crate) existing: Option<Existing>,
 }
 
@@ -103,13 +103,13 @@ impl Search {
         Self { job, request, units, names: Names::new(may_meet), existing }
     }
 
-    /// Returns the order in which listings are read. Existing destinations are looked up by neighbouring
-    /// keys.
+    /// Returns the order in which listings are read. Looking up existing destinations needs neighbouring
+    /// keys, so it needs the order of keys.
     pub(crate) fn order(&self) -> Order {
         if self.request.no_clobber { Order::Keys } else { Order::Arrival }
     }
 
-    /// Reports a failure that never became an item.
+    /// Reports a failure before an item could begin.
     pub(crate) async fn fail(&self, op: Op, source: String, error: Error) {
         let destination = Some(self.request.destination.to_string());
         self.job.fail(op, source, destination, error).await;

@@ -1,5 +1,5 @@
-//! Causes that all items of a job share, such as a missing bucket. The first item that meets one ends the
-//! job. It is reported once for all of them.
+//! Causes that all items of a job share, such as a missing bucket. The first item that meets such a cause
+//! ends the job, and the job reports the cause once.
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
@@ -46,7 +46,7 @@ impl Common {
         }
     }
 
-    /// Returns whether every other item would fail by the same cause.
+    /// Returns whether every other item would fail for the same reason.
     pub(crate) fn is_met_by(&self, error: &Error) -> bool {
         let Some(error) = error.as_store() else { return false };
         // The error may concern either end of a copy inside a store.
@@ -71,7 +71,6 @@ fn is_of_the_place(error: &laneway_store::Error) -> bool {
     }
 }
 
-/// Returns the scheme and bucket of a URL.
 fn bucket_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     Some((scheme, rest.split('/').next().unwrap_or(rest)))

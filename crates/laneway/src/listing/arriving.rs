@@ -1,4 +1,4 @@
-//! A listing as it arrives: requests the pages that [`Keyspace`] plans, and hands on their entries.
+//! Requests the pages of a listing that [`Keyspace`] plans, and hands on their entries as they arrive.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,21 +13,18 @@ use crate::Error;
 use crate::location::url;
 use crate::plan::keyspace::{Ask, Disorder, End, Keyspace, Kind, Listed, Order, StretchId};
 
-/// Number of batches, at most a page each, that may wait for their reader, besides those that the plan lets
-/// wait.
+/// Number of batches, at most a page each, in the channel to the reader. The plan lets more pages wait before
+/// the channel.
 const WAITING_MAX: usize = 2;
-/// A suffix for the end of a range that was cut, so the key at the cut is still before the end. The keys
-/// between belong to the range behind the cut.
+/// A suffix for the end of a range that was cut, so that the key at the cut still lies before the end. Keys
+/// between the cut and this end belong to the next range.
 const BEHIND: char = ' ';
 
-/// A batch of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
-    /// In the order of their keys, if the store has one.
+    /// Objects in the order of their keys, if the store has an order.
     pub(crate) objects: Vec<ObjectMeta>,
-    /// Common prefixes.
     pub(crate) prefixes: Vec<String>,
-    /// True if a page ends with this batch.
     pub(crate) ends_page: bool,
 }
 
@@ -41,7 +38,7 @@ pub(crate) struct Arriving {
 }
 
 impl Arriving {
-    /// Returns a listing that another one fills.
+    /// Returns a listing whose batches come from this channel.
     pub(super) fn filled(arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>, url: String) -> Self {
         Self { arrived, url, is_over: false }
     }
@@ -60,17 +57,16 @@ impl Arriving {
     }
 }
 
-/// Begins to list.
 pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let store = store.clone();
-    // Its requests count in the caller's tally.
+    // The task's requests count in the caller's tally.
     tokio::spawn(tally::scope(tally::current(), async move { fetch(&store, &list, order, out).await }));
     Arriving { arrived, url, is_over: false }
 }
 
-/// A page that has come. Its objects went ahead of it as far as possible.
+/// The answer to a request for a page, and its time. Objects were handed on before, while the page arrived.
 type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
 async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
@@ -94,7 +90,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         }
         let is_ready = shelf.has_next(&keyspace);
         if !is_ready && (failure.is_some() || keyspace.is_over()) {
-            // If the reader is gone, nobody needs the error.
+            // This fails only if the reader is gone.
             drop(out.send(failure.map_or(Ok(None), Err)).await);
             return;
         }
@@ -112,7 +108,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
                 shelf.put(&mut keyspace, stretch, objects)
             }
             Some(came) = pages.next(), if failure.is_none() => {
-                // The objects that went ahead of the page come first.
+                // Take the page's objects first, which were sent before its end.
                 let mut took = Ok(());
                 while let Ok((stretch, objects)) = coming.try_recv() {
                     took = took.and_then(|()| shelf.put(&mut keyspace, stretch, objects));
@@ -148,16 +144,16 @@ async fn page(
     let Ask { prefix, start_after, token, max, .. } = ask;
     let list = List { prefix, start_after, end_before, token, max: max.or(list.max), ..list.clone() };
     let asked = Instant::now();
-    // The channel is unbounded, but a page has at most a thousand objects. If nobody takes them, the listing
+    // The channel is unbounded, but a page has at most a thousand objects. Sending fails only if the listing
     // is over.
     let page = store.list_arriving(&list, |objects| drop(ahead.send((ask.stretch, objects)))).await;
     (ask.stretch, page, asked.elapsed())
 }
 
-/// Batches that have arrived and were not handed on.
+/// Batches that have arrived and wait to be handed on.
 struct Shelf {
     order: Order,
-    /// By stretch if the order of keys is wanted, otherwise all in one queue.
+    /// One queue for each stretch if the reader wants the order of keys, otherwise one for all.
     lines: HashMap<Option<StretchId>, VecDeque<(StretchId, Arrived)>>,
 }
 
@@ -200,7 +196,7 @@ impl Shelf {
         self.lines.entry(line).or_default().push_back((stretch, arrived));
     }
 
-    /// Returns the queue whose turn it is.
+    /// Returns the queue from which the next batch comes.
     fn line(&self, keyspace: &Keyspace) -> Option<StretchId> {
         keyspace.front().filter(|_| self.order == Order::Keys)
     }
@@ -209,7 +205,7 @@ impl Shelf {
         self.lines.contains_key(&self.line(keyspace))
     }
 
-    /// Returns the next entries, up to the end of their page.
+    /// Returns the next entries, at most up to the end of a page.
     fn take(&mut self, keyspace: &mut Keyspace) -> Option<Arrived> {
         let key = self.line(keyspace);
         let line = self.lines.get_mut(&key)?;

@@ -1,21 +1,21 @@
-//! The choice of names in a tree that a job works on.
+//! Chooses the names in a tree that a job works on.
 //!
 //! The first rule that matches a name decides, as in rsync. A rule matches the name itself, or a folder that
-//! contains it. So a rule that excludes a folder excludes all that is below it. A pattern is compared with
-//! the last components of a path, so `*.tmp` matches such files everywhere. A slash in front ties a pattern
-//! to the top of the tree. A slash at the end makes it match folders only.
+//! contains it. So a rule that excludes a folder excludes everything below it. A pattern is compared with the
+//! last components of a path, so `*.tmp` matches files in all folders. A slash in front ties a pattern to the
+//! top of the tree. A slash at the end makes it match folders only.
 
 use std::time::SystemTime;
 
 use crate::Error;
 use crate::location::pattern::{Pattern, Start};
 
-/// Chooses files and objects of a tree by their names below its top, their sizes and times. An empty filter
-/// takes all.
+/// Chooses files and objects of a tree by their names below the top of the tree, their sizes and times. An
+/// empty filter takes everything.
 ///
-/// Patterns are those of keys: `*` and `?` within a component, `**` across components, `[a-z]`. The first one
-/// that matches decides. A name that no pattern matches is taken, unless all patterns are
-/// [`include`](Self::include)s.
+/// Patterns have the syntax of patterns in keys: `*` and `?` within a component, `**` across components,
+/// `[a-z]`. The first pattern that matches decides. A name that no pattern matches is taken, unless all
+/// patterns are [`include`](Self::include)s.
 ///
 /// ```
 /// use laneway::Filter;
@@ -83,7 +83,8 @@ impl Filter {
         Ok(self)
     }
 
-    /// Adds one rule, in the form of a line of [`lines`](Self::lines). It may begin with any character.
+    /// Adds one rule, in the form of a line of [`lines`](Self::lines). Here a pattern may also begin with `#`
+    /// or `;`.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for an empty pattern.
@@ -108,8 +109,8 @@ impl Filter {
         self
     }
 
-    /// Takes only items that were changed at this time or later. A file has its own time of change, an object
-    /// the store's.
+    /// Takes only items that were changed at this time or later. A file has its modification time, an object
+    /// the time that the store reports.
     #[must_use]
     pub fn newer(mut self, time: SystemTime) -> Self {
         self.newer = Some(time);
@@ -123,18 +124,18 @@ impl Filter {
         self
     }
 
-    /// Returns whether it leaves nothing out.
+    /// Returns whether the filter takes everything.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether it takes an item with this name below the top of a tree, this size and this time of
-    /// change. If the time is unknown, a filter with a time limit doesn't take the item.
+    /// Returns whether the filter takes an item with this name below the top of a tree, this size and this
+    /// time of change. If the time is unknown, a filter with a time limit doesn't take the item.
     pub fn takes(&self, name: &str, bytes: u64, changed: Option<SystemTime>) -> bool {
         self.takes_facts(bytes, changed) && self.takes_name(name)
     }
 
-    /// Returns whether it looks at sizes or times, not only at names.
+    /// Returns whether the filter depends on sizes or times, not only on names.
     pub(crate) fn looks_at_facts(&self) -> bool {
         self.min_size.is_some() || self.max_size.is_some() || self.newer.is_some() || self.older.is_some()
     }
@@ -157,10 +158,10 @@ impl Filter {
         }
     }
 
-    /// Returns whether it takes nothing below a folder, so that the folder need not be read.
+    /// Returns whether the filter takes nothing below a folder. Then the folder need not be read.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
         let folder = Name { is_folder: true, ..Name::of(folder) };
-        // An earlier rule may include something below it.
+        // An earlier rule that includes names may take something below the folder.
         let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&folder));
         first.is_some_and(|rule| !rule.takes)
     }
@@ -221,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Rules written as lines, of a file that `--exclude-from` names.
+    /// Applies rules in the form of an `--exclude-from` file.
     fn takes(rules: &str, name: &str) -> bool {
         Filter::default().lines(rules).unwrap().takes(name, 0, None)
     }
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_name_of_many_folders_is_read_once_whatever_the_rule() {
-        // As long as a key may be; read anew from each of its folders to each it would take minutes.
+        // This is the longest possible key. Matching anew from each of its folders would take minutes.
         let deep = "a/".repeat(511);
         let rules = format!("{}b\n/**{}b", "**a".repeat(60), "*/".repeat(60));
         assert!(takes(&rules, &deep) && !takes(&rules, &(deep + "b")));
@@ -295,6 +296,6 @@ mod tests {
         let error = Filter::default().lines("a\n+ /\n").unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("line 2"), "{error}");
         assert!(Filter::default().exclude("").unwrap_err().is_usage());
-        assert!(!takes("a b\r\n", "a b"), "spaces within are the name's");
+        assert!(!takes("a b\r\n", "a b"), "inner spaces belong to the name");
     }
 }

@@ -1,4 +1,5 @@
-//! Patterns in quoted local paths. The shell has expanded the others already.
+//! Expands patterns in local paths that the user has quoted. The shell has expanded unquoted patterns
+//! already.
 //!
 //! As in a shell, `*`, `?` and sets don't match a dot at the beginning of a name. `**` crosses folders, also
 //! hidden ones, and matches only files, as in `gcloud storage`.
@@ -15,7 +16,7 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| Pattern::parse(text).is_some()) && path.symlink_metadata().is_err()
 }
 
-/// Returns the paths that a path means: itself, or its matches in order. Blocks.
+/// Returns the matches of a pattern in order. Returns any other path as it is. Blocks.
 ///
 /// # Errors
 /// If a folder can't be read, or nothing matches.
@@ -28,7 +29,7 @@ pub(crate) fn expanded(path: PathBuf) -> Result<Vec<PathBuf>, Error> {
         found = match Pattern::parse(part) {
             _ if part.contains("**") => {
                 let rest = parts[i..].join("/");
-                // A part of a pattern is itself a pattern.
+                // This can't fail: a part of a pattern with a wildcard is a pattern.
                 let Some(pattern) = Pattern::parse(&rest) else { break };
                 found = below(found, &pattern)?;
                 break;
@@ -63,7 +64,7 @@ fn matching(folders: Vec<PathBuf>, pattern: &Pattern, with_hidden: bool) -> Resu
     Ok(found)
 }
 
-/// Returns files at any depth below these folders whose paths from there match.
+/// Returns the files at any depth below these folders whose paths, relative to the folder, match.
 fn below(folders: Vec<PathBuf>, pattern: &Pattern) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for top in folders.into_iter().filter(|folder| is_folder(folder)) {
@@ -73,7 +74,7 @@ fn below(folders: Vec<PathBuf>, pattern: &Pattern) -> Result<Vec<PathBuf>, Error
             for name in names(&folder)? {
                 let path = folder.join(&name);
                 let below = if above.is_empty() { name } else { format!("{above}/{name}") };
-                // Links to folders are not entered, because they may lead back.
+                // Don't enter links to folders, because they may lead back up.
                 let is_tree = path.symlink_metadata().is_ok_and(|m| m.is_dir());
                 if is_tree {
                     inner.push((path, below));
@@ -92,7 +93,7 @@ fn is_folder(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.is_dir()
 }
 
-/// Returns the names in a folder, in order. It leaves out names that aren't UTF-8: users can't type them, and
+/// Returns the names in a folder, in order. Leaves out names that aren't UTF-8: users can't type them, and
 /// they can't be keys.
 fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -109,7 +110,7 @@ fn names(folder: &Path) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
 
-    /// What a pattern below a folder of awkward names matches, from there on.
+    /// Returns the matches of a pattern in a folder of awkward names, relative to that folder.
     fn matches(pattern: &str) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a1", "a2", ".hidden", "b/a3", "b/.git/a4", "b/c/a5", "x*y", "[z]"] {

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Checks that names come in order. If a listing goes backwards or repeats itself, its gaps prove nothing.
+/// Checks that names come in order. If a listing goes backwards or repeats names, a missing name doesn't
+/// prove that the object is missing.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
     last: Option<String>,

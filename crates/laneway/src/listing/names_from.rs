@@ -8,25 +8,24 @@ use tokio::sync::mpsc;
 use crate::location::lines::Lines;
 use crate::{Error, Location};
 
-/// Most names in a batch.
 const BATCH_MAX: usize = 256;
-/// Number of batches that may wait. Beyond it, the reading waits.
+/// Number of batches that may wait to be taken. Beyond this number, the reading thread waits.
 const BATCHES_WAITING_MAX: usize = 4;
 
 /// The rules for reading lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// As rclone: strips whitespace around a name and a slash before it.
+    /// Like rclone: strips whitespace around a name and a slash before the name.
     Rclone,
     /// Refuses a line with anything to strip, because a removal must name exactly what it removes.
     Exact,
 }
 
-/// A name and its place.
+/// A name, and the line that holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    /// Its place, as `FILE:LINE`.
+    /// The line, as `FILE:LINE`.
     pub(crate) line: Box<str>,
 }
 
@@ -38,7 +37,7 @@ impl NameList {
     /// Begins to read a file, or standard input.
     ///
     /// # Errors
-    /// If no thread can be started. Errors of opening and reading come in place of names.
+    /// If no thread can be started. [`next`](Self::next) returns errors of opening and reading the file.
     pub(crate) fn start(at: &Location, reading: Reading) -> Result<Self, Error> {
         let target = at.to_string();
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
@@ -54,7 +53,7 @@ impl NameList {
                     Err(Error::usage(&named, "names come from a file or from -"))
                 }
             };
-            // If the job has ended, the receiver is gone.
+            // This fails only if the job has ended.
             let _ = opened
                 .and_then(|input| hand_on(&named, input, reading, &out))
                 .map_err(|e| out.blocking_send(Err(e)));
@@ -69,7 +68,7 @@ impl NameList {
     /// Returns the next names, or `None` at the end.
     ///
     /// # Errors
-    /// If the file can't be read, or a line isn't a name. Nothing follows.
+    /// If the file can't be read, or a line isn't a name. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Named>>, Error> {
         self.0.recv().await.transpose()
     }
@@ -104,8 +103,8 @@ fn hand_on(
     Ok(())
 }
 
-/// Returns the name in a line, by the rules of rclone's `--files-from`. It strips whitespace around the name
-/// and a slash before it, and ignores lines that begin with `#` or `;`.
+/// Returns the name in a line, by the rules of rclone's `--files-from`. Strips whitespace around the name and
+/// a slash before the name. Ignores lines that begin with `#` or `;`.
 /// # Errors
 /// If the line can't be a name.
 pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {

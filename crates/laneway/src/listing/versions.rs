@@ -1,4 +1,5 @@
-//! Lists all versions. The pages form one chain, because their boundaries lie within keys.
+//! Lists all versions, one page after the other. A page may end between two versions of a key, so the pages
+//! can't be requested in parallel.
 
 use std::collections::HashSet;
 
@@ -13,14 +14,13 @@ use crate::location::url;
 /// Number of pages that may wait for their reader.
 const WAITING_MAX: usize = 2;
 
-/// Begins to list.
 pub(super) fn chained(store: &Store, list: List) -> Arriving {
     let (out, arrived) = mpsc::channel(WAITING_MAX);
     let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
     let (store, at) = (store.clone(), url.clone());
     tokio::spawn(tally::scope(tally::current(), async move {
         let ended = fetch(&store, list, &at, &out).await;
-        // If the reader is gone, nobody needs the error.
+        // This fails only if the reader is gone.
         let _ = out.send(ended.map(|()| None)).await;
     }));
     Arriving::filled(arrived, url)
@@ -83,7 +83,7 @@ mod tests {
         assert!(chain.goes_on(["a", "a", "b"].into_iter(), Some("t")).is_ok());
         assert!(
             chain.goes_on(["b", "c"].into_iter(), Some("u")).is_ok(),
-            "versions of one key go over pages"
+            "versions of one key may span pages"
         );
         assert!(chain.goes_on(["d"].into_iter(), Some("t")).is_err());
         assert!(chain.goes_on(["c"].into_iter(), None).is_err());

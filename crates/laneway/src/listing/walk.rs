@@ -1,4 +1,5 @@
-//! Walks a directory. Files are handed on in batches while the walk continues, whatever the tree's size.
+//! Walks a directory. Hands on files in batches while the walk continues, so memory stays bounded for any
+//! size of tree.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,42 +16,42 @@ use crate::engine::descriptors;
 use crate::local::folder::is_temporary_name;
 use crate::{Error, Filter, Warning};
 
-/// Most files in a batch.
 const BATCH_MAX: usize = 256;
-/// Number of batches that may wait for the receiver. Beyond it, the walk waits.
+/// Number of batches that may wait for the receiver. Beyond this number, the walk waits.
 const BATCHES_WAITING_MAX: usize = 8;
-/// Most directories that one thread keeps open on its way down. Deeper directories wait until those are read.
+/// The most directories that one thread keeps open on its way down. Deeper directories wait until these are
+/// read.
 const OPEN_MAX: usize = 64;
 
 /// A finding of a walk.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A file, or a link to one.
+    /// A file, or a link to a file.
     File(FoundFile),
     /// An entry that can't be read. The walk continues.
     Failed(PathBuf, Error),
-    /// An entry that is left out, by its path below the walk's root, with everything below it.
+    /// An entry that is left out together with everything below it: its path below the walk's root, and the
+    /// warning.
     LeftOut(String, Warning),
 }
 
-/// A file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
-    /// Its path below the walk's root, separated by `/`.
+    /// The file's path below the walk's root, separated by `/`.
     pub(crate) name: String,
     pub(crate) size: u64,
-    /// Its modification time, if the file system reports it.
+    /// The file's modification time, if the file system reports it.
     pub(crate) modified: Option<SystemTime>,
 }
 
 /// The symbolic links that a walk follows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Links {
-    /// Links to files. Others are left out with a warning.
+    /// Links to files. Other links are left out with a warning.
     #[default]
     ToFiles,
-    /// Links to directories too.
+    /// Links to files and to directories.
     All,
     /// None. Each link is left out with a warning.
     None,
@@ -62,23 +63,23 @@ pub(crate) enum Order {
     /// In the order of discovery.
     #[default]
     Any,
-    /// The files of each directory in the order of their names. Directories come in any order.
+    /// The files of each directory in the order of their names, the directories in any order.
     Directory,
     /// All in the byte order of their names, as stores list keys: files in `a` come after `a-b` and before
-    /// `a0`. Only one thread reads then.
+    /// `a0`. This order needs a single thread.
     Names,
 }
 
-/// The settings of a walk.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Walk {
     pub(crate) links: Links,
     pub(crate) order: Order,
-    /// Directories that it leaves out completely are not read. The caller applies it to files.
+    /// Directories that the filter leaves out completely are not read. The caller applies the filter to
+    /// files.
     pub(crate) filter: Filter,
 }
 
-/// Starts to walk `root` on threads of its own. Dropping the receiver ends them.
+/// Starts to walk `root` on its own threads. Dropping the receiver ends them.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -107,8 +108,8 @@ struct Directory {
     above: Option<Arc<AncestorChain>>,
 }
 
-/// The directories above one, by device and inode. They detect a link that leads back up, so they are kept
-/// only if links are followed.
+/// The ids (device and inode) of the directories above a directory. They detect a link that leads back up, so
+/// they are kept only if links are followed.
 struct AncestorChain {
     id: (u64, u64),
     above: Option<Arc<AncestorChain>>,
@@ -157,7 +158,6 @@ impl Shared {
     }
 }
 
-/// The entries of a directory.
 enum Entries {
     Unread(ReadDir),
     InOrder(std::vec::IntoIter<io::Result<fs::DirEntry>>),
@@ -169,7 +169,7 @@ impl Entries {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
-        // Put an error, at which reading the directory stopped, behind the entries read before it.
+        // An error ends the reading of a directory, so sort it behind the entries that were read before.
         entries.sort_by_cached_key(|entry| match entry {
             Ok(entry) => (false, sorted_as(entry, walk)),
             Err(_) => (true, Default::default()),
@@ -209,7 +209,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// Waits for a directory that another thread shares. Returns `None` when all threads are done.
+    /// Waits for a directory from another thread. Returns `None` when all threads are done.
     fn next_shared(&mut self) -> Option<Directory> {
         let mut state = self.shared.lock();
         loop {
@@ -251,7 +251,7 @@ impl Walker {
                     }
                 }
             }
-            // A directory that was read completely is no longer open.
+            // Close directories that were read completely.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
             let Some((directory, entries)) = open.last_mut() else {
@@ -281,7 +281,8 @@ impl Walker {
         }
     }
 
-    /// Gives a directory to an idle thread, or to one that may still be started. Returns it if there is none.
+    /// Gives a directory to an idle thread, or to a new thread if the limit allows one. Otherwise returns the
+    /// directory.
     fn share(&self, directory: Directory) -> Option<Directory> {
         let mut state = self.shared.lock();
         if state.idle > state.queue.len() {
@@ -359,7 +360,7 @@ impl Walker {
         self.enter_following(parent, path, name, &metadata)
     }
 
-    /// Enters a directory in a walk that follows links, unless it is one of those above it.
+    /// Enters a directory in a walk that follows links, unless the directory is one of its own ancestors.
     fn enter_following(
         &mut self,
         parent: &Directory,

@@ -1,5 +1,5 @@
-//! The destination folder of a download. Nothing is created outside it, whatever the keys are and whatever
-//! others do to the tree meanwhile. Each directory is opened from its parent without following links.
+//! The destination folder of a download. Each directory is opened from its parent without following links. So
+//! no key creates anything outside the folder, even if another program changes the tree meanwhile.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -33,30 +33,31 @@ pub(crate) use place::{Destination, Place, file_in_the_way};
 pub(crate) use remove::{folds_case, has_exactly};
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
-/// Directories kept open. Listings come sorted, so few are in use at a time.
+/// The most directories kept open. Listings are sorted, so few directories are in use at a time.
 const OPEN_MAX: usize = 128;
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// A folder and the directories in use below it. It is created when the first entry is put into it.
+/// A folder and the directories in use below it. The folder is created with its first entry.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// By their path below the folder; the folder itself is under the empty path.
+    /// Open directories, by their path below the folder. The folder itself has the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
     flushed: Mutex<Flushed>,
-    /// The directories of files, in which leftovers are removed at the end.
+    /// The directories that received files. At the end, leftovers in them are removed.
     used: Option<Mutex<BTreeSet<String>>>,
-    /// True if files below it can't be locked.
+    /// True if files below the folder can't be locked.
     no_locks: AtomicBool,
 }
 
 impl Folder {
-    /// Returns the folder at `path`. Links on the way to it are followed, because the user chose the path.
+    /// Returns the folder at `path`. Follows links on the way to the folder, because the user chose the path.
     pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), None))
     }
 
-    /// Returns a folder that notes its directories for [`remove_leftovers`](Self::remove_leftovers).
+    /// Returns a folder that records the directories of its files for
+    /// [`remove_leftovers`](Self::remove_leftovers).
     pub(crate) fn noting(path: impl Into<PathBuf>) -> Arc<Self> {
         Arc::new(Self::at(path.into(), Some(Mutex::default())))
     }
@@ -69,7 +70,6 @@ impl Folder {
         Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
-    /// Returns the place of a name below the folder.
     pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
         if let Some(used) = &self.used {
             let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,12 +84,12 @@ impl Folder {
         }
     }
 
-    /// Returns the path of `below`, for messages.
+    /// Returns the whole path of the name `below`, for messages.
     pub(crate) fn path_of(&self, below: &str) -> String {
         self.path.join(below).display().to_string()
     }
 
-    /// Creates the directory `below` (empty for the folder itself) and all above it.
+    /// Creates the directory `below` (empty for the folder itself) and all directories above it.
     ///
     /// # Errors
     /// If something other than a directory is in the way, or the file system refuses.
@@ -97,7 +97,7 @@ impl Folder {
         self.directory(below).map(drop)
     }
 
-    /// Returns the directory `below`, which is created if it is missing.
+    /// Returns the directory `below`. Creates it if it is missing.
     fn directory(&self, below: &str) -> Result<Arc<OwnedFd>, Error> {
         if let Some(known) = self.known(below) {
             return Ok(known);
@@ -120,11 +120,11 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
-    /// Flushes the name of the directory `below`, and of all above it up to the folder, to disk. It does so
-    /// whether this job or a killed one created them. Directories on the way to the folder are flushed if
-    /// this job created them.
+    /// Flushes the names of the directory `below`, and of all directories above it up to the folder, to disk.
+    /// Does so even if this job didn't create them, because a killed job may have. Above the folder, flushes
+    /// only directories that this job created.
     fn flush_above(&self, below: &str) -> io::Result<()> {
-        // Note it only once it is flushed, because others rely on the note.
+        // Record a directory only once it is flushed, because other files rely on the record.
         let mut at = below;
         while !at.is_empty() {
             let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -191,25 +191,25 @@ fn kind(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
 }
 
-/// Returns whether `path` exists and takes bytes only in order: a pipe or a device, following links.
+/// Returns whether `path` exists and is a pipe or a device, which takes bytes only in order. Follows links.
 pub(crate) fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Returns whether `path` exists and is a directory, following links.
+/// Returns whether `path` exists and is a directory. Follows links.
 pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()
 }
 
-/// The most names that are remembered. Those of more directories are flushed again with each file.
+/// The most flushed names that are remembered. Names beyond this number are flushed again with each file.
 const NAMES_MAX: usize = 1 << 16;
 
-/// The names that a job has flushed, and those that it still must flush.
+/// The names of directories that a job has flushed, and those that it still must flush.
 #[derive(Default, Debug)]
 struct Flushed {
     /// Directories whose names were flushed, by their path below the folder.
     below: HashSet<String>,
-    /// Directories on the way to the folder in which another was created, and that were not flushed since.
+    /// Directories above the folder in which this job created another one, and that it hasn't flushed since.
     made_in: BTreeSet<PathBuf>,
 }
 
@@ -260,7 +260,7 @@ mod tests {
         let expected =
             std::fs::File::create(dir.path().join("plain")).unwrap().metadata().unwrap().permissions();
         assert_eq!(path.metadata().unwrap().permissions().mode(), expected.mode());
-        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file stays");
+        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file is left");
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         let staged = place(&folder, "f").stage(10).unwrap();
         let [left] = &names(dir.path())[..] else { panic!("one temporary file") };
         assert!(is_temporary_name(left));
-        // As if it had been killed: nobody holds the file any more.
+        // Imitate a killed run: leave a temporary file that no process has locked.
         let copy = dir.path().join("copy");
         std::fs::write(&copy, "half").unwrap();
         std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -368,7 +368,7 @@ mod tests {
             "{error}"
         );
         drop(staged);
-        assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
+        assert_eq!(names(dir.path()), ["d"], "no temporary file is left");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! System-specific functions for a file that is being written. `docs/platforms.md` says what changes without
-//! each of them.
+//! System-specific functions for writing files. `docs/platforms.md` says what changes on systems without
+//! them.
 //!
 //! - `boot`: a number that differs after every boot of the machine. Bytes that were written without a flush
-//!   are certain to be in the file only in the same boot. Without such a number, everything that an earlier
-//!   run wrote is read back.
+//!   are certain to be in the file only during the same boot. Without such a number, Laneway reads back
+//!   everything that an earlier run wrote.
 //! - `rename_new`: renames a file in one step, unless the new name exists.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
@@ -38,8 +38,8 @@ pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr)
     }
 }
 
-/// Flushes the names in a directory to disk. On macOS, `fsync` alone leaves them in the disk's cache, and the
-/// standard library asks for more.
+/// Flushes the names in a directory to disk. On macOS, `fsync` alone leaves them in the disk's cache. The
+/// standard library's `sync_all` uses `F_FULLFSYNC` there.
 pub(crate) fn flush_directory(directory: &OwnedFd) -> io::Result<()> {
     File::from(directory.try_clone()?).sync_all()
 }

@@ -1,5 +1,5 @@
-//! A file's times, mode and owner in an object's metadata. The format is that of `gcloud storage rsync` on
-//! GCS, and rclone's on S3.
+//! Stores a file's times, mode and owner in an object's metadata. The format on GCS is that of `gcloud
+//! storage rsync`, and on S3 that of rclone.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -18,17 +18,17 @@ const MODE: &str = "mode";
 const UID: &str = "uid";
 const GID: &str = "gid";
 
-/// The mode bits that are kept: permissions. Bits such as set-user-id would make privileged programs of other
-/// people's objects.
+/// The mode bits that are kept: permissions alone. A bit such as set-user-id could turn another person's
+/// object into a privileged program.
 const PERMISSIONS: u32 = 0o777;
 
 /// The file attributes that are kept with an object, and set on downloaded files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preserve {
     Nothing,
-    /// Modification times in objects' metadata are set on files.
+    /// Sets modification times in objects' metadata on files.
     Times,
-    /// Times, modes and owners are kept with objects and set on files.
+    /// Stores times, modes and owners with objects, and sets them on files.
     All,
 }
 
@@ -45,7 +45,6 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of a file.
     pub(crate) fn of_file(metadata: &Metadata) -> Self {
         Self {
             mtime: Some((metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or_default())),
@@ -55,7 +54,7 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes in an object's metadata. Unreadable ones count as missing.
+    /// Returns the attributes in an object's metadata. Unreadable attributes count as missing.
     pub(crate) fn of_object(metadata: &BTreeMap<String, String>) -> Self {
         let find = |names: [&str; 2]| names.into_iter().find_map(|name| metadata.get(name));
         let mode = find([GCS_MODE, MODE]).and_then(|mode| u32::from_str_radix(mode, 8).ok());
@@ -67,11 +66,11 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes as metadata of an object.
     pub(crate) fn metadata(&self, names: FileAttributes) -> Vec<(String, String)> {
         let mtime = self.mtime.map(|(s, ns)| match (names, ns) {
             (FileAttributes::Gcloud, _) | (_, 0) => s.to_string(),
-            // Before 1970, the fraction counts towards 1970.
+            // `ns` counts forward from a whole second. Before 1970 the text needs the fraction in the other
+            // direction.
             (_, ns) if s < 0 => format!("-{}.{:09}", -(s + 1), 1_000_000_000 - ns),
             (_, ns) => format!("{s}.{ns:09}"),
         });
@@ -89,7 +88,6 @@ impl Attributes {
         pairs.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// Returns the attributes to set on a file.
     pub(crate) fn to_be_set(self, preserve: Preserve) -> Self {
         match preserve {
             Preserve::Nothing => Self::default(),

@@ -1,4 +1,4 @@
-//! The identity of a local file, and of its state.
+//! Identifies a local file and its state.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +25,7 @@ impl Identity {
         }
     }
 
-    /// Returns whether two are the same file with the same content. The status change time is left out,
+    /// Returns whether both describe the same file with the same content. The status change time is left out,
     /// because renames and changed permissions change it too.
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)

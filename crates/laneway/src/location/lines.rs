@@ -8,16 +8,15 @@ pub(crate) const LINE_MAX: u64 = 1 << 20;
 /// A line, without its end.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Counted from 1.
+    /// The line's number, counted from 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
     /// True if a line end follows. The last line of a file that was being written may be incomplete.
     pub(crate) is_ended: bool,
-    /// Its offset in the file.
+    /// The line's offset in the file.
     pub(crate) start: u64,
 }
 
-/// The lines of a file.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     input: R,

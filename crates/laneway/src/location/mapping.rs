@@ -1,7 +1,8 @@
 //! The names of copies at their destination.
 //!
-//! Only its text makes a destination a folder (a bucket's root, a trailing slash, `.` or `..`). So a command
-//! does the same thing whatever exists already. Single objects also enter a local folder that exists.
+//! A destination is a folder if its text says so: a bucket's root, a trailing slash, `.` or `..`. So a
+//! command does the same thing whether or not the destination exists. One exception: single objects also go
+//! into a local folder that exists.
 
 use std::path::{Component, Path};
 
@@ -13,15 +14,14 @@ use crate::{Error, Location};
 /// The name under which a source enters a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SourceName {
-    /// It has a name.
+    /// The source enters the folder under this name.
     Named(String),
-    /// `.`, `..`, `/`, `dir/.`: the content goes directly into the destination, as with `cp`.
+    /// `.`, `..`, `/`, `dir/.`: the source's content goes directly into the folder, as with `cp`.
     Contents,
-    /// Its name isn't UTF-8, so it can't be a key.
+    /// The source's name isn't UTF-8, so it can't be a key.
     NotUtf8,
 }
 
-/// Returns the name of a local source.
 pub(crate) fn name_of_path(path: &Path) -> SourceName {
     let bytes = path.as_os_str().as_encoded_bytes();
     // `components` drops a trailing dot, which means the content, as in `cp`.
@@ -46,8 +46,8 @@ pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     }
 }
 
-/// Returns the prefix of a tree's inner names at a destination. `base` is the destination's key, or empty for
-/// a local root.
+/// Returns the prefix that names below a tree's top get at a destination. `base` is the destination's key, or
+/// empty for a local root.
 pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> String {
     let mut prefix = base.to_owned();
     if !is_folder && !base.is_empty() {
@@ -60,7 +60,6 @@ pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> Str
     prefix
 }
 
-/// Returns the destination of a single object or file.
 pub(crate) fn single_key(base: &str, is_folder: bool, name: &str) -> String {
     if is_folder { format!("{base}{name}") } else { base.to_owned() }
 }
@@ -81,7 +80,7 @@ pub(crate) fn check(
         let message = "several sources need a folder as their destination: end it with a slash";
         return Err(Error::usage(destination.to_string(), message));
     }
-    // A destination's key is literal, even with characters that would make a source a pattern.
+    // A destination's key is literal, even if it has wildcards.
     if let Location::Object { bucket, .. } = destination
         && bucket.is_empty()
     {
@@ -127,7 +126,7 @@ mod tests {
         SourceName::Named(name.to_owned())
     }
 
-    /// What `cp -r SRC DST` calls the file `f` inside SRC, for a destination in a store.
+    /// Returns the key that `cp -r SRC DST` gives the file `f` inside SRC, for a destination in a store.
     fn tree(source: &str, key: &str) -> String {
         let is_folder = key.is_empty() || key.ends_with('/');
         tree_prefix(key, is_folder, &name_of_path(Path::new(source))) + "f"

@@ -13,7 +13,7 @@ const NULL: &str = "null";
 /// Looks a version up, and returns its size.
 ///
 /// # Errors
-/// The store's error, or that its answer is about another version.
+/// The store's error; an answer about another version.
 pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> {
     match store.head(id, None).await {
         Ok(meta) if is_it(store.capabilities().versions, id, &meta) => Ok(meta.size),
@@ -40,7 +40,8 @@ fn is_it(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
             asked == Some(generation.to_string().as_str())
         }
         (VersionNames::Generation, _) => false,
-        // If a bucket has never kept versions, there is only one, and no answer names it.
+        // A bucket that has never kept versions has one version of each object, `null`, and its answers leave
+        // the id out.
         (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
     }
 }

@@ -16,13 +16,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the names for a job. One tree maps its names one to one, and needs no record of them. Several
-    /// sources, and patterns that flatten folders, may collide.
+    /// Returns an empty set for a job. One tree maps its names one to one, so it needs no record of them.
+    /// Several sources, and patterns that flatten folders, may collide.
     pub(crate) fn new(may_meet: bool) -> Self {
         Self { taken: may_meet.then(HashSet::new), keys: RandomState::new() }
     }
 
-    /// Takes a name. Returns false if it was taken already.
+    /// Records a name. Returns false if it was recorded before.
     pub(crate) fn is_new(&mut self, name: &str) -> bool {
         match &mut self.taken {
             Some(taken) => taken.insert(self.keys.hash_one(name)),

@@ -4,7 +4,6 @@
 //! one character of a set. The common glob crates allow `**` only as a whole component, but
 //! `gs://b/logs**.gz` is usual here.
 
-/// A parsed pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
     tokens: Vec<Token>,
@@ -75,7 +74,6 @@ impl Pattern {
         })
     }
 
-    /// Returns whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.first_end(text, Start::Top, |end| end == text.len()).is_some()
     }
@@ -94,9 +92,8 @@ impl Pattern {
         self.first_end(path, start, may_end).is_some()
     }
 
-    /// Returns the end of the first match in `text` that `may_end` accepts. It steps through the text with
-    /// all states that the pattern may be in, from any start. So the time is at most the product of both
-    /// lengths.
+    /// Returns the end of the first match in `text` that `may_end` accepts. For each character, it tracks all
+    /// states that the pattern may be in. So the time is at most proportional to the product of both lengths.
     fn first_end(&self, text: &str, start: Start, may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.tokens.len();
         let mut states = vec![false; last + 1];
@@ -154,7 +151,8 @@ impl Token {
     }
 }
 
-/// Reads a set behind its `[`. Returns `None` if it isn't closed, as in a shell.
+/// Reads a set from the text after its `[`. Returns `None` if no `]` closes the set: then, as in a shell, `[`
+/// stands for itself.
 fn read_set(text: &str) -> Option<(Token, &str)> {
     let (negated, body) = match text.strip_prefix(['!', '^']) {
         Some(body) => (true, body),

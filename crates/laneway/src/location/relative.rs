@@ -1,11 +1,12 @@
-//! Names below a destination folder. Decides which keys may become files, and which would escape or collide.
+//! Names below a destination folder. Decides which keys may become files, and which would leave the folder or
+//! collide.
 
 use std::fmt;
 
-/// Longest name of a file in bytes, on every file system in common use.
+/// The longest file name in bytes that every common file system allows.
 pub(crate) const NAME_MAX: usize = 255;
 
-/// A name below a folder that is safe to create: plain components, none of them special.
+/// A relative path that is safe to create below a folder: it has no special component such as `..`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Relative {
     path: String,
@@ -36,7 +37,7 @@ impl Relative {
     /// Checks a name whose components are separated by `/`.
     ///
     /// # Errors
-    /// The reason why it can't become a file.
+    /// The reason why the name can't become a file.
     pub(crate) fn new(path: String) -> Result<Self, Unsafe> {
         Self::checked(path, cfg!(windows))
     }

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use super::known::{Key, Scope, key};
 use super::line::{Command, DONE, Item};
 
-/// The commands of a run by the text of their lines, of which only hashes are kept.
+/// The commands of a run, by hashes of the texts of their lines.
 #[derive(Default, Debug)]
 pub(super) struct Commands {
-    /// The line that each number stood for last. Lines may come and go between two runs.
+    /// The latest line with each number. A line's number may differ between two runs, because lines are added
+    /// and removed.
     numbers: HashMap<u64, Key>,
-    /// Number of times that each line was done, without those that have begun again since.
+    /// The number of earlier successes of each line, minus those that commands of this run have used up.
     done: HashMap<Key, u32>,
 }
 
@@ -33,13 +34,14 @@ impl Commands {
     /// Returns the command that an item belongs to.
     ///
     /// # Errors
-    /// If no command of that number began before.
+    /// If no earlier line of the manifest begins a command with this number.
     pub(super) fn scope_of(&self, item: &Item) -> Result<Scope, String> {
         let at = item.command.and_then(|number| self.numbers.get(&number)).copied();
         at.map(Some).ok_or_else(|| "this line of the manifest is broken (it is of no command)".to_owned())
     }
 
-    /// Returns whether a line was done. Each time that it was done counts for one such line.
+    /// Returns whether a line was done, and uses up one success. So each earlier success counts for one line
+    /// with this text.
     pub(super) fn takes(&mut self, at: Key) -> bool {
         match self.done.get_mut(&at) {
             Some(count) if *count > 0 => {

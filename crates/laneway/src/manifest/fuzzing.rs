@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{ManifestContent, Subject, Targets};
 use crate::Location;
 
-/// Reads lines of a manifest, the first of which names the job.
+/// Reads the lines of a manifest, after a first line that names the job.
 pub fn manifest(input: &[u8]) {
     let source: Location = "gs://b/k".parse().expect("a URL");
     let mut targets = Targets::of(std::slice::from_ref(&source), true);

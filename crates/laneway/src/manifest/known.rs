@@ -8,8 +8,8 @@ use laneway_store::Version;
 
 use super::line::{self, Item};
 
-/// The hash function's keys. They are random in each process, so nobody can choose names with colliding
-/// hashes. No hash is written to a file.
+/// The hash function's keys. They are random in each process, so an attacker can't choose names with
+/// colliding hashes. No hash is written to a file.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The hash of a text. With 128 bits, collisions are too rare to matter.
@@ -18,7 +18,7 @@ pub(super) type Key = (u64, u64);
 /// The owner of items: a command of a run, or `None` for a job with its own manifest.
 pub(super) type Scope = Option<Key>;
 
-/// Items that were done, by their sources. Only hashes of the texts are kept.
+/// Items that were done, by hashes of their sources.
 #[derive(Default, Debug)]
 pub(super) struct Known(HashMap<Key, Done>);
 
@@ -31,7 +31,6 @@ struct Done {
 }
 
 impl Known {
-    /// Adds the outcome of an item.
     pub(super) fn add(&mut self, scope: Scope, item: &Item) {
         if item.outcome != line::DONE {
             return;
@@ -55,7 +54,7 @@ impl Known {
         done == Some(hash(0, &(destination, state, size)))
     }
 
-    /// Returns whether this item was done, and the destination still is the version that was written.
+    /// Returns whether this item was done and wrote this version of the destination.
     pub(super) fn has_made(
         &self,
         scope: Scope,
@@ -68,7 +67,6 @@ impl Known {
             && self.has_done(scope, (source, destination), (state, size))
     }
 
-    /// Returns whether an item with this source was done.
     pub(super) fn has(&self, scope: Scope, source: &str) -> bool {
         self.0.contains_key(&key(&(scope, source)))
     }

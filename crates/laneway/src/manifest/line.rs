@@ -1,4 +1,4 @@
-//! The lines of a manifest: the first names the job, and each other one is an item or a command.
+//! The lines of a manifest: the first names the job, and each other line is an item or a command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::settings::Settings;
 use crate::content::checksum::written;
 use crate::{Location, Outcome};
 
-/// The version of the format. A change of a line's meaning raises it.
+/// The version of the format. Raise it when a line changes its meaning.
 const FORMAT: u32 = 1;
 /// The outcome of an item or a command that was done.
 pub(super) const DONE: &str = "done";
@@ -26,8 +26,8 @@ pub(crate) struct Subject {
     format: u32,
     /// `copy`, `move`, `remove`, `sync`, or `run`.
     job: String,
-    /// The sources. Local ones are absolute, because a relative path means other files in another folder. For
-    /// a run, this is the folder that it runs in.
+    /// The sources. Local paths are absolute, because a relative path means other files in another folder.
+    /// For a run, this is its working folder.
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
@@ -58,7 +58,7 @@ impl Subject {
         Self { settings: Some(added), ..Self::new(RUN, &[folder], None) }
     }
 
-    /// Adds the endpoints of its stores.
+    /// Adds the endpoints of the job's stores.
     pub(crate) fn at(
         self,
         providers: impl IntoIterator<Item = Provider>,
@@ -70,8 +70,8 @@ impl Subject {
         Self { endpoints, ..self }
     }
 
-    /// Returns whether its ends are, or may be, in a provider's store. The ends of a run's commands, and of
-    /// lines with whole URLs, aren't known yet.
+    /// Returns whether a source or the destination is, or may be, in a provider's store. For a run, and for a
+    /// list of whole URLs, they aren't known yet.
     fn is_about(&self, provider: Provider) -> bool {
         let mut ends = self.sources.iter().chain(&self.destination);
         let is_open = self.job == RUN || self.sources.is_empty();
@@ -84,7 +84,7 @@ impl Subject {
         self.job == RUN
     }
 
-    /// Adds the properties of what the job writes.
+    /// Adds the settings for the objects or files that the job writes.
     pub(crate) fn making(self, settings: &Settings<'_>) -> Self {
         Self { settings: Some(settings.digest()), ..self }
     }
@@ -96,7 +96,7 @@ impl Subject {
     /// Checks that the first line of a manifest describes this job.
     ///
     /// # Errors
-    /// The first line's differing description.
+    /// Describes how the job in the first line differs.
     pub(super) fn check(&self, first: &[u8]) -> Result<(), String> {
         let found: Self = match serde_json::from_slice(first) {
             Ok(found) => found,
@@ -111,7 +111,8 @@ impl Subject {
         match found == *self {
             true => Ok(()),
             false if (Self { settings: self.settings.clone(), ..found.clone() }) == *self => Err(format!(
-                "this is the manifest of another job, of {} with other settings of what it makes",
+                "this manifest belongs to the same job ({}), but run with other settings for the objects or files \
+                 it writes (such as metadata, storage class, gzip, --preserve)",
                 found.described()
             )),
             false if (Self { endpoints: self.endpoints.clone(), ..found.clone() }) == *self => Err(format!(
@@ -330,7 +331,7 @@ impl Command {
         line(self)
     }
 
-    /// Returns the text of its line, or `None` if that can't be read.
+    /// Returns the text of the command's line, or `None` if its hexadecimal form is broken.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         let Some(hex) = &self.bytes else { return Some(self.line.clone().into_bytes()) };
         let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
@@ -348,14 +349,14 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// Returns the key of a URL.
+/// Returns the key in a URL.
 fn key(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     Provider::of_scheme(scheme)?;
     Some(rest.split_once('/')?.1)
 }
 
-/// Returns the strongest known checksum, in the stores' notation.
+/// Returns the strongest of the checksums, in the stores' notation.
 fn checksum(sums: &Checksums) -> Option<String> {
     let named = |name: &str, sum: &[u8]| format!("{name}={}", written(sum));
     let crc32c = sums.crc32c.map(|sum| named("crc32c", &sum.to_be_bytes()));
@@ -370,7 +371,7 @@ fn checksum(sums: &Checksums) -> Option<String> {
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {
-    // Texts and numbers always serialise.
+    // This can't fail: the fields are texts and numbers.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
     line
@@ -437,7 +438,7 @@ mod tests {
             subject.at(Provider::CLOUDS, move |provider| format!("{endpoint}/{}", provider.scheme()))
         };
         let first = at("http://here").line();
-        assert!(!String::from_utf8_lossy(&first).contains("gs"), "it is about one store");
+        assert!(!String::from_utf8_lossy(&first).contains("gs"), "the job concerns only one store");
         let first = first.trim_ascii_end();
         assert_eq!(at("http://here").check(first), Ok(()));
         let why = at("http://there").check(first).unwrap_err();
@@ -447,13 +448,13 @@ mod tests {
             ),
             "{why}"
         );
-        // One that was written before endpoints were.
+        // A manifest of an older version, which wrote no endpoints.
         let before = Subject::new("copy", &[place("/d")], Some(&place("s3://b/p"))).line();
         let why = at("http://there").check(before.trim_ascii_end()).unwrap_err();
         assert!(why.ends_with("endpoints, which it doesn't name, and not s3:// at http://there/s3"), "{why}");
         let other = Subject::new("copy", &[place("/e")], Some(&place("s3://b/p"))).line();
         assert!(at("http://there").check(other.trim_ascii_end()).unwrap_err().contains("another job"));
-        // A run's commands, and lines that are whole URLs, may name any.
+        // A run's commands, and a list of whole URLs, may use any store.
         for open in [Subject::run(Path::new("/f"), String::new()), Subject::new("remove", &[], None)] {
             assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 2);
         }
@@ -469,7 +470,7 @@ mod tests {
         assert_eq!(
             ours.check(older.as_bytes()),
             Ok(()),
-            "of a version that noted whether the destination existed"
+            "older versions recorded whether the destination existed"
         );
         let others = [
             Subject::new("move", &[place("gs://b/p")], Some(&place("/d"))),

@@ -11,8 +11,7 @@ use super::{OpenedManifest, Subject, Targets};
 use crate::{Error, Warning};
 
 /// A manifest that many jobs share. Each job carries out one line of a list of commands. The manifest has the
-/// lines that a job's own manifest would have, with the command's number. It also has the outcome of each
-/// command.
+/// lines of each job's own manifest, with the command's number, and the outcome of each command.
 ///
 /// ```
 /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -42,7 +41,7 @@ use crate::{Error, Warning};
 #[derive(Clone, Debug)]
 pub struct RunManifest(Arc<OpenedManifest>);
 
-/// A command of a run with a manifest: the value for a request's `manifest`.
+/// A command of a run with a manifest. Pass it to a request as [`Manifest::Run`](crate::Manifest::Run).
 #[derive(Clone, Debug)]
 pub struct RunCommand {
     pub(super) opened: Arc<OpenedManifest>,
@@ -61,7 +60,7 @@ impl RunManifest {
         Ok((Self(Arc::new(opened)), warning))
     }
 
-    /// Returns the command of a line, by its number and its text. The text identifies it in later runs.
+    /// Returns the command in a line. Later runs identify a command by the line's text, not by its number.
     pub fn command(&self, number: u64, line: &[u8]) -> RunCommand {
         RunCommand {
             opened: Arc::clone(&self.0),
@@ -73,11 +72,11 @@ impl RunManifest {
         }
     }
 
-    /// Closes the file once all commands have ended, so that another run can use it. Blocks the thread. Later
-    /// writes of its commands are errors.
+    /// Closes the file, so that another run can use it. Call this once all commands have ended, because later
+    /// writes fail. Blocks the thread.
     ///
     /// # Errors
-    /// If something could not be written.
+    /// If a line could not be written.
     ///
     /// # Panics
     /// In a task of a tokio runtime, whose thread must not be blocked.
@@ -87,15 +86,15 @@ impl RunManifest {
 }
 
 impl RunCommand {
-    /// Returns whether an earlier run has done it. If several commands have the same text, each earlier
-    /// success counts for one of them, in the order in which this is called.
+    /// Returns whether an earlier run has done this command. If several commands have the same text, each
+    /// earlier success counts for one of them, in the order of the calls of this method.
     pub fn was_done(&self) -> bool {
         *self.was_done.get_or_init(|| {
             self.opened.commands.lock().unwrap_or_else(PoisonError::into_inner).takes(self.scope)
         })
     }
 
-    /// Returns whether any of its items was done since it began.
+    /// Returns whether any of the command's items was done since it began.
     pub fn has_done_something(&self) -> bool {
         self.has_done_something.load(Ordering::Relaxed)
     }
@@ -104,7 +103,7 @@ impl RunCommand {
         self.has_done_something.store(true, Ordering::Relaxed);
     }
 
-    /// Records its outcome. Blocks the thread.
+    /// Records the command's outcome. Blocks the thread.
     ///
     /// # Errors
     /// If the outcome can't be written, or the manifest is closed.
@@ -115,7 +114,7 @@ impl RunCommand {
         self.opened.write_now(Command::ended(self.number, &self.line, is_done, took.as_secs_f64()).line())
     }
 
-    /// Records its beginning.
+    /// Records that the command begins.
     pub(super) async fn begin(&self) -> Result<(), Error> {
         self.opened.write(Command::begun(self.number, &self.line).line()).await
     }

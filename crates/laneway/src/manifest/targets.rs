@@ -1,5 +1,5 @@
-//! The prefixes, folders and patterns that a move or a removal empties. Afterwards nothing lies there any
-//! more.
+//! The prefixes, folders and patterns that a move or a removal empties. When the job runs again, it may find
+//! nothing there.
 
 use crate::Location;
 use crate::location::pattern::Pattern;
@@ -10,20 +10,20 @@ pub(crate) struct Targets(Vec<Target>);
 
 #[derive(Debug)]
 struct Target {
-    /// The name of its item if nothing is found there.
+    /// The name of the item that reports this target if nothing is found there.
     name: String,
-    /// The common beginning of all names in it, before the part that a pattern matches.
+    /// The common beginning of all names in the target, before the part that a pattern matches.
     root: String,
     pattern: Option<Pattern>,
-    /// True if everything below it is taken, or all its versions.
+    /// True if the job takes everything below the target, or all its versions.
     with_below: bool,
-    /// True if an earlier run has taken something from it.
+    /// True if an earlier run has taken something from the target.
     was_met: bool,
 }
 
 impl Targets {
-    /// Selects the places that stand for several items. With `is_recursive`, the job takes everything below
-    /// them, or all their versions.
+    /// Selects the places that may be several items. With `is_recursive`, the job takes everything below a
+    /// place, or all its versions.
     pub(crate) fn of(places: &[Location], is_recursive: bool) -> Self {
         Self(places.iter().filter_map(|place| Target::of(place, is_recursive)).collect())
     }
@@ -35,12 +35,11 @@ impl Targets {
         }
     }
 
-    /// Returns whether a place of this name is among them.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.name == name)
     }
 
-    /// Returns whether a place of this name is among them, and an earlier run has taken something from it.
+    /// Returns whether a target has this name, and an earlier run has taken something from it.
     pub(super) fn was_met(&self, name: &str) -> bool {
         self.0.iter().any(|target| target.was_met && target.name == name)
     }

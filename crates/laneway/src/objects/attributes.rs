@@ -1,17 +1,18 @@
-//! The properties of a new object besides its bytes: the same setters for every verb that writes one.
+//! Setters for the properties of a new object. Every verb that writes an object has the same ones.
 
 /// Makes the setters of a verb that has a field `options` of type [`PutOptions`](laneway_store::PutOptions).
 macro_rules! describable {
     ($verb:ty) => {
         impl $verb {
-            /// Sets its `Content-Type`. The default is the source's for a copy, and a guess from the key's
-            /// extension otherwise.
+            /// Sets the object's `Content-Type`. By default, a copy keeps the type of its source, and any
+            /// other object gets the type that the key's extension suggests.
             pub fn content_type(mut self, value: impl Into<String>) -> Self {
                 self.options.content_type = Some(value.into());
                 self
             }
 
-            /// Describes the new object. A field that `options` leaves empty keeps what was set before, and metadata and tags are added.
+            /// Sets several properties of the new object. If a field of `options` is empty, its earlier value
+            /// stays. Metadata and tags are added to the earlier ones.
             pub fn options(mut self, options: ::laneway_store::PutOptions) -> Self {
                 self.options = options.or(self.options);
                 self
@@ -26,11 +27,11 @@ macro_rules! describable {
     };
 }
 
-/// Makes the setters of conditions for such a verb.
+/// Makes the setters of conditions for a verb with a field `options`.
 macro_rules! conditional {
     ($verb:ty) => {
         impl $verb {
-            /// Writes only if there is no such object. If there is one, that is an error of kind
+            /// Writes only if no object has this key. If one has, the call fails with an error of kind
             /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or
             /// [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_absent(mut self) -> Self {
@@ -38,8 +39,8 @@ macro_rules! conditional {
                 self
             }
 
-            /// Replaces only this version of the object. If it was replaced meanwhile, that is an error of
-            /// kind [`Precondition`](crate::ErrorKind::Precondition).
+            /// Replaces only this version of the object. If the object was replaced meanwhile, the call fails
+            /// with an error of kind [`Precondition`](crate::ErrorKind::Precondition).
             pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
                 self.options.condition = ::laneway_store::Condition::Matches(version.clone());
                 self

@@ -2,8 +2,8 @@
 //!
 //! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A
 //! [`Download`](crate::Download) is a [`Read`] itself, and streams have `next_blocking`. [`Reader`] and
-//! [`Writer`] are here, made by [`into_blocking`](crate::Reader::into_blocking). Don't use any of these on a
-//! thread that runs async tasks: the tasks would stall.
+//! [`Writer`] of this module are made by [`into_blocking`](crate::Reader::into_blocking). Don't use any of
+//! these on a thread that runs async tasks: the tasks would stall.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -16,12 +16,13 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use crate::engine::runtime::block_on;
 use crate::{Error, Written};
 
-/// An object that is open for reads, all of one version: [`crate::Reader`] for threads that may block.
+/// An object that is open for reads: [`crate::Reader`] for threads that may block. All reads are of one
+/// version.
 #[derive(Debug)]
 pub struct Reader(crate::Reader);
 
-/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block.
-/// Dropped before [`finish`](Self::finish), it leaves nothing behind.
+/// Writes an object from bytes that the caller writes to it: [`crate::Writer`] for threads that may block. A
+/// writer that is dropped before [`finish`](Self::finish) leaves nothing behind.
 #[derive(Debug)]
 pub struct Writer(crate::Writer);
 
@@ -61,8 +62,8 @@ impl Reader {
         self.0.footer()
     }
 
-    /// Reads into `buffer` from `offset` on, and returns the number of bytes. It is smaller than the buffer
-    /// only if the object ends before. Nothing writes to the buffer after this returns.
+    /// Reads into `buffer` from `offset` on, and returns the number of bytes. That is less than the buffer's
+    /// length only if the object ends before. Nothing writes to the buffer after this method has returned.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -86,7 +87,7 @@ impl Reader {
         block_on(self.0.read_ranges(ranges))
     }
 
-    /// Returns another reader of the same object, which starts at its beginning.
+    /// Returns another reader of the same object, positioned at the beginning.
     pub fn again(&self) -> Self {
         Self(self.0.again())
     }
@@ -125,7 +126,7 @@ impl Write for Writer {
         Ok(bytes.len())
     }
 
-    /// Nothing is visible before the end, so there is nothing to do.
+    /// Does nothing, because the object becomes visible only at [`finish`](Self::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Buckets, and the prefixes that a program works below.
+//! Buckets, and parts of buckets below a prefix.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::engine::state::no_dialect;
 use crate::location::url;
 use crate::{Client, Error, Location};
 
-/// A bucket, or the part of one below a prefix. Every key gets the prefix in front. Clones are cheap and
-/// share everything.
+/// A bucket, or the part of a bucket below a prefix. The caller passes keys without that prefix, and Laneway
+/// puts it in front. Clones are cheap and share everything.
 ///
-/// Keys are the store's, byte for byte. Nothing is normalised, and no slash is put between prefix and key. So
-/// a prefix that means a folder must end in a slash.
+/// Laneway sends keys byte for byte and normalises nothing. It adds no slash between prefix and key. So a
+/// prefix that means a folder must end in a slash.
 #[derive(Clone)]
 pub struct Bucket(Arc<Inner>);
 
@@ -53,17 +53,17 @@ impl Client {
 }
 
 impl Bucket {
-    /// Returns its URL, with the prefix.
+    /// Returns the bucket's URL, with the prefix.
     pub fn url(&self) -> String {
         self.url_of("")
     }
 
-    /// Returns its name, without scheme and prefix.
+    /// Returns the bucket's name, without scheme and prefix.
     pub fn name(&self) -> &str {
         &self.0.bucket
     }
 
-    /// Returns the prefix of every key in the store; empty for the whole bucket.
+    /// Returns the prefix that Laneway puts in front of every key. It is empty for the whole bucket.
     pub fn prefix(&self) -> &str {
         &self.0.prefix
     }
@@ -92,13 +92,13 @@ impl Bucket {
         }))
     }
 
-    /// Returns the client whose engine carries out its calls.
+    /// Returns the client whose engine carries out this bucket's calls.
     pub fn client(&self) -> &Client {
         &self.0.client
     }
 
-    /// Returns the same bucket, whose calls count in `tally` instead of the tally they counted in before. Several
-    /// calls and jobs can share a tally. It can count one call, one user's request or one table scan.
+    /// Returns the same bucket with a tally: its calls count in `tally`, and no longer in an earlier one.
+    /// Several calls and jobs can share a tally. It can count one call, one user's request or one table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -162,10 +162,10 @@ impl Bucket {
         }
     }
 
-    /// Returns its name, for calls that concern the whole bucket.
+    /// Returns the bucket's name, for calls that concern the whole bucket.
     ///
     /// # Errors
-    /// If a prefix limits it to a part.
+    /// If this is only the part of a bucket below a prefix.
     pub(super) fn whole(&self) -> Result<&str, Error> {
         match self.0.prefix.is_empty() {
             true => Ok(&self.0.bucket),

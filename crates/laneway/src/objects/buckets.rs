@@ -17,8 +17,8 @@ pub struct CreateBucket {
 }
 
 impl Bucket {
-    /// Makes the bucket, on GCS in the project that `GOOGLE_CLOUD_PROJECT` names. If the name exists already,
-    /// this is an error, whoever owns that bucket.
+    /// Makes the bucket. GCS needs a [`project`](crate::ClientBuilder::project) for it. If a bucket of this
+    /// name exists already, the call fails, even if the caller owns it.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -37,14 +37,14 @@ impl Bucket {
 callable!(CreateBucket, ());
 
 impl CreateBucket {
-    /// Sets the place of its objects: on GCS a location (`EU`, `us-central1`), on S3 the region that requests
-    /// go to.
+    /// Sets where the bucket's objects are stored. On GCS this is a location (`EU`, `us-central1`). On S3 it
+    /// must be the region that the client sends requests to.
     pub fn location(mut self, location: impl Into<String>) -> Self {
         self.new.location = Some(location.into());
         self
     }
 
-    /// Sets the default storage class of its objects, on GCS.
+    /// Sets the default storage class of the bucket's objects, on GCS.
     pub fn storage_class(mut self, class: impl Into<String>) -> Self {
         self.new.storage_class = Some(class.into());
         self

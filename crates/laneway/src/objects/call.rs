@@ -1,4 +1,4 @@
-//! Runs calls on the engine's thread, for as long as somebody waits for them.
+//! Runs calls on the engine's thread. Dropping a call's future ends the call.
 
 use std::fmt;
 use std::pin::Pin;
@@ -59,7 +59,7 @@ pub(super) fn within<T>(
     }
 }
 
-/// Runs a call on the client's own thread, whether or not it is polled.
+/// Runs a call on the client's own thread. It goes on even while its future isn't polled.
 pub(super) fn pending<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -77,7 +77,7 @@ pub(super) fn awaited<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
-/// Returns the job that counts a call's transfers, and its owner, which cancels the job when it is dropped.
+/// Returns an owner and the running job that counts a call's transfers. Dropping the owner cancels the job.
 ///
 /// # Errors
 /// If the engine can't start.
@@ -86,7 +86,7 @@ pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
     Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
 }
 
-/// Starts a transfer on the client's own thread that must clean up when it is abandoned. Dropping the
+/// Starts, on the client's own thread, a transfer that must clean up when it is abandoned. Dropping the
 /// returned future cancels the job, and the transfer then ends by itself.
 pub(super) fn cleaning<T: Send + 'static>(
     client: &Client,
@@ -116,20 +116,20 @@ pub(super) fn cleaning<T: Send + 'static>(
 macro_rules! callable {
     ($verb:ty, $output:ty) => {
         impl $verb {
-            /// Ends the call with an error of kind timeout if it takes longer than this. Without a deadline,
-            /// a call ends when the store has given nothing for as long as the client's
-            /// [`retry_for`](crate::ClientBuilder::retry_for) allows. A transfer that makes progress is never
-            /// ended.
+            /// Limits the time of the call. After this time, the call fails with an error of kind timeout.
+            /// Without a deadline, a transfer that makes progress may take any time. The call then fails only
+            /// once the store has sent nothing for the time of the client's
+            /// [`retry_for`](crate::ClientBuilder::retry_for).
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);
                 self
             }
 
-            /// Does the same as awaiting it, and blocks the thread until it is done. Don't call it on a
-            /// thread that runs async tasks.
+            /// Does the same as awaiting the call, and blocks the thread until the call ends. Don't call it
+            /// on a thread that runs async tasks.
             ///
             /// # Errors
-            /// As awaiting it.
+            /// The same as those of awaiting the call.
             pub fn call(self) -> Result<$output, $crate::Error> {
                 $crate::engine::runtime::block_on(self.into_future())
             }

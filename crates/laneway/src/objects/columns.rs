@@ -1,7 +1,7 @@
-//! Predicts the next reads of a Parquet file: the columns that were read of the previous row groups, in the
-//! following ones.
+//! Predicts the next reads of a Parquet file: the following row groups, in the same columns as the previous
+//! ones.
 //!
-//! A program that reads row groups one after the other waits a round trip for each, on any path. The file's
+//! A program that reads row groups one after the other waits a round trip for each row group. The file's
 //! footer gives the exact place of the same columns in the next row groups. The number of row groups fetched
 //! ahead grows with correct predictions.
 
@@ -15,23 +15,23 @@ use std::ops::Range;
 pub(super) use self::begun::Begun;
 use self::layout::Layout;
 
-/// Bytes that may be ahead of a reader. In tables as usually written, they are two row groups of some
-/// columns, at 128 MiB a row group. With small row groups, a connection of 1 Gbit/s delivers them
-/// in 130 ms.
+/// The most bytes that are fetched ahead of a reader. In usual tables, whose row groups have 128 MiB, these
+/// are some columns of two row groups. A connection of 1 Gbit/s delivers 16 MiB in 130 ms.
 const WINDOW: u64 = 16 << 20;
 
-/// One more row group is fetched ahead for each so many that were read one after the other, from the second
-/// on. So if a program stops half-way, at most a quarter more than it read was fetched, and one row group.
+/// For each 4 row groups that were read one after the other, one more is fetched ahead. The first fetch
+/// follows the second row group. So a program that stops half-way wastes at most a quarter of what it has
+/// read, and one row group.
 const EARNED_BY: usize = 4;
 
-/// The known facts about one file and its reader.
+/// The layout of one file, and the progress of its reader.
 #[derive(Debug)]
 pub(super) struct Columns {
     layout: Layout,
     /// The place of every column, in file order: range, row group, column.
     places: Vec<(Range<u64>, usize, usize)>,
     run: Option<Run>,
-    /// Row groups before this one were read, or have ranges fetched ahead.
+    /// The first row group that was neither read nor fetched ahead.
     ahead: usize,
 }
 
@@ -63,8 +63,8 @@ impl Columns {
         Self { layout, places, run: None, ahead: 0 }
     }
 
-    /// Returns whether the last row group was read right after the one before. Then the reads ahead are of
-    /// the next ones.
+    /// Returns whether the last row group was read right after the one before. If so, the reads ahead are of
+    /// the row groups that follow.
     fn goes_on(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.len > 1)
     }
@@ -90,7 +90,7 @@ impl Columns {
         let (mut begin, mut bytes) = (Vec::new(), 0_u64);
         for group in first..first.saturating_add(most).min(self.layout.groups.len()) {
             let ranges = self.ranges(group, &run.columns);
-            // The sizes come from the file, and may be anything.
+            // The sizes come from the file, so their sum may overflow.
             bytes = ranges.iter().fold(bytes, |sum, range| sum.saturating_add(range.end - range.start));
             if bytes > WINDOW {
                 break;
@@ -104,8 +104,8 @@ impl Columns {
         begin
     }
 
-    /// Returns the row group and its columns that match these ranges exactly, if the next row groups would be
-    /// read in the same way.
+    /// Returns the row group and the columns that these ranges cover exactly. Returns `None` if
+    /// [`ranges`](Self::ranges) would cut the columns differently, because then no prediction would match.
     fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
         let mut found = None;
         let mut columns = Vec::new();
@@ -148,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Row groups of five columns of 10, 20, ... bytes, and so many times as long in each row group.
+    /// Row groups of five columns of 10, 20, ... times `unit` bytes. Each group's columns are a byte longer
+    /// than those of the group before.
     fn columns(groups: usize, unit: u64) -> Columns {
         let mut at = 4;
         let groups: Vec<Vec<_>> = (0..groups)
@@ -191,10 +192,10 @@ mod tests {
             let wasted = columns.ahead.saturating_sub(group + 1) as f64 / (group + 1) as f64;
             assert!(group < 3 || wasted <= 0.4, "{group}");
         }
-        assert_eq!(begun.len(), 62, "all but the first two");
+        assert_eq!(begun.len(), 62, "all row groups but the first two");
         assert_eq!(ahead[..10], [0, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
         assert_eq!(ahead[44..].iter().max(), Some(&13));
-        assert_eq!(ahead[60..], [3, 2, 1, 0], "there are no more");
+        assert_eq!(ahead[60..], [3, 2, 1, 0], "there are no more row groups");
     }
 
     #[test]
@@ -209,11 +210,11 @@ mod tests {
         assert_eq!(columns.read(&columns.ranges(11, &[1])).len(), 1);
         let part: Vec<_> =
             columns.ranges(12, &[1]).into_iter().map(|range| range.start..range.end - 1).collect();
-        assert!(columns.read(&part).is_empty(), "pages of a column");
+        assert!(columns.read(&part).is_empty(), "a part of a column");
         assert!(columns.read(&columns.ranges(13, &[1])).is_empty(), "it begins anew");
         assert!(columns.read(&[]).is_empty());
         let two = [columns.ranges(3, &[4]), columns.ranges(4, &[0])].concat();
-        assert_eq!(columns.located(&two), None, "of two row groups");
+        assert_eq!(columns.located(&two), None, "columns of two row groups");
         assert_eq!(columns.located(slice::from_ref(&(two[0].start..two[1].end))), None);
         assert_eq!(columns.located(slice::from_ref(&(0..4))), None);
         let apart: Vec<_> = columns.layout.groups[3][2..4].to_vec();
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn no_more_is_ahead_than_the_window_holds() {
-        // 80 units a row group: 4.2 MB, three of which fit.
+        // A read takes 80 units (4.2 MB) of each row group, so three row groups fit into the window.
         let mut large = columns(64, 52_429);
         for group in 0..64 {
             drop(large.read(&asked(&large, group)));
@@ -233,7 +234,7 @@ mod tests {
         }
         let mut larger = columns(8, 300_000);
         for group in 0..8 {
-            assert!(larger.read(&asked(&larger, group)).is_empty(), "one alone is more");
+            assert!(larger.read(&asked(&larger, group)).is_empty(), "one row group alone exceeds the window");
         }
     }
 

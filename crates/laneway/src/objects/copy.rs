@@ -23,7 +23,8 @@ pub struct CopyObject {
 
 impl Bucket {
     /// Copies an object within the bucket. The store copies it by itself, whatever its size. Bytes pass
-    /// through this machine only if the store can't. Properties that the caller doesn't set are the source's.
+    /// through this machine only if the store can't. The copy keeps the source's properties, except those
+    /// that the caller sets.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -42,10 +43,10 @@ impl Bucket {
         self.copied(from, to, false)
     }
 
-    /// Renames an object: copies it, then removes the source in the version that was copied. A source that
-    /// was replaced meanwhile stays, and that is an error. A copy that could not be verified is an error too,
-    /// and the source stays. This takes two requests, and others may see the state in between: object stores
-    /// have no rename of their own.
+    /// Renames an object: copies it, then removes the copied version of the source. If the source was
+    /// replaced meanwhile, or the copy can't be verified, the source stays and the call fails. Object stores
+    /// have no rename of their own. So this takes two requests, and other readers may see both objects in
+    /// between.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -75,8 +76,8 @@ conditional!(CopyObject);
 describable!(CopyObject);
 
 impl CopyObject {
-    /// Copies into another bucket, below its prefix. If that is another provider's, the bytes pass through
-    /// this machine.
+    /// Copies into another bucket, below its prefix. If another provider has that bucket, the bytes pass
+    /// through this machine.
     pub fn into(mut self, bucket: &Bucket) -> Self {
         self.to.0 = bucket.clone();
         self

@@ -43,8 +43,9 @@ impl Bucket {
     }
 
     /// Removes the objects of a stream of keys, in full batches (1000 keys per request on S3, 100 on GCS),
-    /// several of them at once. Each key comes back with its outcome, in the order of the stream. Removal
-    /// goes only as fast as the outcomes are taken. Dropping the result stops it.
+    /// several of them at once. Each key is returned with its outcome, in the order of the stream. Laneway
+    /// removes objects only as fast as the caller takes outcomes. Dropping the returned stream ends the
+    /// removals.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -74,7 +75,7 @@ impl Bucket {
 callable!(Delete, ());
 
 impl Delete {
-    /// Removes it only in this version. An object that was replaced stays, and that is an error.
+    /// Removes the object only if it has this version. If it was replaced, it stays and the call fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.condition = Condition::Matches(version.clone());
         self
@@ -94,8 +95,8 @@ impl Delete {
 pub struct DeleteMany(BoxStream<'static, (String, Result<(), Error>)>);
 
 impl DeleteMany {
-    /// Returns the next key and its outcome, or `None` at the end. Blocks the thread, and reads the stream of
-    /// keys on it. Don't call it on a thread that runs async tasks.
+    /// Returns the next key and its outcome, or `None` at the end. Blocks the thread, and polls the stream of
+    /// keys on this thread. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<(String, Result<(), Error>)> {
         pollster::block_on(self.0.next())
     }
@@ -116,9 +117,9 @@ impl fmt::Debug for DeleteMany {
     }
 }
 
-/// Keys under way at once, in any number of batches. Stores count the keys of a batch one by one: Google says
-/// so of [its batches]. S3 was seen to throttle [fifty DeleteObjects][icechunk] of a thousand keys each at
-/// once. It promises 3500 a second for each prefix. A store that takes fewer throttles, and Laneway slows
+/// The most keys that are removed at once, in any number of batches. Stores count each key of a batch as a
+/// request, as Google says of [its batches]. S3 has throttled [fifty concurrent DeleteObjects][icechunk] of
+/// 1000 keys each, and promises 3500 requests a second for each prefix. If a store throttles, Laneway slows
 /// down.
 ///
 /// [its batches]: https://cloud.google.com/storage/docs/batch
@@ -129,7 +130,7 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
-    // If there is no store, each key's outcome reports it.
+    // If the store can't be used, the outcome of each key is the error.
     let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();

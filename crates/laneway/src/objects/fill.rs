@@ -12,10 +12,11 @@ use crate::transfer::download::range_writer::Output;
 use crate::transfer::download::{Pinned, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
-/// Requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
+/// The most requests for one buffer at a time. The dispatcher decides how many of them are on the wire.
 const AT_ONCE: usize = 32;
 
-/// A buffer that several requests write to, each to its own part. Once it is taken out, none writes any more.
+/// A buffer that several requests write to, each to its own part. Taking the buffer out ends all writing to
+/// it.
 type Shared<B> = Arc<Mutex<Option<B>>>;
 
 /// A part of a buffer that one request fills.
@@ -71,7 +72,7 @@ pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await;
-    // Nothing writes from here on, whatever still runs on a lane.
+    // From here on nothing writes to the buffer, even if a request still runs on a lane.
     let buffer = lock(&shared).take();
     brought?;
     buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))
@@ -96,7 +97,7 @@ mod tests {
         let shared: Shared<Vec<u8>> = Arc::new(Mutex::new(Some(vec![0; 4])));
         let mut slice = Slice { buffer: Arc::clone(&shared), start: 10, end: 14 };
         assert_eq!(slice.write(11, b"ab").expect("there is room"), 2);
-        assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest is behind its end");
+        assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest lies behind the part's end");
         let taken = lock(&shared).take();
         assert_eq!(taken.as_deref(), Some(b"\0abc".as_slice()));
         assert_eq!(slice.write(10, b"x").expect("it says so"), 0);

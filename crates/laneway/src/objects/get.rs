@@ -32,9 +32,9 @@ pub struct Get {
 }
 
 impl Bucket {
-    /// Reads an object. The result has its metadata at once, and then gives the bytes in order, as they
-    /// arrive or all together. A small object takes one request. Laneway fetches a large one ahead, in slices
-    /// over as many connections as pay off, all of one version.
+    /// Reads an object. The result has the object's metadata at once. It then returns the bytes in order, as
+    /// they arrive or all together. A small object takes one request. Laneway fetches a large object ahead in
+    /// slices, over as many connections as pay off. All bytes are of one version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -69,18 +69,19 @@ callable!(Get, Download);
 conditional!(Get);
 
 impl Get {
-    /// Reads only these bytes, as in `0..100` or `100..`. They take one request, and one more for each 8 MiB
-    /// beyond the first. A range that reaches beyond the end is cut there. A range that is empty, or begins
-    /// at or behind the end, is an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange). For an
-    /// empty object, a range from 0 on has no bytes.
+    /// Reads only these bytes, as in `0..100` or `100..`. This takes one request, and one more for each 8 MiB
+    /// beyond the first. If the range reaches beyond the object's end, it is cut there. If it is empty, or
+    /// begins at or behind the end, the call fails with an error of kind
+    /// [`InvalidRange`](crate::ErrorKind::InvalidRange). For an empty object, a range from 0 on returns no
+    /// bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.part = Part::of(&range);
         self
     }
 
-    /// Reads only the last bytes, or all if there are fewer. This takes one request, without knowing the
-    /// object's size. For an empty object this returns no bytes. 0 bytes are an error of kind
-    /// [`InvalidRange`](crate::ErrorKind::InvalidRange).
+    /// Reads only the last bytes, or all if there are fewer. This takes one request, even if the object's
+    /// size isn't known. For an empty object this returns no bytes. If `bytes` is 0, the call fails with an
+    /// error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
         self
@@ -111,7 +112,6 @@ impl Get {
     }
 }
 
-/// The part of an object that is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     All,
@@ -153,8 +153,8 @@ impl Part {
 /// An object that is being read. Dropping it ends the reading.
 ///
 /// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. Laneway compares the checksum of
-/// a whole object before it reports the end. Bytes that differ are an error. An object of at most 8 MiB is
-/// compared before its first chunk is handed out.
+/// a whole object before it reports the end. If it differs, reading ends with an error. An object of at most
+/// 8 MiB is compared before its first chunk is handed out.
 #[derive(Debug)]
 pub struct Download {
     meta: ObjectMeta,
@@ -181,7 +181,7 @@ struct AnswerStream {
 }
 
 impl Download {
-    /// Returns the metadata of the whole object, as it came with the bytes. Its key is without the bucket's
+    /// Returns the metadata of the whole object that came with the bytes. The key in it lacks the bucket's
     /// prefix. GCS sends neither [`metadata`](ObjectMeta::metadata), which is then `None`, nor
     /// [`cache_control`](ObjectMeta::cache_control). [`head`](Bucket::head) returns both.
     pub fn meta(&self) -> &ObjectMeta {
@@ -201,7 +201,7 @@ impl Download {
     /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
-    /// The store's error, or bytes that differ from their checksum. Nothing follows.
+    /// The store's error, or bytes that differ from their checksum. Nothing follows an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
@@ -231,7 +231,7 @@ impl Download {
         let ended = match coming.get_mut() {
             Some(AnswerStream { taken, ended, .. }) => match taken.blocking_recv() {
                 Some(chunk) => return Ok(Some(chunk.bytes)),
-                // The result is there, or comes at once.
+                // The result has arrived or arrives at once, so this doesn't block for long.
                 None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
             },
             None => Err(Error::forked(&self.url)),

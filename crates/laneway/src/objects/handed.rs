@@ -1,5 +1,5 @@
-//! Parts from a program's memory, for an upload: handed over one by one, or cut from bytes that are all
-//! there.
+//! Parts of an upload from a program's memory. The program hands them over one by one, or all its bytes at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,6 @@ impl Handed {
     }
 }
 
-/// A part that was handed over.
 pub(super) struct Begun {
     bytes: Bytes,
     is_last: bool,
@@ -55,8 +54,8 @@ impl Input for Handed {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Reserve memory only for parts that are here. A wait for the program's next write then holds nothing
-        // that others need.
+        // Reserve memory only for a part that has arrived. Otherwise a wait for the program's next write
+        // would hold memory that other transfers need.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
         Ok(Some(Begun { bytes, is_last, held }))
     }
@@ -113,7 +112,7 @@ impl Input for InMemory {
     }
 }
 
-/// Computes checksums on a thread where they delay nothing.
+/// Computes checksums on a thread for files, where they don't delay the engine's thread.
 ///
 /// # Errors
 /// If the engine has ended.

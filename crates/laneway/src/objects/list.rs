@@ -15,7 +15,7 @@ use crate::engine::runtime::Task;
 use crate::listing::{self, Order};
 use crate::{Bucket, Error};
 
-/// Number of pages that may wait for their reader. More may be on their way.
+/// Number of pages that may wait for their reader. More pages may be on their way.
 const PAGES_WAITING_MAX: usize = 2;
 
 /// The objects below a prefix, as a stream that can be read while pages arrive; made by [`Bucket::list`]. It
@@ -35,13 +35,14 @@ pub struct ListDir(Pages);
 pub enum Listed {
     /// An object.
     Object(Box<ObjectMeta>),
-    /// The common beginning of keys further down. It ends in a slash, and [`Bucket::list_dir`] accepts it.
+    /// The common prefix of keys further down. It ends in a slash, and can be passed to [`Bucket::list_dir`].
     Prefix(String),
 }
 
 impl Bucket {
     /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys (directory buckets
-    /// of S3 have no order). The keys come without the bucket's own prefix, as all verbs take them.
+    /// of S3 have no order). Keys are returned without the bucket's own prefix, in the form that all verbs
+    /// accept.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -260,12 +261,12 @@ impl Pages {
         None
     }
 
-    /// Returns the last batch for a child of the process that began the listing.
+    /// Returns an error as the last batch, because a parent of this process began the listing.
     fn forked(&self) -> Batch {
         Batch::Failed(Error::forked(self.bucket.url()))
     }
 
-    /// Returns the entries that arrive in this process, or `None` if a parent of it began the listing.
+    /// Returns the entries that arrive in this process, or `None` if its parent process began the listing.
     fn arriving(&mut self) -> Option<&mut Arriving> {
         let (bucket, list, limit) = (&self.bucket, &self.list, self.limit);
         let begin = || {
@@ -276,7 +277,7 @@ impl Pages {
                     Some(limit) => worker.task(few(bucket.clone(), list.clone(), limit, out)),
                 }),
                 Err(error) => {
-                    // The receiver is right here.
+                    // This can't fail: the receiver exists until this function returns.
                     drop(out.send(Batch::Failed(error)));
                     None
                 }
@@ -313,7 +314,7 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
     }
 }
 
-/// Lists the first few entries, one page after the other, and requests no page that isn't needed.
+/// Lists the first few entries, one page after the other. Requests no page that isn't needed.
 async fn few(
     bucket: Bucket,
     mut list: laneway_store::List,
@@ -350,12 +351,12 @@ const PAGE_MAX: u64 = 1000;
 
 /// Returns how many entries to request if this many are wanted.
 fn page_max(lists_start_key: bool, list: &laneway_store::List, wanted: u64) -> u32 {
-    // The first page begins with the key that is to be left out.
+    // On this store, the first page begins with the key of `start_after`, which is then left out.
     let begins_before = lists_start_key && list.start_after.is_some() && list.token.is_none();
     wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
 }
 
-/// Returns the entries of a page, with keys as verbs take them.
+/// Returns the entries of a page, with keys relative to the bucket's prefix.
 fn entries(bucket: &Bucket, prefixes: Vec<String>, objects: Vec<ObjectMeta>) -> Vec<Listed> {
     let below =
         |prefix: String| Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(&prefix).to_owned());

@@ -18,11 +18,11 @@ use crate::{Bucket, Error, Written};
 
 /// An upload in parts that is under way in the store; begun by [`Bucket::begin_multipart`].
 ///
-/// Its parts may be sent in any order, several at once, also from other processes, which use
-/// [`Bucket::multipart`] and its [`id`](Self::id). Nothing is visible in the store before
-/// [`complete`](Self::complete) has succeeded. The upload stays in the store, and is paid for there, until it
-/// is completed or [aborted](Self::abort). Dropping this value does neither. A program with all bytes in one
-/// place should use a [`Writer`](crate::Writer), which cuts parts, keeps conditions and cleans up.
+/// Parts may be sent in any order and several at once. Other processes can send parts too, through
+/// [`Bucket::multipart`] with the upload's [`id`](Self::id). Nothing is visible in the store before
+/// [`complete`](Self::complete) has succeeded. The store keeps the upload and charges for it until it is
+/// completed or [aborted](Self::abort). Dropping this value does neither. A program with all bytes in one
+/// place should use a [`Writer`](crate::Writer), which cuts parts, supports conditions and cleans up.
 #[derive(Clone)]
 pub struct Multipart {
     bucket: Bucket,
@@ -92,9 +92,9 @@ pub struct AbortMultipart {
 }
 
 impl Bucket {
-    /// Begins an upload whose parts the caller numbers, sends and finally names. It takes no condition,
-    /// because GCS's multipart uploads have none. A [`put`](Self::put) or a [`writer`](Self::writer) takes
-    /// one.
+    /// Begins an upload whose parts the caller numbers and sends, and lists when completing it. It takes no
+    /// condition, because GCS's multipart uploads have none. Use a [`put`](Self::put) or a
+    /// [`writer`](Self::writer) for a conditional write.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -118,9 +118,9 @@ impl Bucket {
         BeginMultipart { bucket: self.clone(), deadline: None, key, options }
     }
 
-    /// Lists multipart uploads of keys that begin with `prefix` and were neither completed nor aborted,
-    /// whoever began them. They are what a program that died has left. The running uploads of a
-    /// [`Writer`](crate::Writer) or a job are among them.
+    /// Lists the multipart uploads that were neither completed nor aborted, for keys that begin with
+    /// `prefix`. A program that dies leaves them behind. The list also includes uploads that still run, such
+    /// as those of a [`Writer`](crate::Writer) or a job, in any process.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -144,7 +144,7 @@ impl Bucket {
     /// Returns an upload that was begun before, by its key and [`id`](Multipart::id). Sends no request.
     ///
     /// # Errors
-    /// If the id has another form, or the key is empty.
+    /// If `id` isn't an [`id`](Multipart::id) of this library, or the key is empty.
     pub fn multipart(&self, key: &str, id: &str) -> Result<Multipart, Error> {
         let url = self.url_of(key);
         let unknown = || Error::usage(&url, format!("{id:?} is not the id of an upload that Laneway began"));
@@ -163,20 +163,20 @@ impl Bucket {
     }
 }
 
-/// The beginning of an id: how the store combines the parts' checksums. It says so only when an upload
-/// begins.
+/// The beginning of an id: how the store combines the parts' checksums. The id keeps this, because the store
+/// says it only when an upload begins.
 const WHOLE: &str = "whole";
 const COMPOSITE: &str = "parts";
 const NONE: &str = "none";
 
 impl Multipart {
-    /// Returns the key of the object that it will become, without the bucket's prefix.
+    /// Returns the key of the object that the upload makes, without the bucket's prefix.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns the id that finds it again: the store's name of the upload, and how it combines checksums. It
-    /// isn't secret.
+    /// Returns the id by which [`Bucket::multipart`] finds the upload again. It holds the store's id and the
+    /// way in which the store combines checksums. It isn't secret.
     pub fn id(&self) -> String {
         let checksums = match self.named.checksums {
             PartChecksums::FullObject => WHOLE,
@@ -191,8 +191,8 @@ impl Multipart {
     /// replaces the part.
     ///
     /// # Errors
-    /// When awaited: a number outside this range, or the store's error. An upload that has ended is not
-    /// found.
+    /// When awaited: a number outside this range; the store's error, such as `ErrorKind::NotFound` if the
+    /// upload has ended.
     pub fn part(&self, number: u32, bytes: impl Into<Bytes>) -> SendPart {
         let Self { bucket, key, named } = self.clone();
         SendPart { bucket, deadline: None, key, named, number, bytes: bytes.into() }
@@ -213,7 +213,7 @@ impl Multipart {
     /// Aborts the upload and removes its parts.
     ///
     /// # Errors
-    /// When awaited: the store's error. An upload that has ended is not found.
+    /// When awaited: the store's error, such as `ErrorKind::NotFound` if the upload has ended.
     pub fn abort(&self) -> AbortMultipart {
         let Self { bucket, key, named } = self.clone();
         AbortMultipart { bucket, deadline: None, key, named }
@@ -311,12 +311,12 @@ impl AbortMultipart {
 }
 
 impl UploadedPart {
-    /// Returns its number.
+    /// Returns the part's number.
     pub fn number(&self) -> u32 {
         self.part.number
     }
 
-    /// Returns its size in bytes.
+    /// Returns the part's size in bytes.
     pub fn size(&self) -> u64 {
         self.part.size
     }

@@ -25,7 +25,7 @@ pub struct Open {
 }
 
 impl Bucket {
-    /// Opens an object for reads at any place, all of its current version, in one request.
+    /// Opens an object's current version for reads at any place, in one request.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -58,15 +58,15 @@ impl Bucket {
 callable!(Open, Reader);
 
 impl Open {
-    /// Opens it only in this version. An object that was replaced is an error.
+    /// Opens the object only if it has this version. If it was replaced, the call fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
-    /// Opens the version that a listing or another reader described. This sends no request, except for a
-    /// [`footer`](Self::footer). An object that was replaced or removed is an error at the first read.
-    /// Metadata without a version doesn't save the request.
+    /// Opens the version that this metadata describes, from a listing or another reader. This sends no
+    /// request, except for a [`footer`](Self::footer). If the object was replaced or removed, the first read
+    /// fails. Metadata without a version doesn't save the request.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         self.version.clone_from(&meta.version);
         self.known = Some(Box::new(meta.clone()));
@@ -74,16 +74,16 @@ impl Open {
     }
 
     /// Fetches this many last bytes with the opening request, or all if there are fewer. Formats with an
-    /// index at the end, such as Parquet, then need no other request for it. Reads within these bytes cost
-    /// nothing.
+    /// index at the end, such as Parquet, then need no other request for the index. Reads within these bytes
+    /// cost nothing.
     pub fn footer(mut self, bytes: u64) -> Self {
         self.footer = Some(bytes);
         self
     }
 
     /// Prepares for a read from beginning to end. The first 512 KiB come with the opening request, in place
-    /// of a [`footer`](Self::footer). That is the whole of most small objects. The bytes behind them are
-    /// fetched ahead. For a [`known`](Self::known) object, opening sends no request.
+    /// of a [`footer`](Self::footer). Most small objects arrive completely with them. Laneway fetches the
+    /// bytes that follow ahead of the reader. For a [`known`](Self::known) object, opening sends no request.
     pub fn in_order(mut self) -> Self {
         self.in_order = true;
         self
@@ -100,7 +100,7 @@ impl Open {
             return Ok(Reader::new(bucket, *meta, Opened::default(), in_order));
         }
         let range = match footer {
-            // Most objects are smaller.
+            // Expect half of the largest answer: most objects are smaller.
             _ if in_order => Some((GetRange::from(0..FIRST_IN_ORDER), FIRST_IN_ORDER / 2)),
             footer => footer.map(|last| (GetRange::Last(last), last)),
         };
@@ -132,7 +132,7 @@ impl Open {
     }
 }
 
-/// Compares an object that came completely with the CRC that the store sent beside it, if it did.
+/// If the answer holds the whole object and the store sent a CRC with it, compares the two.
 fn verify(url: &str, got: &Got) -> Result<(), Error> {
     let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
     let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };

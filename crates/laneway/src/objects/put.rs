@@ -46,7 +46,7 @@ enum Source {
 impl Bucket {
     /// Writes an object, then compares the stored object with the bytes that were sent. Up to 16 MiB take one
     /// request with the checksum inside. Larger objects go in parts, several at once. The object exists
-    /// completely or not at all: an upload that is abandoned half-way is removed.
+    /// completely or not at all: Laneway removes an upload that is abandoned half-way.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -72,8 +72,8 @@ conditional!(Put);
 describable!(Put);
 
 impl Put {
-    /// Sets the CRC32C of all bytes, if the caller knows it. Bytes with another checksum are an error and
-    /// become no object.
+    /// Sets the CRC32C of all bytes, if the caller knows it. If the bytes have another checksum, the call
+    /// fails and writes no object.
     pub fn crc32c(mut self, value: u32) -> Self {
         self.crc32c = Some(value);
         self
@@ -97,7 +97,7 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Boxed, so that puts of bytes don't reserve room for it.
+                // Boxed, so that a put of bytes in memory doesn't reserve room for this future.
                 Source::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
@@ -154,8 +154,8 @@ pub(super) async fn write(
     Ok(cleaning(bucket.client(), owner, send).await?.into())
 }
 
-/// Up to this size, the engine's thread computes the checksum. Handing the bytes to another thread takes
-/// longer.
+/// Up to this size, the engine's thread computes the checksum. Handing so few bytes to another thread would
+/// take longer.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 impl Payload {

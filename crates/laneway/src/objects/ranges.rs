@@ -27,7 +27,7 @@ use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::{Bucket, Error};
 
-/// Objects of [`Bucket::get_ranges_of`] that are read at once.
+/// The most objects of [`Bucket::get_ranges_of`] that are read at once.
 const OBJECTS_AT_ONCE: usize = 64;
 
 /// Reads ranges of an object; made by [`Bucket::get_ranges`].
@@ -44,24 +44,26 @@ pub struct GetRanges {
 }
 
 impl Bucket {
-    /// Reads any number of ranges of an object, half-open, in bytes, in any order. Awaited, it returns all
-    /// bytes together, in the order of the request. [`stream`](GetRanges::stream) returns each range as soon
-    /// as it is there.
+    /// Reads any number of ranges of an object. Ranges are half-open, count bytes, and may have any order.
+    /// Awaiting the call returns all bytes together, in the order of the request.
+    /// [`stream`](GetRanges::stream) returns each range as soon as it has arrived.
     ///
     /// Laneway reads the ranges in as few requests as pay off. It joins neighbours if the bytes between them
-    /// cost less than another request, by the measured path and the store's [`PriceList`]. It cuts a range
-    /// above 16 MiB. If the object's size is known ([`known`](GetRanges::known)) and reading the whole object
-    /// costs less, it does that. All requests go at once. All answers are of one version: if the object is
-    /// replaced meanwhile, that is an error.
+    /// cost less than another request. The measured network path and the store's [`PriceList`] decide. It
+    /// cuts a range above 16 MiB. If the object's size is known ([`known`](GetRanges::known)) and reading the
+    /// whole object costs less, it does that. All requests go at once. All answers are of one version: if the
+    /// object is replaced meanwhile, the call fails.
     ///
-    /// - Ranges may repeat or overlap. Each gets its own bytes, and they move once.
+    /// - Ranges may repeat or overlap. Each returns all its bytes, and shared bytes are fetched once.
     /// - An empty range has no bytes, wherever it is. If all are empty, no request is sent.
-    /// - A range that reaches beyond the end is cut there. One that begins at or beyond the end is an error,
-    ///   which names it. Exception: in an empty object, a range that begins at 0 is empty.
-    /// - A range that ends before it begins is an error, which names it.
+    /// - A range that reaches beyond the object's end is cut there. A range that begins at or beyond the end
+    ///   makes the call fail, with an error that names the range. Exception: in an empty object, a range that
+    ///   begins at 0 is empty.
+    /// - A range that ends before it begins makes the call fail too.
     ///
-    /// Results may share memory with each other and with up to as many bytes between them. No store reports a
-    /// checksum of a range. Laneway compares its length, its place in the object and the object's version.
+    /// Results may share one buffer with each other, and with up to as many bytes that lie between them. No
+    /// store reports a checksum of a range, so Laneway checks the range's length, its place in the object and
+    /// the object's version.
     ///
     /// # Examples
     /// ```
@@ -88,8 +90,8 @@ impl Bucket {
     }
 
     /// Reads ranges of many objects, several objects at once, each as [`get_ranges`](Self::get_ranges) does.
-    /// Objects come as they are done, each with its place in the request and its own outcome. An object that
-    /// can't be read doesn't end the others.
+    /// Objects are returned in the order in which they are done, each with its place in the request and its
+    /// own outcome. If one object can't be read, the others go on.
     ///
     /// Laneway takes objects from the iterator as fast as the caller takes results, on the engine's own
     /// thread. An iterator that blocks delays every other call.
@@ -147,28 +149,28 @@ impl Bucket {
 callable!(GetRanges, Vec<Bytes>);
 
 impl GetRanges {
-    /// Reads only this version. An object that was replaced is an error.
+    /// Reads only this version. If the object was replaced, the call fails.
     pub fn if_version(mut self, version: &Version) -> Self {
         self.version = Some(version.clone());
         self
     }
 
-    /// Reads only the version that is described. An object that was replaced is an error. With the size
-    /// known, Laneway reads the whole object if that costs less, and cuts long ranges without asking for the
-    /// size first.
+    /// Reads only the version that this metadata describes. If the object was replaced, the call fails.
+    /// Because the size is known, Laneway can read the whole object if that costs less, and cuts long ranges
+    /// without asking for the size first.
     pub fn known(mut self, meta: &ObjectMeta) -> Self {
         (self.version, self.size) = (meta.version.clone(), Some(meta.size));
         self
     }
 
-    /// Weighs requests against bytes by these prices, instead of the store's known ones.
+    /// Weighs requests against bytes by these prices, instead of the store's own prices.
     pub fn prices(mut self, prices: PriceList) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// Returns the ranges as they come, in no order. At most 64 MiB of them wait to be taken, including those
-    /// under way, or one larger range. Dropping the stream ends the reading.
+    /// Returns the ranges as they arrive, in no order. At most 64 MiB of ranges, or one larger range, are
+    /// under way or wait to be taken. Dropping the stream ends the reading.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
         let (results, url) = (OfProcess::new(results), self.bucket.url_of(&self.key));
@@ -222,18 +224,18 @@ impl GetRanges {
     }
 }
 
-/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error. If it ends
-/// without one, every range has come.
+/// Ranges of an object as they arrive; made by [`GetRanges::stream`]. The stream ends after the first error.
+/// If it ends without one, every range has arrived.
 pub struct Ranges {
     /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
     url: String,
     is_over: bool,
-    /// True if nothing comes except the ranges that are here.
+    /// True if all ranges are in `here` or were returned.
     is_whole: bool,
-    /// Ranges that were here before, which come first.
+    /// Ranges that need no wait. They are returned first.
     here: Vec<(usize, Result<Bytes, Error>)>,
-    /// The places of the ranges that are read, if others were here.
+    /// The places in the whole request of the ranges that are read, if others needed no request.
     places: Option<Vec<usize>>,
     /// Dropping it ends the reading.
     _task: Option<Task>,
@@ -253,7 +255,7 @@ impl Ranges {
         Self { here, places: Some(places), ..self }
     }
 
-    /// Returns the stream with the ranges that have come meanwhile, or `None` if it has failed.
+    /// Returns the stream with the ranges that have arrived meanwhile, or `None` if it has failed.
     pub(super) fn unless_failed(mut self) -> Option<Self> {
         loop {
             match self.results.get_mut()?.try_recv() {
@@ -271,19 +273,17 @@ impl Ranges {
         }
     }
 
-    /// Returns the place of a range in the whole request.
     fn place(&self, at: usize) -> usize {
         self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at)
     }
 
-    /// Returns a range that was here before.
     fn at_hand(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         let (at, bytes) = self.here.pop()?;
         self.is_over = bytes.is_err();
         Some(bytes.map(|bytes| (at, bytes)))
     }
 
-    /// Returns the next range that is there: its place in the request, and its bytes. Blocks the thread.
+    /// Returns the next range that has arrived: its place in the request, and its bytes. Blocks the thread.
     /// Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         if self.is_over {
@@ -335,9 +335,8 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. An error that concerns no single object comes
-/// in place of an object, and nothing follows it. Examples are an engine that has ended, and an iterator that
-/// panicked.
+/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. If an error concerns no single object, the
+/// stream returns it and ends. Examples are an engine that has ended, and an iterator that panicked.
 pub struct ObjectRanges {
     /// `None` marks the end. If the channel closes without it, the task that fills it has died.
     results: OfProcess<mpsc::Receiver<Option<Object>>>,

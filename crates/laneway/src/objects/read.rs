@@ -15,19 +15,18 @@ use crate::location::url;
 use crate::transfer::download::in_order::{self, Chunk, Chunks, Wish};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
-/// The most bytes that are read before they are written. Smaller ranges are read together, a longer one in
-/// slices.
+/// The most bytes of ranges that are read together before they are written. A longer range is read in slices.
 const TOGETHER_MAX: u64 = 16 << 20;
 
 impl Client {
-    /// Reads an object, or ranges of it, in order into `to`. Several ranges are all of one version of the
-    /// object. If the object is replaced meanwhile, that is an error. If one of the ranges lies outside the
-    /// object, nothing is written. Blocks the thread, and writes to `to` on it. Don't call it on a thread
-    /// that runs async tasks.
+    /// Reads an object, or ranges of it, in order into `to`. All ranges are read from one version of the
+    /// object. If the object is replaced meanwhile, the call fails. If one of the ranges lies outside the
+    /// object, nothing is written. Blocks the thread, and writes to `to` on this thread. Don't call it on a
+    /// thread that runs async tasks.
     ///
     /// # Errors
-    /// The store's error, or that of `to`. Bytes may have been written before an error is found, because
-    /// checksums come last.
+    /// The store's error, or an error of writing to `to`. Bytes may have been written before an error is
+    /// found, because checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::unheard();
         let worker = self.worker()?;
@@ -37,7 +36,7 @@ impl Client {
         let (ended, end) = std::sync::mpsc::sync_channel(1);
         let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
         worker.spawn(async move {
-            // The receiver lives: the thread below waits for it.
+            // This can't fail: the thread below still waits on the receiver.
             let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
             let _ = ended.send(counted(read).await);
         });
@@ -66,7 +65,6 @@ async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks)
     Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
 }
 
-/// Several ranges of an object.
 struct Several<'a> {
     job: &'a Running,
     store: &'a Store,
@@ -95,7 +93,7 @@ impl Several<'_> {
         };
         let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
         let steps = match is_version {
-            // A call for ranges takes no version.
+            // A call for several ranges can't name a version, so read them one by one.
             true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
             false => steps(ranges),
         };
@@ -141,12 +139,12 @@ impl Several<'_> {
     }
 }
 
-/// The ranges that are read at a time, in the order in which they are wanted.
+/// Ranges that are read at the same time. Steps follow the order of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Step {
     /// Ranges of at most [`TOGETHER_MAX`] bytes in all.
     Together(Vec<Range<u64>>),
-    /// A range of more bytes than that.
+    /// A range of more than [`TOGETHER_MAX`] bytes.
     Long(Range<u64>),
 }
 
@@ -172,12 +170,12 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
     steps
 }
 
-/// Returns the result for several ranges. No store reports a checksum of a range.
+/// Returns the result for several ranges. They are unverified, because no store reports a checksum of a
+/// range.
 fn moved(bytes: u64) -> Moved {
     Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
 }
 
-/// Returns the item of a read.
 fn begin(job: &Running, request: &ReadRequest) -> Begun {
     let source = match request.at.as_object() {
         Some((provider, id)) => url(provider, &id),

@@ -1,12 +1,12 @@
-//! Decides how much to read ahead of a reader: nothing after jumps, and more and more for reads in order.
+//! Decides how much to read ahead of a reader: nothing after a jump, and a growing amount for reads in order.
 
 use std::ops::Range;
 
 /// The size of the first read, and of a read after a jump, if less was requested.
 const FIRST: u64 = 128 << 10;
 
-/// The size of the first read if the program announced reads in order: one request for all of most small
-/// objects.
+/// The size of the first read if the program announced reads in order. One request then brings all of most
+/// small objects.
 pub(super) const FIRST_IN_ORDER: u64 = 512 << 10;
 
 /// The growth of each further read. From 512 KiB on reads are bulk, so small requests of others go first.
@@ -15,14 +15,13 @@ const GROWTH: u64 = 4;
 /// The largest read: two slices of bulk.
 const MOST: u64 = 16 << 20;
 
-/// From this size on, the next bytes are fetched before they are requested.
+/// Once reads have this size, Laneway fetches the next bytes before the program asks for them.
 const EAGER: u64 = 2 << 20;
 
-/// The bytes that all readers in order fetch ahead together. Up to as many more have arrived and wait for them.
-/// If more than four readers share, each fetches less ahead, down to [`EAGER`].
+/// The most bytes that all readers in order together have under way ahead. As many again may have arrived and
+/// wait to be read. If more than four readers share this limit, each fetches less ahead, down to [`EAGER`].
 const TOGETHER: u64 = 64 << 20;
 
-/// The state of one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReadAhead {
     /// True if the program announced reads in order.
@@ -34,14 +33,14 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Returns the state for an object whose first `here` bytes are here.
+    /// Returns the state for an object whose first `here` bytes have arrived.
     pub(super) fn new(in_order: bool, here: u64) -> Self {
         let window = if in_order { FIRST_IN_ORDER } else { FIRST };
         Self { in_order, window, next: here }
     }
 
     /// Returns the range to read for a reader that wants `len` bytes at `position`, before the end, and has
-    /// none of them. `readers` is the number of readers that share.
+    /// none of them. `readers` is the number of readers that share [`TOGETHER`].
     pub(super) fn wanted(&mut self, position: u64, len: u64, size: u64, readers: usize) -> Range<u64> {
         match position == self.next && position > 0 {
             true => self.grow(readers),
@@ -66,7 +65,8 @@ impl ReadAhead {
         })
     }
 
-    /// Returns whether it reads so far ahead that it counts among the readers that share.
+    /// Returns whether this reader reads so far ahead that it counts among the readers that share
+    /// [`TOGETHER`].
     pub(super) fn reads_on(&self) -> bool {
         self.window >= EAGER
     }
@@ -88,7 +88,7 @@ mod tests {
 
     const SIZE: u64 = 1 << 30;
 
-    /// How much is read of each of so many readers, one time after the other, in KiB.
+    /// Returns the sizes in KiB of a reader's next six reads, if `readers` readers share the limit.
     fn windows(mut ahead: ReadAhead, mut at: u64, readers: usize) -> [u64; 6] {
         std::array::from_fn(|_| {
             let range = ahead.wanted(at, 4096, SIZE, readers);
@@ -132,24 +132,24 @@ mod tests {
         let mut at = 0;
         for _ in 0..2 {
             let range = ahead.wanted(at, 10, SIZE, 1);
-            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, || 1), None, "too little to pay");
+            assert_eq!(ahead.next(range.end - 1, range.end, SIZE, || 1), None, "too little to fetch");
             at = range.end;
         }
         let range = ahead.wanted(at, 10, SIZE, 1);
         assert_eq!(range.end - range.start, EAGER);
         assert!(ahead.reads_on());
-        assert_eq!(ahead.next(range.start, range.end, SIZE, || 1), None, "half of it is not read yet");
+        assert_eq!(ahead.next(range.start, range.end, SIZE, || 1), None, "half of the last read is left");
         let ended = range.end + GROWTH * EAGER;
         assert_eq!(ahead.next(range.end - EAGER / 2, range.end, SIZE, || 1), Some(range.end..ended));
-        assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "it is on its way");
+        assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "the next read is on its way");
         assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, || 1), None);
-        assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "what it reads was here before");
+        assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "its bytes had arrived before");
     }
 
     #[test]
     fn an_announced_read_in_order_fetches_ahead_from_the_start() {
         let mut ahead = ReadAhead::new(true, FIRST_IN_ORDER);
-        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of it is not read yet");
+        assert_eq!(ahead.next(10, FIRST_IN_ORDER, SIZE, || 1), None, "half of the last read is left");
         let next = ahead.next(FIRST_IN_ORDER / 2, FIRST_IN_ORDER, SIZE, || 1);
         assert_eq!(next, Some(FIRST_IN_ORDER..5 * FIRST_IN_ORDER));
         let small = &mut ReadAhead::new(true, 1000);

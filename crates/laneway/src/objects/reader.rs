@@ -20,12 +20,13 @@ use super::read_ahead::ReadAhead;
 use crate::engine::fork::OfProcess;
 use crate::{Bucket, Error};
 
-/// An object that is open for reads, all of one version. Once it has been replaced, reads are errors. Made by
-/// [`Bucket::open`].
+/// An object that is open for reads; made by [`Bucket::open`]. All reads are of one version. Once the object
+/// has been replaced, reads fail.
 ///
-/// It implements [`AsyncRead`] and [`AsyncSeek`] too. Read in order, it reads ahead, more and more. After a
-/// jump it reads nothing ahead, unless it was opened for reading in order. Other readers of the same object,
-/// made by [`again`](Self::again), share the bytes that came with the opening request.
+/// It implements [`AsyncRead`] and [`AsyncSeek`] too. A program that reads in order has more and more bytes
+/// fetched ahead. After a jump nothing is fetched ahead, unless the object was opened for reading in order.
+/// Other readers of the same object, made by [`again`](Self::again), share the bytes that came with the
+/// opening request.
 pub struct Reader {
     object: Arc<Object>,
     deadline: Option<Duration>,
@@ -35,7 +36,7 @@ pub struct Reader {
     have: (u64, Bytes),
     /// The read under way.
     coming: Option<OfProcess<Coming>>,
-    /// Held while this reads far ahead: all readers that hold one share the memory for that.
+    /// Held while this reader reads far ahead. All readers that hold one share the memory for reading ahead.
     reading_on: Option<OfProcess<Arc<()>>>,
     /// Columns that are read ahead, after the first read of ranges as a stream.
     columns: Mutex<Option<Begun<Ranges>>>,
@@ -75,16 +76,17 @@ impl Reader {
         Self { object, deadline, position: 0, ahead, have, coming: None, reading_on: None, columns }
     }
 
-    /// Ends each read with an error of kind timeout if it takes longer than this. A read ahead counts from
-    /// its own request, which comes before the caller's read. Without a deadline, a read ends when the store
-    /// has given nothing for as long as the client's [`retry_for`](crate::ClientBuilder::retry_for) allows.
+    /// Limits the time of each read. Beyond it, the read fails with an error of kind timeout. The time of a
+    /// read ahead begins with its own request, before the caller's read. Without a deadline, a read fails
+    /// once the store has sent nothing for the time of the client's
+    /// [`retry_for`](crate::ClientBuilder::retry_for).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Returns the object's metadata at the time it was opened. Its key is without the bucket's prefix.
+    /// Returns the object's metadata at the time it was opened. The key in it lacks the bucket's prefix.
     pub fn meta(&self) -> &ObjectMeta {
         &self.object.meta
     }
@@ -100,8 +102,7 @@ impl Reader {
     }
 
     /// Fills `buffer` from `offset` on, and returns it with the number of bytes read. That is less than the
-    /// buffer's length only if the object ends before. The future borrows nothing from the reader, and
-    /// neither do those of the two methods below.
+    /// buffer's length only if the object ends before. The future borrows nothing from the reader.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -117,16 +118,16 @@ impl Reader {
         }
     }
 
-    /// Does the same for a buffer that its owner doesn't touch until this returns.
+    /// Does the same as [`read_at`](Self::read_at) for a borrowed buffer.
     pub(crate) async fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.object.read_into(offset, buffer, self.deadline).await
     }
 
     /// Fills `buffer` from `offset` on, as [`read_at`](Self::read_at) does, for memory that the program
-    /// doesn't own itself. Bytes go there as they come off the connections, and are held nowhere else.
-    /// Several requests at once bring a long range. If the future is dropped or fails, the buffer is dropped
-    /// once nothing writes to it any more, which may be a moment later. Its `Drop` tells the owner when the
-    /// memory may be freed.
+    /// doesn't own itself. Bytes are written to the buffer as they come off the connections, and are held
+    /// nowhere else. Several requests at once bring a long range. If the future is dropped or fails, a
+    /// request may write to the buffer for another moment. The buffer is dropped after that, so its `Drop`
+    /// tells when the memory may be freed.
     ///
     /// # Errors
     /// The store's error; an object that was replaced.
@@ -161,25 +162,27 @@ impl Reader {
         async move { object.ranges(ranges, deadline).await }
     }
 
-    /// Reads ranges as [`GetRanges::stream`] does: each as it comes, in no order, with its place among the
-    /// requested ones.
+    /// Reads ranges as [`GetRanges::stream`] does: each as it arrives, in no order, with its place in the
+    /// request.
     ///
     /// Laneway reads ahead in a Parquet file whose footer came with the opening request
     /// ([`Open::footer`](super::Open::footer)). If a program reads the same columns of two row groups one
-    /// after the other, the next one is fetched ahead. The more it has read, the more is fetched, up to 16
-    /// MiB.
+    /// after the other, Laneway fetches these columns of the next row group ahead. The more the program has
+    /// read, the more is fetched ahead, up to 16 MiB.
     pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
         let ranges: Vec<_> = ranges.into_iter().collect();
         self.ahead(&ranges).unwrap_or_else(|| self.object.stream(ranges, self.deadline))
     }
 
-    /// Reads ranges into memory of the caller's, as [`stream_ranges`](Self::stream_ranges) does: bytes go there as they come off the connections, and
-    /// are held nowhere else. Each range is told with its memory as soon as it is whole, and can be [given up](crate::RangeBuffers::give_up) before. Ranges may
-    /// overlap, and each has memory of its own; memory with more room than its range is filled at its beginning. After an error memory is
-    /// dropped, and holds anything.
+    /// Reads ranges as [`stream_ranges`](Self::stream_ranges) does, into the caller's buffers. Bytes are
+    /// written there as they come off the connections, and are held nowhere else. The stream returns each
+    /// range with its buffer as soon as it is complete. Until then the caller can [give it
+    /// up](crate::RangeBuffers::give_up). Ranges may overlap, and each has a buffer of its own. A buffer that
+    /// is longer than its range is filled from the beginning. After an error the buffers are dropped, and
+    /// their content is undefined.
     ///
-    /// Copied once are ranges within what the opening request has brought, columns that were read ahead, and objects of a store that tells
-    /// no version.
+    /// Three kinds of bytes are copied once: bytes that came with the opening request, columns that were read
+    /// ahead, and objects of a store that tells no version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -204,12 +207,12 @@ impl Reader {
         self.object.stream_into(ranges, buffers, ahead, self.deadline)
     }
 
-    /// Columns that are read ahead, if these are asked for.
+    /// Returns the stream of these ranges, if they are columns that were fetched ahead.
     fn ahead(&self, ranges: &[Range<u64>]) -> Option<Ranges> {
         let begin = |ranges: Vec<_>| self.object.stream(ranges, self.deadline);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = columns.get_or_insert_with(|| Begun::new(self.object.footer(), self.object.meta.size));
-        // A failed read ahead is repeated now that the caller asks for it.
+        // If the read ahead failed, the caller reads the ranges again.
         begun.take(ranges, begin).and_then(Ranges::unless_failed)
     }
 
@@ -218,7 +221,7 @@ impl Reader {
         self.position
     }
 
-    /// Moves to another offset. It may lie beyond the end, where nothing is read.
+    /// Moves to another offset. It may lie beyond the end, where reads return no bytes.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
     }
@@ -253,7 +256,7 @@ impl Reader {
                 return Poll::Ready(Ok(bytes));
             }
             let position = self.position;
-            // A read that a parent of this process began before a fork never completes here.
+            // If a parent of this process began the read before a fork, it never completes here.
             let is_useful =
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
@@ -281,7 +284,7 @@ impl Reader {
         };
     }
 
-    /// Returns bytes at the reader's position that are here already, at most `len`.
+    /// Returns at most `len` bytes at the reader's position that have arrived already.
     fn at_hand(&self, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
         let Opened { start, bytes: opened } = &self.object.opened;
@@ -292,10 +295,10 @@ impl Reader {
         })
     }
 
-    /// Begins to fetch the bytes behind those that are here, if that is worth it.
+    /// Begins to fetch the bytes that follow those that have arrived, if that pays off.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
         let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
-        // The opened bytes are the object's last ones, or its first.
+        // The opening request brought the object's last bytes or its first.
         let end = if opened.start == 0 { have.max(opened.end) } else { have };
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;
@@ -304,7 +307,7 @@ impl Reader {
         if let Some(range) = self.ahead.next(self.position, end, object.meta.size, || object.readers()) {
             self.share();
             let mut fetch = self.object.fetch(range.clone(), self.deadline);
-            // The first poll starts the request. Its result is looked at when it is wanted.
+            // The first poll starts the request. The result is taken when the reader gets there.
             if Pin::new(&mut fetch).poll(context).is_pending() {
                 self.coming = Some(OfProcess::new((range, fetch)));
             }
@@ -318,7 +321,7 @@ impl Object {
         self.bucket.client().state().map_or(1, |state| Arc::strong_count(&state.machinery.reading_on) - 1)
     }
 
-    /// Returns the opened bytes, if they are the object's last ones.
+    /// Returns the bytes of the opening request, if they are the object's last ones.
     fn footer(&self) -> &Bytes {
         static NOTHING: Bytes = Bytes::new();
         if self.opened.range().end == self.meta.size { &self.opened.bytes } else { &NOTHING }
@@ -344,7 +347,8 @@ impl Object {
         deadline: Option<Duration>,
     ) -> RangesInto<B> {
         let ranges_by_copy = match (ahead, &self.meta.version) {
-            // Only a version makes sure that a body which broke off goes on with bytes of the same object.
+            // Without a version, don't write directly into the buffer: if a body broke off, the next answer
+            // could be of another version.
             (None, None) => Some(self.stream(ranges.clone(), deadline)),
             (ahead, _) => ahead,
         };
@@ -379,13 +383,14 @@ impl Object {
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns whether the opened bytes contain all bytes of a range. A range without bytes doesn't count.
+    /// Returns whether the opening request brought all bytes of a range. Returns false for a range without
+    /// bytes.
     fn is_here(&self, range: &Range<u64>) -> bool {
         let here = self.opened.range();
         here.start <= range.start && range.start < range.end && range.end.min(self.meta.size) <= here.end
     }
 
-    /// Returns the bytes of a range that is here.
+    /// Returns the bytes of a range that the opening request brought.
     ///
     /// # Errors
     /// If the range begins at or beyond the end.
@@ -410,8 +415,8 @@ impl Object {
             return Ok((0, buffer));
         }
         let read = (end - offset) as usize;
-        // The opened bytes lie at the object's beginning or end, so the missing bytes lie behind or before
-        // them.
+        // The opening request brought the object's beginning or end, so the missing bytes lie all behind or
+        // all before these.
         let opened = self.opened.range();
         let here = opened.start.max(offset)..opened.end.min(end);
         let missing = match here.is_empty() {
@@ -453,7 +458,7 @@ impl Object {
     }
 }
 
-/// The part of a buffer from one of its bytes on.
+/// The part of a buffer from a given byte on.
 struct Rest<B> {
     buffer: B,
     at: usize,
@@ -489,10 +494,10 @@ impl AsyncSeek for Reader {
     }
 }
 
-/// Returns the offset that a seek leads to. It may lie beyond the end, where nothing is read.
+/// Returns the offset that a seek leads to. It may lie beyond the end, where reads return no bytes.
 ///
 /// # Errors
-/// If it lies before the beginning.
+/// If the offset would lie before the beginning.
 pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64> {
     let place = match position {
         SeekFrom::Start(place) => Some(place),

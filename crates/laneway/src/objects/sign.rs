@@ -22,14 +22,15 @@ pub struct Sign {
 }
 
 impl Bucket {
-    /// Signs a URL. Whoever has the URL may make one kind of request for the object until the URL expires. By
-    /// default that is a read, for an hour: see [`method`](Sign::method) and [`expires`](Sign::expires).
+    /// Signs a URL. Until the URL expires, anyone who has it may make one kind of request for the object. By
+    /// default it allows reads for an hour: see [`method`](Sign::method) and [`expires`](Sign::expires).
     /// Signing sends no request to the store. The object need not exist yet, and the URL allows nothing that
     /// the credentials don't.
     ///
-    /// The credentials in use sign the URLs of S3 (Signature Version 4). If these are temporary, the URL ends
-    /// with them. A service account's key signs the URLs of GCS. IAM signs them for the machine's account or
-    /// an impersonated one (`roles/iam.serviceAccountTokenCreator`). A person's login can't sign.
+    /// The credentials in use sign the URLs of S3 (Signature Version 4). If the credentials are temporary,
+    /// the URL expires with them. On GCS, a service account's key signs URLs. For the machine's account or an
+    /// impersonated one, IAM signs them (`roles/iam.serviceAccountTokenCreator`). A person's login can't
+    /// sign.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -83,7 +84,8 @@ impl Sign {
         self
     }
 
-    /// Signs for this time instead of the time of the call. A key makes the same URL for the same time.
+    /// Signs for this time instead of the time of the call. Repeated with the same key and time, it returns
+    /// the same URL.
     pub fn at(mut self, time: SystemTime) -> Self {
         self.now = Some(time);
         self

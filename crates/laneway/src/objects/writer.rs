@@ -23,10 +23,10 @@ use crate::{Bucket, Canceller, Error, Written};
 
 /// Writes an object from bytes that the caller writes to it; made by [`Bucket::writer`].
 ///
-/// Bytes gather until they fill a part of 16 MiB. If the store takes unequal parts, it is 32 MiB after the
-/// first 18 GiB, and so on. The part is sent while the next one gathers. An object of at most one part takes
-/// one request. Nothing is visible in the store before [`finish`](Self::finish) has succeeded. A writer that
-/// is dropped or [aborted](Self::abort) leaves nothing behind.
+/// The writer collects bytes until they fill a part of 16 MiB. If the store takes parts of unequal size,
+/// parts have 32 MiB after the first 18 GiB, and so on. One part is sent while the next one fills. An object
+/// of at most one part takes one request. Nothing is visible in the store before [`finish`](Self::finish) has
+/// succeeded. A writer that is dropped or [aborted](Self::abort) leaves nothing behind.
 pub struct Writer {
     bucket: Bucket,
     key: String,
@@ -38,17 +38,16 @@ pub struct Writer {
     upload: Option<OfProcess<Upload>>,
     /// Cancels the upload.
     canceller: Option<Canceller>,
-    /// Completes the object, once that was requested.
+    /// The completion of the object, once it has begun.
     ending: Option<Pending<Written>>,
     /// The result: `Some(None)` after a failure.
     ended: Option<Option<Written>>,
 }
 
-/// A running upload.
 struct Upload {
     cut: Cut,
     sender: Sender<(Bytes, bool)>,
-    /// The room for the next part, while this waits for it.
+    /// The wait for room for the next part, if there is one.
     room: Option<Room>,
     ended: Pending<Written>,
 }
@@ -56,8 +55,8 @@ struct Upload {
 type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 
 impl Bucket {
-    /// Writes an object from bytes that the caller writes one after the other. Nothing is sent before there
-    /// are enough for a part, or the end has come.
+    /// Writes an object from bytes that the caller writes one after the other. Nothing is sent before the
+    /// bytes fill a part or [`finish`](Writer::finish) is called.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -95,13 +94,13 @@ conditional!(Writer);
 describable!(Writer);
 
 impl Writer {
-    /// Sets the CRC32C of all bytes, if the caller knows it. Bytes with another checksum are an error and
-    /// become no object.
+    /// Sets the CRC32C of all bytes, if the caller knows it. If the bytes have another checksum, the upload
+    /// fails and writes no object.
     pub(super) fn expect_crc32c(&mut self, value: Option<u32>) {
         self.crc32c = value;
     }
 
-    /// Writes bytes. Waits while too many are on their way.
+    /// Writes bytes. Waits while too many bytes are on their way.
     ///
     /// # Errors
     /// The store's error about the upload. The writer can't be used afterwards.
@@ -117,20 +116,20 @@ impl Writer {
     /// Dropping this half-way abandons the object, unless the store is completing it already.
     ///
     /// # Errors
-    /// The store's error; bytes that differ. Nothing is left behind then.
+    /// The store's error; a stored object that differs from the bytes. Nothing is left behind then.
     pub async fn finish(mut self) -> Result<Written, Error> {
         std::future::poll_fn(|context| self.poll_finish(context)).await
     }
 
-    /// Abandons the object, and waits until the store has nothing unfinished of it. After a `shutdown` that
-    /// wasn't awaited, the object may exist all the same.
+    /// Abandons the object, and waits until the store has removed the unfinished upload. If a `shutdown` was
+    /// begun and not awaited, the object may exist anyway.
     pub async fn abort(self) {
         let Self { upload, canceller, ending, .. } = self;
         if let (Some(canceller), Some(ending)) = (canceller, ending) {
             canceller.cancel();
             drop(ending.await);
         }
-        // An upload that a parent began before a fork isn't this process's to abandon.
+        // If a parent of this process began the upload, only the parent may abandon it.
         if let Some(Upload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
             // Without its last part, the upload ends as cancelled, after it has cleaned up.
@@ -138,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Takes as many bytes as fit into the part that gathers.
+    /// Takes as many bytes as fit into the part being filled.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
         if self.ending.is_some() || self.ended.is_some() {
             return Poll::Ready(Err(self.misused("was finished or has failed, and takes no more bytes")));
@@ -152,7 +151,6 @@ impl Writer {
         Poll::Ready(Ok(taken))
     }
 
-    /// Returns the length of the part that gathers.
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
             Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
@@ -174,7 +172,6 @@ impl Writer {
         Error::refused(self.bucket.url_of(&self.key), why)
     }
 
-    /// Sends the gathered bytes.
     fn poll_send(&mut self, context: &mut Context<'_>, is_last: bool) -> Poll<Result<(), Error>> {
         let begun = match self.upload.take() {
             Some(upload) => upload,
@@ -191,7 +188,7 @@ impl Writer {
         let permit = ready!(room.as_mut().poll(context));
         upload.room = None;
         let Some(permit) = permit else {
-            // The upload takes no more because it has failed. Its result has the reason.
+            // The upload takes no more parts because it has failed. Its result has the reason.
             let failed = ready!(Pin::new(&mut upload.ended).poll(context)).err();
             (self.upload, self.ended) = (None, Some(None));
             let url = self.bucket.url_of(&self.key);
@@ -215,7 +212,7 @@ impl Writer {
             let parts = Parts::new(&job, &store, &id, &options, None);
             Ok(parts.send(None, &input).await?.into())
         };
-        // Start it now, so that parts are sent while others gather, even if nobody awaits the end.
+        // Start the upload now, so that it sends parts while others fill, even if nothing awaits its end.
         let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
         Ok(Upload { cut, sender, room: None, ended })
     }
@@ -253,7 +250,7 @@ impl Writer {
         Poll::Ready(ended)
     }
 
-    /// Writes the gathered bytes as the whole object.
+    /// Writes the collected bytes as the whole object.
     fn whole(&mut self) -> Pending<Written> {
         let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.described());
         let (bytes, crc32c) = (self.gathered.split().freeze(), self.crc32c);
@@ -262,8 +259,8 @@ impl Writer {
     }
 }
 
-/// `flush` has nothing to do, because nothing is visible before the end. `shutdown` completes the object as
-/// [`finish`](Writer::finish) does. `finish` may still be called afterwards, for its result.
+/// `flush` does nothing, because nothing is visible before the end. `shutdown` completes the object as
+/// [`finish`](Writer::finish) does. `finish` may still be called afterwards, to get the [`Written`].
 impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll_take(context, bytes).map_err(io::Error::other)

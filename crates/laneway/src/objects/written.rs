@@ -5,17 +5,17 @@ use laneway_store::{Checksums, Version};
 use crate::event::Verified;
 use crate::transfer::upload::Sent;
 
-/// An object as it was written. Fields that the store leaves out are `None` or empty.
+/// Describes the written object. Fields that the store leaves out are `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Written {
-    /// Its version, which [`if_version`](crate::Put::if_version) accepts.
+    /// The object's version, for [`if_version`](crate::Put::if_version).
     pub version: Option<Version>,
-    /// Its size in bytes.
+    /// The object's size in bytes.
     pub size: u64,
     /// The checksums that the store reports.
     pub checksums: Checksums,
-    /// The checksum by which it was compared with the bytes that were sent.
+    /// The checksum by which Laneway compared the stored object with the bytes that were sent.
     pub verified: Verified,
     /// True if the store itself enforced the condition, so that no other writer could come between, or if
     /// there was no condition.

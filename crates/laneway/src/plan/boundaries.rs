@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Returns the parts of an object of `size` bytes, if all of `count` parts but the last have `first` bytes.
-/// Nearly every program uploads in this way. Returns `None` if that doesn't fit.
+/// Nearly every program cuts uploads like this. Returns `None` if `size` doesn't fit.
 pub(crate) fn even(size: u64, first: u64, count: u32) -> Option<Vec<Range<u64>>> {
     if first == 0 || size.div_ceil(first) != u64::from(count) {
         return None;

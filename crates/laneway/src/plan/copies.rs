@@ -9,7 +9,8 @@ use laneway_store::{Capabilities, PartRules};
 pub struct CopySizes {
     /// The largest object in bytes that is copied in one call. The store's own limit counts if it is lower.
     pub whole_max: u64,
-    /// The size in bytes of the parts of larger ones: 1 GiB. They cost the store no transfer, only requests.
+    /// The size in bytes of the parts of a larger object: 1 GiB. The store copies them by itself, so parts
+    /// cost only requests.
     pub part: u64,
 }
 
@@ -20,7 +21,7 @@ impl Default for CopySizes {
 }
 
 impl CopySizes {
-    /// Returns whether an object of `size` bytes is copied, and its metadata changed, in parts.
+    /// Returns whether a copy of an object of `size` bytes, or a change of its metadata, goes in parts.
     pub(crate) fn is_large(self, size: u64, can: &Capabilities) -> bool {
         can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
     }

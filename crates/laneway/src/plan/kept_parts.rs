@@ -1,4 +1,4 @@
-//! Decides what to do with an upload that an earlier run left, and which of its parts to believe.
+//! Decides what to do with an upload that an earlier run left, and which of its parts count as sent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,23 +20,25 @@ pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: Identity,
-    /// A checksum of the object's properties besides its bytes, and of those that the store adds.
+    /// A checksum of the object's properties besides its bytes, including the properties that the store adds.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
 
-/// The value of an upload in a journal to a new one.
+/// Says what a new upload does with an unfinished one in a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Worth {
-    /// It is of this file, in the same state, to this object. Continue it.
+    /// Continue the unfinished upload: it sends the same file in the same state to the same object.
     GoOn,
-    /// It is of this file, but in another state. Abort it.
+    /// Abort the unfinished upload: it sends the same file to the same object, but with other settings, from
+    /// a changed file, or too long ago.
     Abort,
-    /// It belongs to another file or object. Leave it alone.
+    /// Leave the unfinished upload alone: it belongs to another file or object.
     Nothing,
 }
 
-/// Returns the value of the upload `left` to an upload of `subject`, after a time of `idle` without progress.
+/// Returns what an upload of `subject` does with the unfinished upload `left`, which has made no progress for
+/// `idle`.
 pub(crate) fn worth(left: &Subject, subject: &Subject, idle: Duration) -> Worth {
     let is_same_way =
         (&left.path, &left.url, &left.endpoint) == (&subject.path, &subject.url, &subject.endpoint);
@@ -105,7 +107,8 @@ mod tests {
         assert_eq!(worth(&subject(), &subject(), idle), Worth::Abort);
     }
 
-    /// Whatever is recorded and listed: what is believed is in both, alike, and of the length that its place has.
+    /// For random records and lists: a part counts as sent only if it is in both, is equal in both, and has
+    /// the length of its place.
     #[test]
     fn a_part_is_believed_only_where_journal_store_and_plan_agree() {
         let mut some = 0;

@@ -1,16 +1,18 @@
-//! Decides how a listing reads a bucket's keys: in parallel stretches, each page by page.
+//! Decides how a listing reads a bucket's keys. It cuts them into stretches (ranges of neighbouring keys)
+//! that are read in parallel, each page by page.
 //!
-//! A listing begins as one stretch, from its first key to its last. Once it has more than two pages, and
-//! pages take so long that requesting several at once pays off, the rest of a stretch is cut at invented keys
-//! ([`cuts`]). The listing then also continues from there. The caller asks this state machine which page to
-//! request next, and reports what arrives.
+//! A listing begins as one stretch, from its first key to its last. After two full pages, if pages take long
+//! enough for parallel requests to pay off, it cuts the rest of a stretch at invented keys ([`cuts`]). The
+//! listing then continues from these keys too. The caller asks this state machine which page to request next,
+//! and reports what arrives.
 //!
 //! A key that exists all the time is returned exactly once. Stretches don't overlap. A page's keys must lie
-//! after those that came before. Keys behind a stretch's end are left to the stretch that begins there.
+//! after the keys of the pages before. Keys behind a stretch's end are dropped, because the next stretch
+//! returns them.
 //!
 //! **Costs.** Each cut costs at most one request, for a page that ends before it is full. There are at most
-//! two cuts for each page that has come, up to [`CUTS_MAX`], and one for each further [`PAGES_A_CUT`] pages.
-//! So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, whatever its keys are.
+//! two cuts for each arrived page, up to [`CUTS_MAX`] cuts, and then one for each further [`PAGES_A_CUT`]
+//! pages. So a listing of N full pages takes at most N + 1 + min(2 N, 24) + N / 4 requests, for any keys.
 
 mod alphabet;
 mod cuts;
@@ -27,23 +29,25 @@ pub(crate) use disorder::Disorder;
 use stretch::Stretch;
 pub(crate) use stretch::{End, Kind, StretchId};
 
-/// Most pages of one listing that are requested at once. With a store 20 ms away that takes 16 ms a page, 50
-/// pages come in 3 or 4 turns. More would only take connections that objects need.
+/// The most pages of one listing that are requested at once. From a store that is 20 ms away and takes 16 ms
+/// for a page, 50 pages arrive in 3 or 4 turns. More requests at once would only take connections that
+/// objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
 /// After a page that takes longer than this, the next one is requested by its token instead of its last key.
-/// With MinIO, a token leads to a server-side copy of the rest of the listing, and each stretch makes another
-/// copy. Ten pages cost 1.1 s of a core by tokens, and 0.31 s by keys. But by key, MinIO reads a folder from
-/// the beginning for each page, so tokens are better for a huge one.
+/// For tokens, MinIO copies the rest of the listing on the server, once for each stretch. Ten pages cost 1.1
+/// s of a core by tokens, and 0.31 s by keys. But for a page by key, MinIO reads the folder from its
+/// beginning, so tokens are better for a huge folder.
 const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
 /// Pages that are requested at once before we know whether that makes them slower.
 const AT_ONCE_FIRST: f64 = 6.0;
-/// Time that a page must take for each page that is requested beside it. A page costs about 5 ms of a core at
-/// either end for a thousand keys. Requesting several at once saves only the round trip.
+/// A page must take at least this time for each other page that is requested at the same time. A page costs
+/// about 5 ms of a core at either end for a thousand keys. Requesting several pages at once saves only the
+/// round trip.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
-/// Pages that are here or under way, for each of [`AT_ONCE_MAX`]. A slow store gets fewer requests at once,
-/// but pages that wait for their reader don't burden it.
+/// The most pages under way or waiting for their reader, in multiples of [`AT_ONCE_MAX`]. Waiting pages don't
+/// burden the store, so even a slow store with fewer requests at once has this limit.
 const PAGES_HELD_EACH: usize = 4;
-/// Cuts that a listing may have from its first pages on.
+/// The number of cuts that even a short listing may have. Further cuts depend on [`PAGES_A_CUT`].
 const CUTS_MAX: u64 = 24;
 /// Full pages of a long listing for each further cut.
 const PAGES_A_CUT: u64 = 4;
@@ -52,15 +56,15 @@ const PAGES_MIN: u64 = 2;
 /// Stretches of up to this many pages (log2) are cut evenly. Larger ones are cut in growing steps, because a
 /// page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// Distance in pages (log2) of a stretch's first key from its start. If it is less, the stretch before counts
-/// as filled.
+/// If the first key of a stretch lies less than this many pages (log2) behind the cut, the stretch before the
+/// cut counts as filled up to its end.
 const NEAR_PAGES_LOG2: f64 = 1.0;
 /// Number of a page's keys between two marks.
 const MARK_KEYS: usize = 20;
 /// One of this many keys is inspected for its characters.
 const OBSERVED_KEYS: usize = 8;
 
-/// The wanted order of keys.
+/// The order in which the caller wants keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// In byte order. Keys far ahead of the reader wait.
@@ -69,7 +73,6 @@ pub(crate) enum Order {
     Arrival,
 }
 
-/// The scope of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Listed {
     pub(crate) prefix: String,
@@ -78,20 +81,19 @@ pub(crate) struct Listed {
     pub(crate) end_before: Option<String>,
 }
 
-/// A page to request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) stretch: StretchId,
-    /// The common prefix of the requested keys: that of the listing, or a longer one of the stretch.
+    /// The common prefix of the requested keys: the prefix of the listing, or a longer one that all keys of
+    /// the stretch share.
     pub(crate) prefix: String,
     pub(crate) start_after: Option<String>,
     pub(crate) end: End,
     pub(crate) token: Option<String>,
-    /// The most keys to request, so that keys behind the end don't come too.
+    /// The most keys to request, so that the page brings no keys behind the stretch's end.
     pub(crate) max: Option<u32>,
 }
 
-/// A running listing.
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     listed: Listed,
@@ -107,7 +109,7 @@ pub(crate) struct Keyspace {
     at_once: f64,
     /// True once a listing has begun at a cut as requested.
     cuts_hold: bool,
-    /// In the order of their keys. Stretches that have ended and been read are removed.
+    /// The stretches in the order of their keys. A stretch that has ended and been read is removed.
     stretches: Vec<Stretch>,
     alphabet: Alphabet,
     stretches_made: u64,
@@ -119,14 +121,15 @@ pub(crate) struct Keyspace {
     /// The most entries of a page so far.
     page_entries: u64,
     cuts: u64,
-    /// The distance between the last two pages of a stretch, relative to the distance of their keys (log2).
+    /// The factor (log2) by which the last two pages of a stretch lie further apart than the keys within a
+    /// page suggest.
     apart_log2: f64,
     /// The time of the fastest page.
     page_time: Option<Duration>,
 }
 
 impl Keyspace {
-    /// Returns a listing. With `by_key`, it may also continue after a key instead of by a token.
+    /// Returns a listing. With `by_key`, it may also request a page by the last key instead of a token.
     pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
@@ -154,7 +157,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns whether everything has come and been read.
+    /// Returns whether all keys have arrived and been read.
     pub(crate) fn is_over(&self) -> bool {
         self.stretches.is_empty()
     }
@@ -182,8 +185,8 @@ impl Keyspace {
         }
     }
 
-    /// Takes arrived keys, in their order. Returns how many of them belong to the stretch. The others lie
-    /// behind it.
+    /// Takes arrived keys, in their order. Returns how many of them belong to the stretch. The other keys lie
+    /// behind the stretch.
     ///
     /// # Errors
     /// If the keys aren't the requested ones.
@@ -246,7 +249,7 @@ impl Keyspace {
         Ok(taken)
     }
 
-    /// Takes the end of a page, with the time it took and the token of the next one.
+    /// Takes the end of a page, with the time that the page took and the token of the next page.
     ///
     /// # Errors
     /// If the listing would never end.
@@ -285,8 +288,8 @@ impl Keyspace {
     fn time(&mut self, took: Duration, at_once: usize) {
         let least = self.page_time.map_or(took, |least| least.min(took));
         self.page_time = Some(least);
-        // The store works on as many pages at once as come in the time of one alone. The others wait in its
-        // queue.
+        // Pages that wait in the store's queue take longer than a page alone. So the ratio of these times
+        // shows how many pages the store works on at once.
         let slower = took.as_secs_f64() / least.as_secs_f64().max(1e-6);
         let wanted = 1.0 + 1.5 * at_once as f64 / slower;
         match slower < 1.5 {
@@ -323,8 +326,8 @@ impl Keyspace {
         most.min((self.at_once as usize).max(1))
     }
 
-    /// Returns how many pages the stretch at this place and those before it may hold. Stretches further ahead
-    /// may hold fewer, so the one that is read first always has room.
+    /// Returns how many pages the stretch at this place and the stretches before it may hold together.
+    /// Stretches further ahead may hold fewer pages, so the stretch that is read first always has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
@@ -348,7 +351,8 @@ impl Keyspace {
         ((2 * pages).min(CUTS_MAX) + pages / PAGES_A_CUT).saturating_sub(self.cuts)
     }
 
-    /// Returns the fewest pages of a stretch. In long listings it is more, so that cuts don't run out.
+    /// Returns the fewest pages that a stretch should have. In long listings this number is larger, so that
+    /// cuts don't run out.
     fn pages_wanted(&self) -> u64 {
         let pages = self.entries / self.page_entries.max(1);
         let most = match self.order {
@@ -435,7 +439,7 @@ impl Keyspace {
 
     fn rest<'a>(&'a self, stretch: &'a Stretch) -> Option<Rest<'a>> {
         let prefix = self.listed.prefix.as_str();
-        // An end behind the prefix's last key means the end of the prefix.
+        // If the end lies behind all keys of the prefix, the stretch reaches to the end of the prefix.
         let end = stretch.end.key().filter(|end| end.starts_with(prefix));
         Some(Rest {
             prefix,
@@ -460,7 +464,8 @@ impl Keyspace {
         }
     }
 
-    /// Learns from the first key of a stretch that began at a cut about the stretch before it.
+    /// Learns about the stretch before a cut from the first key behind the cut. If that key is near the cut,
+    /// the stretch before counts as filled.
     fn learn_of_first(&mut self, place: usize, first: &str) {
         self.stretches[place].is_new_cut = false;
         let Some(before) = place.checked_sub(1) else { return };
@@ -475,14 +480,14 @@ impl Keyspace {
         }
     }
 
-    /// Drops all cuts. The store doesn't begin a listing at the requested key, but returned this one. The
-    /// first stretch, whose pages were requested up to the end, gets everything back.
+    /// Drops all cuts, because the store doesn't begin a listing at the requested key: it returned this `key`
+    /// instead. The first stretch then reads the whole listing.
     fn forget_cuts(&mut self, key: &str) -> Result<(), Disorder> {
         let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
         let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        // Keys that were skipped because they lay behind a cut don't come again. This concerns the current
-        // page, and a page requested up to a cut.
+        // This fails if the first stretch has skipped keys behind a cut, because they don't come again. It
+        // may have skipped them in its current page, or by requesting a page only up to a cut.
         let went_on = |first: &Stretch| match first.is_asked {
             true => !first.page.is_beyond && first.page.asked.as_ref() == Some(&whole),
             false => first.asked.as_ref().is_none_or(|asked| *asked == whole),

@@ -4,10 +4,11 @@ use laneway_store::{PartRules, Store};
 
 /// The usual size of a part.
 pub(crate) const PART_USUAL: u64 = 16 << 20;
-/// The unit of chunks in a GCS resumable upload. The usual part is a multiple of it.
+/// GCS wants chunks of a resumable upload in multiples of this size. The usual part is such a multiple.
 pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
-/// If the length is unknown, the size of parts doubles after this percentage of all parts. Of 10,000 parts,
-/// the first 18 GiB go in usual ones, the largest has 4 GiB, and together they hold 6 TiB.
+/// If the length is unknown, the size of parts doubles after this percentage of all parts. With 10,000 parts,
+/// the first 18 GiB go in parts of the usual size. The largest part has 4 GiB, and all parts together hold 6
+/// TiB.
 const DOUBLING_PERCENT: u64 = 12;
 
 /// Returns the size of all parts but the last, for an upload of `size` bytes.
@@ -16,7 +17,7 @@ pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
     least.max(PART_USUAL).max(rules.bytes_min).min(rules.bytes_max)
 }
 
-/// The cut of a stream whose length is known only at its end.
+/// Cuts a stream into parts. The stream's length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     /// The size of the first part, and of all parts if they must be equal.
@@ -26,8 +27,8 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Returns a cut. If the store takes `unequal` parts, they grow, so that any object of up to 6 TiB fits
-    /// into 10,000. Equal parts of the usual size hold 156 GiB, and more if more is `expected`.
+    /// Returns a cut. If the store takes `unequal` parts, they grow, so that 10,000 parts hold up to 6 TiB.
+    /// Equal parts of the usual size hold 156 GiB. They are larger if the `expected` size needs it.
     fn new(rules: PartRules, unequal: bool, expected: Option<u64>) -> Self {
         Self { first: part_len(expected.unwrap_or(0), rules), grows: unequal, rules }
     }
@@ -42,7 +43,7 @@ impl Cut {
         self.rules.count_max
     }
 
-    /// Returns the size of part `number`, from 1, or `None` if that is above the limit.
+    /// Returns the size of part `number`, counted from 1, or `None` if the number is above the limit.
     pub(crate) fn len(self, number: u32) -> Option<u64> {
         let (before, count_max) = (u64::from(number.checked_sub(1)?), self.rules.count_max);
         let doublings = before / (count_max * DOUBLING_PERCENT / 100).max(1);

@@ -1,9 +1,10 @@
-//! Computes the rest of an interrupted download: claims that fit together, and the gaps between them.
+//! Computes the rest of an interrupted download from its claims (ranges that a journal records as done):
+//! which claims count, and the gaps between them.
 
 use std::ops::Range;
 
-/// Returns the claims to believe, in order: within the object's `size`, and without overlaps. Of two that
-/// overlap, the one that begins first stays. Of two that begin together, the longer one stays.
+/// Returns the claims that count, in order: within the object's `size`, and without overlaps. If two claims
+/// overlap, the one that begins first stays. If both begin at the same offset, the longer one stays.
 pub(crate) fn settled<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Range<u64>) -> Vec<C> {
     claims.retain(|claim| {
         let range = range(claim);

@@ -1,5 +1,5 @@
-//! The ranges of a large download. One stream fetches the object from the front, until it meets ranges that
-//! others have taken from the end.
+//! Divides a large download among streams. The opener (the first GET, which may have begun without knowing
+//! the size) fetches the object from the front. Other streams take ranges from its end.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use super::SMALL_DOWNLOAD_MAX;
 /// The smallest usual slice, except at an object's end. At S3 and GCS, range requests of 8 to 16 MiB have the
 /// highest throughput.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
-/// The largest usual slice. It is short enough that a straggler costs little.
+/// The largest usual slice. A slice of this size is small enough that repeating a slow one costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// The length of a claim in a download's journal. Slices are cut at its multiples.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 
-/// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of it. Each
-/// part must be worth a request. The end stays bulk, as all of it was. As a small request it would open
-/// connections, and make bulk yield.
+/// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of the range.
+/// Each part must be worth a request, and large enough to stay bulk. A small request would open connections
+/// and make bulk yield.
 pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     let half = (left.end - left.start) / 2;
     let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
@@ -24,24 +24,26 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Returns the length of the first range that another stream takes over, on a path of this round trip. It is
-/// what 1 Gbit/s carries in a round trip: a shorter one would end before its window has opened.
+/// Returns the length of the first range that another stream takes over, on a path of this round trip. 1
+/// Gbit/s carries this many bytes in a round trip. A shorter range would end before its congestion window has
+/// opened.
 pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
 
-/// Help pays off for a stream that will run for this many more round trips. A new connection takes three of
-/// them to its first byte. On HTTP/1.1, the helped stream loses its own connection. With 8, a path of 200 ms
-/// was half empty at the end.
+/// A second stream pays off if the first one will run for this many more round trips. A new connection takes
+/// three round trips to its first byte. On HTTP/1.1, the first stream loses its own connection. With 8, a
+/// path of 200 ms was half empty at the end.
 pub(crate) const HELP_PAYS: u32 = 4;
 
 /// One more connection pays off for an object that will take this many more round trips. At 200 ms and 1
-/// Gbit/s, a new connection needs eight of them to reach its share of the rate. Eight connections that joined
-/// 1 s before the end turned 5.2 s into 6.9.
+/// Gbit/s, a new connection needs eight of them to reach its share of the rate. Eight connections that were
+/// opened 1 s before the end lengthened a download from 5.2 s to 6.9 s.
 pub(crate) const CONNECTION_PAYS: u32 = 10;
 
-/// Returns whether a stream will run longer than `help` takes. It brought `brought` bytes in `since`, and
-/// `left` bytes are left. If it brought nothing, nothing is known, so help pays off.
+/// Returns whether a stream will run longer than `help` takes. The stream brought `brought` bytes in the time
+/// `since`, and `left` bytes are left. If it brought nothing, its rate is unknown, so help counts as worth
+/// it.
 pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Duration) -> bool {
     brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
 }
@@ -51,26 +53,27 @@ pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
 }
 
-/// The bytes of an object that no stream fetches yet, and those still before its opener.
+/// The bytes of an object that no stream fetches yet, and the bytes that its opener has still to fetch.
 ///
 /// A stream requests everything that it may have to fetch, so it never pauses. Others take over the ends of
-/// the longest ranges, if that pays off. Every byte is always in exactly one place: left, claimed, before the
-/// opener, or fetched by it.
+/// the longest ranges, if that pays off. Every byte is always in exactly one of four places: in `left`,
+/// claimed by a stream, still to be fetched by the opener, or fetched by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
-    /// Ranges that no stream has, in no order. Claims take the first by offset.
+    /// Ranges that no stream has, in no order. [`claim`](Self::claim) takes the one with the lowest offset.
     left: Vec<Range<u64>>,
     /// The opener's range, from its position to its end.
     opener: Option<Range<u64>>,
 }
 
 impl Slices {
-    /// Returns the missing ranges of an object, to be claimed one by one. They don't overlap.
+    /// Returns slices of the missing ranges of an object, for streams to claim one by one. The ranges must
+    /// not overlap.
     pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>) -> Self {
         Self { left: missing.into_iter().filter(|range| !range.is_empty()).collect(), opener: None }
     }
 
-    /// Returns all of an object that a stream has begun to fetch from its first byte on.
+    /// Returns the slices of an object that an opener fetches from its first byte on.
     pub(crate) fn opened(size: u64) -> Self {
         Self { left: Vec::new(), opener: Some(0..size) }
     }
@@ -81,7 +84,7 @@ impl Slices {
         Some(self.left.swap_remove(at))
     }
 
-    /// Returns how many bytes are before the opener.
+    /// Returns how many bytes the opener has still to fetch.
     pub(crate) fn before_opener(&self) -> u64 {
         self.opener.as_ref().map_or(0, |before| before.end - before.start)
     }
@@ -91,8 +94,8 @@ impl Slices {
         split(self.opener.as_mut()?, most)
     }
 
-    /// Gives `bytes` more to the opener, and returns how many of them are its own. If they are fewer, the
-    /// opener is cut there.
+    /// Counts `bytes` more that the opener has received, and returns how many of them lie in its range. If
+    /// that is fewer, another stream fetches the others, and the opener must end.
     pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
         let Some(before) = &mut self.opener else { return 0 };
         let own = bytes.min(before.end - before.start);
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(slices.split_opener(100 * MIB), Some(24 * MIB..48 * MIB), "half at most");
         assert_eq!(slices.opener_takes(20 * MIB), 20 * MIB);
         assert_eq!(slices.split_opener(100 * MIB), Some(22 * MIB..24 * MIB));
-        assert_eq!(slices.split_opener(100 * MIB), None, "what is left is too little to share");
+        assert_eq!(slices.split_opener(100 * MIB), None, "too little is left to share");
         assert_eq!(slices.opener_takes(20 * MIB), 2 * MIB);
         assert!(!opener_is_needed(&slices));
     }
@@ -169,7 +172,7 @@ mod tests {
         let (second, help) = (Duration::from_secs(1), Duration::from_millis(400));
         assert!(is_worth_help(5 * MIB, 10 * MIB, second, help));
         assert!(!is_worth_help(4 * MIB, 10 * MIB, second, help));
-        assert!(is_worth_help(MIB, 0, second, help), "nothing is known of it");
+        assert!(is_worth_help(MIB, 0, second, help), "its rate is unknown");
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
             let mut random = Random(seed);
             let size = random.below(200 * MIB);
             let with_opener = random.below(3) > 0;
-            // What a run before this one has left: all, or a few gaps.
+            // The ranges that an earlier run has done: none, or all except a few gaps.
             let mut done: Vec<Range<u64>> = Vec::new();
             while !with_opener && random.below(3) > 0 {
                 let start = done.last().map_or(0, |range| range.end) + random.below(30 * MIB);

@@ -25,15 +25,15 @@ pub struct ByteRange(Bounds);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bounds {
-    /// From an offset to before a larger one.
+    /// From the first offset up to, but without, the second, which is larger.
     Between(u64, u64),
     From(u64),
-    /// At least one.
+    /// The number of last bytes, at least 1.
     Last(u64),
 }
 
 impl ByteRange {
-    /// Ranges from one offset to before another. It is cut at the object's end.
+    /// Makes the range from its start up to, but without, its end. The range is cut at the object's end.
     ///
     /// # Errors
     /// `ErrorKind::Usage` if the range is empty or reversed.
@@ -44,12 +44,12 @@ impl ByteRange {
         }
     }
 
-    /// Ranges from an offset to the end.
+    /// Makes the range from an offset to the object's end.
     pub const fn starting_at(first: u64) -> Self {
         Self(Bounds::From(first))
     }
 
-    /// Ranges over the last bytes, or over all if there are fewer.
+    /// Makes the range of the last bytes, or of all bytes if there are fewer.
     ///
     /// # Errors
     /// `ErrorKind::Usage` for 0 bytes.
@@ -77,12 +77,12 @@ impl ByteRange {
         }
     }
 
-    /// Returns whether it means all of any object.
+    /// Returns whether the range covers every byte of any object.
     pub(crate) fn is_whole(self) -> bool {
         self.0 == Bounds::From(0)
     }
 
-    /// Returns the byte range in an object of `size` bytes, cut at its end.
+    /// Returns the byte range in an object of `size` bytes, cut at the object's end.
     ///
     /// Returns `None` if the range starts at or beyond the end of an object that isn't empty.
     pub fn within(self, size: u64) -> Option<Range<u64>> {
@@ -110,7 +110,7 @@ impl FromStr for ByteRange {
             ("", n) => Self::last(number(n)?),
             (a, "") => Ok(Self::starting_at(number(a)?)),
             (a, b) => match (number(a)?, number(b)?) {
-                // No object is so large that this cuts off a byte.
+                // Saturating loses no byte, because no object has 2^64 bytes.
                 (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
                 _ => Err(Error::usage(text, "the range ends before it begins")),
             },
@@ -161,7 +161,7 @@ mod tests {
             assert!(range.within(10).is_none_or(|range| range == (0..10)), "{text}");
             assert!(!range.to_string().is_empty());
         }
-        // The offset behind the last byte that there may be can't be named, nor can an object have that byte.
+        // A range with this last byte would end at 2^64, which doesn't fit into a `u64`.
         assert!(format!("{max}-{max}").parse::<ByteRange>().is_err());
     }
 

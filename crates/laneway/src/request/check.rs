@@ -28,9 +28,10 @@ fn check_inventory(
 /// An inventory shows no versions.
 const NO_VERSIONS: &str = "--all-versions needs a listing, and can't be combined with names or an inventory";
 
-/// The sizes and times of named objects aren't known, and a filter that is ignored would remove or copy too much.
+/// A filter may need sizes and times, which a list of names doesn't give. A filter that is ignored would
+/// remove or copy too much.
 const NAMES_OR_FILTERS: &str =
-    "a list of names and filters can't be combined: leave out of the list what isn't meant";
+    "a list of names and filters can't be combined: remove unwanted names from the list";
 
 impl ListRequest {
     /// Checks the request before any request to a store.
@@ -94,8 +95,8 @@ impl CopyRequest {
     }
 
     /// Returns whether sources go below the destination under their own names. For one tree, only the
-    /// destination's text decides, so the same command means the same once the folder exists. Other sources
-    /// also enter a local folder that exists.
+    /// destination's text decides. So a repeated command means the same, although the folder exists by then.
+    /// Other sources also enter a local folder that exists.
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_tree = self.recursive && matches!(&self.sources[..], [source] if !source.is_pattern());
         let is_there = match &self.destination {
@@ -105,7 +106,8 @@ impl CopyRequest {
         is_there || self.destination.is_written_as_folder()
     }
 
-    /// Checks local ends on disk. Several files can't become one object, and a folder can't replace a file.
+    /// Checks a local source or destination on disk. Several files can't become one object, and a folder
+    /// can't replace a file.
     fn check_local(&self) -> Result<(), Error> {
         for source in &self.sources {
             let Location::Local(path) = source else { continue };
@@ -127,7 +129,7 @@ impl CopyRequest {
         }
     }
 
-    /// Checks that compression has files that go to a store.
+    /// Checks that a request with compression uploads files.
     fn check_gzip(&self) -> Result<(), Error> {
         let is_upload =
             self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
@@ -144,7 +146,7 @@ impl CopyRequest {
         Ok(())
     }
 
-    /// Checks that an expected size belongs to an upload, and that an object may have that size.
+    /// Checks that a request with an expected size uploads, and that the store allows an object of this size.
     fn check_expect_size(&self) -> Result<(), Error> {
         let Some(expected) = self.expect_size else { return Ok(()) };
         let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));

@@ -11,8 +11,8 @@ use crate::content::gzip;
 use crate::local::preserve::Attributes;
 
 impl CopyRequest {
-    /// Returns the request with the precondition for [`no_clobber`](Self::no_clobber), unless it has another
-    /// one.
+    /// Returns the request with the precondition for [`no_clobber`](Self::no_clobber), unless the caller has
+    /// set another one.
     pub(crate) fn with_condition(mut self) -> Self {
         if self.no_clobber && self.put.condition.is_none() {
             self.put.condition = Condition::Absent;
@@ -20,7 +20,6 @@ impl CopyRequest {
         self
     }
 
-    /// Returns the properties of the object `key`.
     pub(crate) fn options(&self, key: &str) -> PutOptions {
         let mut put = self.put.clone();
         if put.content_type.is_none() {
@@ -29,8 +28,8 @@ impl CopyRequest {
         put
     }
 
-    /// Returns the properties of the object `key` for a file. If the key has no extension, the file's decides
-    /// the content type. The file's attributes are kept if the request asks for it.
+    /// Returns the properties of the object `key` for a file. If the key has no extension, the file's
+    /// extension decides the content type. The file's attributes are kept if the request asks for it.
     pub(crate) fn options_of_file(
         &self,
         names: FileAttributes,
@@ -52,7 +51,7 @@ impl CopyRequest {
     }
 
     /// Returns the properties of a copied object. They are those of `source`, unless the request sets others.
-    /// Missing ones come from `guessed`.
+    /// Properties that both lack come from `guessed`.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
         let mut put = self.put.clone();
         put.content_type =

@@ -26,13 +26,13 @@ pub struct SetMetaRequest {
     pub recursive: bool,
     /// Only reports what would be changed.
     pub dry_run: bool,
-    /// Chooses which objects under prefixes are changed, by their names below them. Objects that are named
-    /// are always changed.
+    /// Chooses which objects under prefixes are changed, by their names below the prefix. Objects that are
+    /// targets themselves are always changed.
     pub filter: Filter,
 }
 
 impl SetMetaRequest {
-    /// Changes objects, or those that match patterns.
+    /// Changes these objects, and the objects that match these patterns.
     pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
         Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
     }

@@ -1,6 +1,6 @@
 //! The setters of requests.
 
-/// Makes methods that set fields of their type. `name: Type` takes a value, `name: some Type` the value of an
+/// Makes methods that set fields of a request. `name: Type` takes a value, `name: some Type` the value of an
 /// optional field, and `name: into Type` a value that converts into it.
 macro_rules! setters {
     () => {};

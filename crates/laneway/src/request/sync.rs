@@ -14,9 +14,9 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest};
 /// other a prefix of a store, or both are prefixes.
 ///
 /// A sync copies items that are missing at the destination, differ in size, or look older there. If both
-/// sides know when the file was changed, any other time counts as a difference. A file knows its time. An
-/// object knows it if a listing shows it in the metadata; on GCS, [`preserve`](Self::preserve) must have kept
-/// it. Otherwise the destination must not be older than the source. Items of equal size that look older are
+/// sides have the file's modification time, any difference counts. An object has this time if a listing shows
+/// it in the metadata; on GCS, [`preserve`](Self::preserve) must have stored it. Otherwise an item looks
+/// older if the destination's own time lies before the source's. Items of equal size that look older are
 /// compared by checksum before they are copied. [`checksum`](Self::checksum) compares all items of equal size
 /// by checksum.
 ///
@@ -40,12 +40,12 @@ pub struct SyncRequest {
     pub delete: bool,
     /// Allows removals even if the source is empty.
     pub allow_empty: bool,
-    /// The most items that may be removed. If more would be, none is.
+    /// The most items that may be removed. If a sync would remove more, it removes none.
     pub max_delete: Option<u64>,
     /// Only reports what would be done.
     pub dry_run: bool,
-    /// Compares items of equal size by a checksum that both sides have. Laneway reads files for it, and
-    /// requests objects one by one if their listing shows no checksum. If the sides share no kind of
+    /// Compares items of equal size by a checksum that both sides have. For this, Laneway reads local files,
+    /// and requests objects one by one if their listing shows no checksum. If the sides share no kind of
     /// checksum, times decide.
     pub checksum: bool,
     /// Compares items by size alone.
@@ -58,8 +58,8 @@ pub struct SyncRequest {
     pub ignore_existing: bool,
     /// Chooses the names that take part. Excluded items are left alone on both sides.
     pub filter: Filter,
-    /// Keeps the modification time, mode and owner of files with objects, and sets them on files that are
-    /// downloaded. A time that a listing shows is always set.
+    /// Stores the modification time, mode and owner of files with their objects, and sets them on downloaded
+    /// files. A modification time that a listing shows is always set.
     pub preserve: bool,
     /// Also enters directories through symbolic links. Links to files are always followed.
     pub follow_symlinks: bool,
@@ -143,7 +143,7 @@ impl SyncRequest {
     /// itself, and reports the error as its first item.
     ///
     /// # Errors
-    /// `ErrorKind::Usage`; `Refused` if the disk stands in the way.
+    /// `ErrorKind::Usage`; `Refused` if a file stands where a folder is needed.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(names) = &self.files_from {
             let why = match (&self.inventory, names.is_object()) {
@@ -161,8 +161,7 @@ impl SyncRequest {
             return Err(Error::usage(at.to_string(), "an inventory needs a bucket or prefix as its source"));
         }
         if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
-            let why = "an inventory doesn't show what came to the source since it was made, so that nothing can be removed by it: \
-                       delete goes by the source's own listing";
+            let why = "an inventory lacks what came to the source since it was made, so --delete could remove its copies: leave out one of the two";
             return Err(Error::usage(at.to_string(), why));
         }
         for end in [&self.source, &self.destination] {

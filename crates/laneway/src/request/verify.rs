@@ -25,11 +25,11 @@ pub struct VerifyRequest {
     /// Chooses the names that take part.
     pub filter: Filter,
     /// Reads local files. Also requests an object that is compared with a file if its listing shows no
-    /// checksum. Without it, files are compared by name and size.
+    /// checksum. Without this setting, files are compared by name and size.
     pub read: bool,
     /// A file that receives a row for each name, in the columns of S3 Batch Operations' completion reports:
-    /// `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until everything is
-    /// compared, its name ends in `.unfinished`.
+    /// `Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until the comparison
+    /// ends, the file's name ends in `.unfinished`.
     pub report: Option<PathBuf>,
     /// An inventory that replaces the source's listing, as
     /// [`CopyRequest::inventory`](crate::CopyRequest::inventory).

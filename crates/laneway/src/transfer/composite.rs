@@ -1,5 +1,5 @@
-//! Comparing by S3's composites: digests over the digests of the parts in which somebody uploaded the object. Laneway has to ask
-//! where the parts end.
+//! Compares bytes with an S3 composite: a digest over the digests of the parts in which the object was
+//! uploaded. Laneway must request where these parts end.
 
 use std::ops::Range;
 
@@ -15,19 +15,20 @@ use crate::location::url;
 use crate::plan::boundaries::{even, of_lens};
 use crate::plan::requests_at_once;
 
-/// Where the parts of an object begin and end.
+/// The ranges of an object's parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub(crate) parts: Vec<Range<u64>>,
-    /// The store told the length of each, and not of the first and the last alone.
+    /// True if the store told the length of every part. False if it told only those of the first and the
+    /// last.
     is_certain: bool,
 }
 
-/// The meaning of a digest that was computed by a layout.
+/// The result of comparing a digest that was computed for a layout.
 pub(crate) enum Judged {
-    /// The bytes are compared, or can't be.
+    /// The bytes are equal, or can't be compared.
     Settled(Verified),
-    /// The parts end elsewhere than was assumed.
+    /// The parts end in other places than the layout assumed. Compare again with this layout.
     Elsewhere(Layout),
 }
 
@@ -39,11 +40,12 @@ impl Layout {
     }
 }
 
-/// Asks where the parts of an object end: by one request that lists them, where parts have checksums of their own. Else the lengths of the
-/// first and the last tell those of all, where they make up the object's size. Else each part is asked for.
+/// Requests where the parts of an object end. If parts have checksums of their own, one request lists them.
+/// Otherwise Laneway requests the lengths of the first and the last part. If equal parts of these lengths
+/// don't make up the object's size, it requests the length of each part.
 ///
 /// # Errors
-/// Only where the job is cancelled. `None` where the store doesn't tell.
+/// If the job was cancelled. Returns `None` if the store doesn't tell the lengths.
 pub(crate) async fn layout(
     job: &Running,
     store: &Store,
@@ -55,7 +57,7 @@ pub(crate) async fn layout(
     }
     let version = meta.version.as_ref();
     if stored.digest.algorithm() != PartsAlgorithm::Md5 {
-        // The request takes a permission of its own, and some stores don't know it.
+        // This request needs a permission of its own, and some stores don't have it. So go on if it fails.
         let listed = job.unless_cancelled(store.part_lens(&meta.id, version)).await?;
         let lens = listed.ok().flatten();
         if let Some(layout) = lens.and_then(|lens| Layout::certain(meta.size, &lens, stored)) {
@@ -65,7 +67,7 @@ pub(crate) async fn layout(
     let len_of = |number| job.unless_cancelled(store.part_len(&meta.id, version, number));
     let Ok(Some(first)) = len_of(1).await? else { return Ok(None) };
     let count = if stored.parts > 0 { stored.parts.into() } else { meta.size.div_ceil(first.max(1)) };
-    // No store takes more parts, whatever an answer says.
+    // No store allows more parts, so such an answer is wrong.
     let Ok(count) = u32::try_from(count.min(PartRules::S3.count_max + 1)) else { return Ok(None) };
     if u64::from(count) > PartRules::S3.count_max {
         return Ok(None);
@@ -93,18 +95,18 @@ async fn each(
         .buffered(requests_at_once(job.engine.cores));
     let (mut asked, mut lens) = (std::pin::pin!(asked), Vec::new());
     while let Some(len) = asked.try_next().await? {
-        // The others tell nothing without this one.
+        // Without this length, the others are of no use.
         let Ok(Some(len)) = len else { return Ok(None) };
         lens.push(len);
     }
     Ok(Layout::certain(meta.size, &lens, stored))
 }
 
-/// Compares a digest of the bytes, by a layout, with the store's. An ETag of a store that has not shown that it makes ETags of MD5s is
-/// no reason to call bytes wrong.
+/// Compares a digest of the bytes, computed for a layout, with the store's. A different ETag proves an error
+/// only if the store has shown before that its ETags are made of MD5s.
 ///
 /// # Errors
-/// Integrity, where it differs and every part's length was told.
+/// Integrity, if the digest differs and the store told every part's length.
 pub(crate) async fn judge(
     job: &Running,
     store: &Store,
@@ -153,10 +155,10 @@ fn is_trusted(store: &Store, stored: &Composite) -> bool {
     stored.digest.algorithm() != PartsAlgorithm::Md5 || store.trusts_md5s_of_parts()
 }
 
-/// Compares an object in memory that is one part with the store's composite. Nothing has to be asked.
+/// Compares an object in memory with the store's composite of a single part. This takes no request.
 ///
 /// # Errors
-/// Integrity, where they differ.
+/// Integrity, if the digests differ.
 pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result<Verified, Error> {
     let Some(stored) = meta.checksums.parts.filter(|stored| stored.parts == 1) else {
         return Ok(Verified::Unverified);
@@ -171,7 +173,7 @@ pub(crate) fn one_part(store: &Store, meta: &ObjectMeta, bytes: &[u8]) -> Result
 /// Compares a whole object in memory with the store's composite, if there is one.
 ///
 /// # Errors
-/// Integrity, where they differ.
+/// Integrity, if the digests differ.
 pub(crate) async fn in_memory(
     job: &Running,
     store: &Store,

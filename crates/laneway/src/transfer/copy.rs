@@ -1,4 +1,4 @@
-//! Carries out copy requests. The kinds of the two ends decide which code does it.
+//! Carries out copy requests. The kinds of source and destination decide which module does the work.
 
 mod across;
 mod search;
@@ -71,9 +71,9 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     job.finish().await;
 }
 
-/// Removes temporary files that earlier runs of a tree left. Objects that no longer exist aren't requested
-/// again, so nothing else would remove theirs. Earlier versions of Laneway put a tree under its own name once
-/// its folder existed, so it looks there too.
+/// Removes temporary files that earlier runs of a tree left. Nothing else would remove the files of objects
+/// that no longer exist. Earlier versions of Laneway put a tree below its own name if the destination folder
+/// existed, so this function looks there too.
 async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Folder>) {
     let is_whole = request.filter.is_empty() && request.files_from.is_none() && !request.dry_run;
     let [Location::Object { provider, bucket, key }] = &request.sources[..] else { return };
@@ -84,7 +84,7 @@ async fn remove_leftovers(job: &Running, request: &CopyRequest, folder: Arc<Fold
     let tree = url(*provider, &ObjectId::new(bucket, folder_prefix(key)));
     let name = name_of_key(bucket, key).to_owned();
     let removing = move || folder.remove_leftovers(&name, |url| url.starts_with(&tree));
-    // A file that stays does no harm, and the copy is done.
+    // Ignore errors: a file that stays does no harm, and the copy is done.
     drop(job.engine.files.run(removing).await);
 }
 
@@ -117,7 +117,6 @@ pub(crate) async fn object(
     Ok(sent)
 }
 
-/// Finds everything to copy.
 async fn look_through(mut search: Search, folder: Option<Arc<Folder>>) {
     let request = Arc::clone(&search.request);
     match &request.destination {
@@ -189,8 +188,8 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
 }
 
 /// Checks in a dry run whether objects could be written under a key. A missing bucket, a store that can't be
-/// reached, or refused credentials would fail all of the job. The permission to write doesn't include the
-/// permission to list.
+/// reached, or refused credentials would make the whole job fail. A refused listing proves nothing, because
+/// the caller may be permitted to write but not to list.
 async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(to.bucket, to.key) };
     match job.store(to.provider)?.list(&list).await {
@@ -199,7 +198,7 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
     }
 }
 
-/// Returns the source that a location of a request means.
+/// Returns the source for a location of a request.
 fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
     let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
     let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
@@ -213,7 +212,7 @@ pub(crate) struct Item {
     to: ObjectId,
 }
 
-/// The facts that all copies between the same two stores share.
+/// The stores and settings that all copies between the same two stores share.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     from: Store,
@@ -226,14 +225,14 @@ impl Item {
         Self { from, to }
     }
 
-    /// Returns its size, as far as it is known.
+    /// Returns the object's size, or 0 if it is unknown.
     fn size(&self) -> u64 {
         self.from.meta.as_ref().map_or(0, |meta| meta.size)
     }
 }
 
 impl Ends {
-    /// Returns whether the store copies the objects by itself.
+    /// Returns whether the store can copy the objects by itself.
     fn is_within(&self) -> bool {
         self.from.provider() == self.to.provider() && self.from.capabilities().copies
     }
@@ -257,7 +256,7 @@ impl Ends {
         Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
-    /// Ends an item. A move removes its source first.
+    /// Ends an item. A move first removes the source.
     async fn finish(
         &self,
         job: &Running,
@@ -287,7 +286,7 @@ impl Ends {
         }
     }
 
-    /// Ends an item whose source was removed, if that was needed.
+    /// Ends an item. For a move, the source has been removed before.
     async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
         let begun = (begun, item.size());
         existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;

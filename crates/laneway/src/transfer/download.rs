@@ -38,15 +38,14 @@ pub(crate) struct Fetched {
 pub(crate) struct Item {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
-    /// True if the item comes from a listing, and no user named it.
+    /// True if a listing found the item. False if the user named it.
     is_listed: bool,
     place: Place,
-    /// The place where it was named, as `FILE:LINE`, if that was in a file.
+    /// The line that named the object, as `FILE:LINE`, if a file named it.
     line: Option<Box<str>>,
 }
 
 impl Item {
-    /// Returns the item of a listed object.
     pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
         Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
@@ -60,8 +59,8 @@ impl Item {
 }
 
 impl CopyRequest {
-    /// Returns how the object's file is put in place. Its attributes come from the first description with
-    /// metadata.
+    /// Returns how the object's file is put in place. The file's attributes come from the first of the
+    /// `described` objects that has metadata.
     fn placing(&self, preserve: Preserve, described: [Option<&ObjectMeta>; 2]) -> Placing {
         let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
         let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
@@ -81,7 +80,7 @@ async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, i
     finish(&job, &request, &store, item, begun, result).await;
 }
 
-/// Ends an item. A move removes its source first.
+/// Ends an item. A move first removes the source.
 async fn finish(
     job: &Running,
     request: &CopyRequest,

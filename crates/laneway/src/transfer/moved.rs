@@ -1,4 +1,4 @@
-//! The end of a move: after the copy is verified, its source is removed in the version that was copied.
+//! Ends a move: after the copy is verified, removes the source in the version that was copied.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,11 @@ use crate::location::identity::Identity;
 use crate::location::named_version;
 use crate::location::url;
 
-/// Removes the object that was moved, provided that its copy is verified as the request demands and that nobody has replaced it meanwhile.
+/// Removes the source object of a move. The copy must be verified as the request demands, and the source must
+/// still have the copied version.
 ///
 /// # Errors
-/// The store's error, or that the copy was not verified.
+/// The store's error; a copy that was not verified.
 pub(crate) async fn remove_object(
     store: &Store,
     id: &ObjectId,
@@ -40,7 +41,7 @@ pub(crate) fn removed_object(
     result: Result<(), laneway_store::Error>,
 ) -> Result<(), Error> {
     match result {
-        // Somebody else has removed it.
+        // Another program has removed the source.
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.is_precondition() => Err(Error::replaced(url(store.provider(), id))),
         removed => Ok(removed?),
@@ -50,14 +51,14 @@ pub(crate) fn removed_object(
 /// Removes a file, unless its content has changed since it was copied. Blocks.
 ///
 /// # Errors
-/// If it was replaced, or the file system refuses.
+/// If the file was replaced, or the file system refuses.
 pub(crate) fn remove_file(path: &Path, copied: Identity) -> Result<(), Error> {
     let failed = |e| Error::local(path, "copied, but can't be removed", e);
     match std::fs::metadata(path) {
         Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
-        // A link to a file that was moved before is dangling now.
+        // The path may be a link whose target was moved before, so it dangles now.
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
@@ -82,7 +83,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), b"newer");
-        // Another name for it changes the file's times and none of its content.
+        // A hard link changes the file's status time but not its content.
         let copied = identity();
         std::fs::hard_link(&path, dir.path().join("g")).unwrap();
         std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();

@@ -1,4 +1,4 @@
-//! Removes objects. Listings flow into batches of deletes while they still run.
+//! Removes objects. Batches of deletes go out while the listings still run.
 
 mod markers;
 
@@ -23,7 +23,7 @@ use markers::{Above, Markers};
 /// The estimated memory of a key in a batch.
 pub(crate) const KEY_COST: usize = 2 << 10;
 
-/// Versions that are looked up at once before their removal.
+/// The most versions that are looked up at once before their removal.
 const LOOKS_MAX: usize = 16;
 
 /// Carries out a remove request up to its last event.
@@ -85,7 +85,7 @@ async fn search_one(
     let mut objects = source.objects(store, Order::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let mut markers = Markers::default();
-    // An inventory may be days old.
+    // An inventory may be days old, so remove only the versions that it lists.
     let is_bound = request.inventory.is_some();
     let ended = loop {
         let arrived: Vec<_> = match objects.next().await {
@@ -117,13 +117,13 @@ async fn search_one(
             return Ok(());
         }
     };
-    // If a listing fails, the objects that it found before are removed all the same, except for the markers
+    // If a listing fails, the objects that it found before are still removed, except for the delete markers
     // of its last key. An error means that the job was cancelled.
     let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), is_bound, units).await;
     ended
 }
 
-/// Refuses objects of an inventory that doesn't tell the version to remove.
+/// Refuses objects of an inventory if it doesn't tell which version to remove.
 fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     let names = store.capabilities().versions;
     let version = |object: &SourceObject| object.meta.as_ref().and_then(|meta| meta.version.clone());
@@ -143,7 +143,7 @@ fn unbound(store: &Store, objects: &[SourceObject]) -> Option<Error> {
     Some(Error::refused(url(store.provider(), &object.id), why))
 }
 
-/// Removes the waiting versions, and once those are gone, the delete markers above them.
+/// Removes the waiting versions. Once they are gone, removes the delete markers above them.
 async fn send_rest(
     job: &Arc<Running>,
     store: &Store,
@@ -172,7 +172,8 @@ async fn send_rest(
     Ok(())
 }
 
-/// Removes objects that a file names by whole URLs. Neighbours in one bucket go together.
+/// Removes objects that a file names by whole URLs. Neighbouring lines with the same bucket go into one
+/// batch.
 async fn search_urls(
     job: &Arc<Running>,
     names: &Location,
@@ -260,7 +261,7 @@ impl Batches {
         full
     }
 
-    /// Returns the objects that don't fill a batch.
+    /// Returns the remaining objects, which don't fill a batch.
     fn rest(&mut self) -> Vec<SourceObject> {
         std::mem::take(&mut self.waiting)
     }
@@ -282,8 +283,8 @@ async fn send(
     units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above, is_bound))).await
 }
 
-/// Reports what would be removed. Looks named objects up, because they may not exist. If that isn't
-/// permitted, it reports the name alone.
+/// Reports what would be removed. Looks named objects up, because they may not exist. If lookups aren't
+/// permitted, reports the name alone.
 async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
         let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
@@ -307,7 +308,7 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-/// Removes a batch. If it `is_bound`, it removes only objects in the version that was found.
+/// Removes a batch. With `is_bound`, removes an object only in the version that was found.
 async fn remove(
     job: Arc<Running>,
     store: Store,
@@ -353,8 +354,8 @@ async fn remove(
     }
 }
 
-/// Removes listed objects of these sizes, or only reports them. An object that somebody else has removed
-/// counts as removed. One that was replaced stays.
+/// Removes listed objects of these sizes, or only reports them. An object that another program has removed
+/// counts as removed. An object that was replaced stays.
 pub(crate) async fn batch(
     job: &Running,
     store: &Store,
@@ -410,9 +411,9 @@ async fn remove_together(
     ends
 }
 
-/// Removes an object that the user named. A missing object is an error, unless that is fine. If the store
-/// reports success for missing objects, Laneway looks the object up first. Callers who may remove but not
-/// read get the store's own answer.
+/// Removes an object that the user named. A missing object is an error, unless `is_missing_fine`. If the
+/// store reports success for missing objects, Laneway looks the object up first. If the caller may remove but
+/// not read, the store's own answer counts.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
         named_version::look_at(store, id).await?;

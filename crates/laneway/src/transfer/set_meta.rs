@@ -1,4 +1,4 @@
-//! Changes objects' metadata. Listings flow into changes while they still run.
+//! Changes objects' metadata. Changes go out while the listings still run.
 
 mod large;
 
@@ -91,7 +91,7 @@ async fn send(
     group.send(units, change).await
 }
 
-/// Changes one object, or only reports it. For a report, named objects are looked up, because they may not
+/// Changes one object, or only reports it. To report only, looks named objects up, because they may not
 /// exist.
 async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: SourceObject) {
     let begun = job.begin(Op::SetMeta, url(store.provider(), &object.id), None);

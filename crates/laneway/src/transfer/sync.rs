@@ -1,5 +1,5 @@
-//! Makes one place equal to another. It reads both sides as streams of names in order, and merges them. The
-//! items of copy jobs carry the differences out. Removals wait until all copies are done.
+//! Makes a destination equal to a source. It reads both sides as ordered streams of names, and merges them.
+//! Differences become items, as in copy jobs. Removals wait until all copies are done.
 
 mod carry;
 mod compare;
@@ -33,7 +33,7 @@ use merge::{InTheWay, Turn, turn};
 use removals::{Removal, Removals};
 use side::{At, Entry, Role, Side};
 
-/// Most copies that may wait for a removal of something in their way.
+/// The most copies that may wait for a removal of something in their way.
 const BLOCKED_MAX: usize = 1 << 14;
 
 /// Carries out a sync request up to its last event.
@@ -69,11 +69,10 @@ struct DeferredWork {
     removals: Removals,
     /// Copies that wait for a removal: a file stands where a folder is needed, or the other way round.
     blocked: Vec<Entry>,
-    /// Number of names of the source that the filter takes.
+    /// The number of the source's names that the filter takes.
     taken: u64,
 }
 
-/// The state of merging both sides.
 struct Merging<'a> {
     job: &'a Running,
     request: &'a SyncRequest,
@@ -82,7 +81,7 @@ struct Merging<'a> {
     in_the_way: InTheWay,
     /// Names seen so far, if the destination treats names that differ only in case as one.
     folded: Option<Folded>,
-    /// True if names come from a file, in any order.
+    /// True if a file lists the names, in any order.
     is_named: bool,
     found: DeferredWork,
 }
@@ -103,7 +102,8 @@ async fn look_through(
     found
 }
 
-/// Returns a search for copies that doesn't look at destinations itself.
+/// Returns a search for copies. It doesn't look for existing destinations, because the sync has compared both
+/// sides.
 fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
     let copying = Arc::new(request.copying().with_condition());
     Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
@@ -112,8 +112,7 @@ fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
 /// Reads both sides to their ends.
 ///
 /// # Errors
-/// The error of a listing or of the destination's folder. The search is over then, and nothing may be
-/// removed.
+/// The error of a listing or of the destination's folder. After that, nothing may be removed.
 async fn merge(
     job: &Running,
     request: &SyncRequest,
@@ -149,7 +148,8 @@ async fn merge(
             let mut source = side(job, request, Role::Source)?;
             let mut destination = side(job, request, Role::Destination)?;
             let merged = merging.merge(&mut source, &mut destination).await;
-            // A bucket that can be listed exists, even if it is empty.
+            // An empty bucket is no error, because it exists if it can be listed. An empty prefix may be a
+            // typing error.
             let is_prefix = matches!(&request.source, Location::Object { key, .. } if !key.is_empty());
             let is_missing = is_prefix && source.is_empty && !source.has_itself;
             if merged.is_ok() && is_missing && !request.allow_empty {
@@ -166,7 +166,7 @@ async fn merge(
     if let Some(folded) = folded {
         found.removals.keep(|name| folded.may_go(name)).map_err(spool)?;
     }
-    // If the job was cancelled, the rest is not sent.
+    // Sending fails only if the job was cancelled.
     drop(sent);
     let (target, why) = merged?;
     if found.taken == 0 && job.failed() == 0 {
@@ -200,7 +200,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Does what is needed for one name.
+    /// Copies, compares, skips or removes one name.
     async fn one(
         &mut self,
         source: Option<Entry>,
@@ -272,7 +272,8 @@ impl Merging<'_> {
         self.found.removals.add(removal).map_err(spool)
     }
 
-    /// Returns whether it is an object that stands for a folder, and a local folder of that name exists.
+    /// Returns whether the entry is an object that stands for a folder, and a local folder of that name
+    /// exists.
     fn is_folder_there(&self, entry: &Entry) -> bool {
         let root = match (&self.request.source, &self.request.destination) {
             (Location::Local(root), _) | (_, Location::Local(root)) => root,
@@ -281,34 +282,35 @@ impl Merging<'_> {
         entry.is_folder() && root.join(&entry.name).is_dir()
     }
 
-    /// Returns whether something that will be removed stands where this file, or a folder above it, must be.
+    /// Returns whether this file, or a folder above it, must take the place of something that will be
+    /// removed.
     fn is_blocked(&mut self, entry: &Entry) -> bool {
         let Location::Local(root) = &self.request.destination else { return false };
         let at = root.join(&entry.name);
         let is_below = match self.is_named {
-            // Removals aren't known before the last name is read.
+            // With a list of names, removals aren't known before the last name is read. So look at the disk.
             true => folder::file_in_the_way(&at).is_some(),
             false => self.in_the_way.is_below(&entry.name),
         };
         self.rules.delete && (is_below || at.is_dir())
     }
 
-    /// Makes sure that a name of the source isn't removed under another name that the destination treats as
-    /// equal.
+    /// Notes a name of the source, so that the destination's equal name in another case isn't removed.
     fn spares(&mut self, name: &str) {
         if let Some(folded) = &mut self.folded {
             folded.spare(name);
         }
     }
 
-    /// Takes a name at a destination that may treat it as equal to another. Returns false if it does.
+    /// Records a name at the destination. Returns false if the destination treats it as equal to an earlier
+    /// name.
     fn folds_into(&mut self, name: &str) -> bool {
         self.folded.as_mut().is_none_or(|folded| folded.is_given(name))
     }
 }
 
-/// Removes items that the source doesn't have, if all went well. Then copies items that these were in the way
-/// of.
+/// Removes items that the source doesn't have, if nothing has failed. Then copies the items that were blocked
+/// by the removed ones.
 async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: DeferredWork) {
     let DeferredWork { removals, blocked, taken } = found;
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
@@ -330,7 +332,8 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
-                    // If something is still in the way, the copy fails, and so does its plan.
+                    // A dry run reports a copy only if its way would be free. Otherwise the copy is tried,
+                    // and fails with the reason.
                     let sent = match request.dry_run && is_cleared {
                         true => carrier.plan(job, entry).await,
                         false => carrier.copy(entry).await,
@@ -347,7 +350,7 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Deferre
     pumped(job, copying).await;
 }
 
-/// Returns whether this many removals are allowed. Reports it if they aren't.
+/// Returns whether this many removals are allowed. Reports an error if they aren't.
 async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
     let (target, count) = (request.destination.to_string(), removals.count);
     let failed = job.failed();
@@ -412,7 +415,6 @@ async fn fail(job: &Running, request: &SyncRequest, error: Error) {
     job.fail(op(request), source, Some(destination), error).await;
 }
 
-/// Returns the error of the temporary file for removals.
 fn spool(error: std::io::Error) -> Error {
     Error::local("a temporary file", "can't be used", error)
 }
@@ -433,8 +435,8 @@ impl SyncRequest {
     }
 }
 
-/// The names of a sync, folded in case. One set has 63 bits of a keyed hash of each. The last bit
-/// distinguishes names at the destination from other names of the source.
+/// The names of a sync in lower case, as 63 bits of a keyed hash each. The last bit distinguishes names that
+/// are, or will be, at the destination from other names of the source.
 #[derive(Debug, Default)]
 struct Folded {
     names: HashSet<u64>,
@@ -442,14 +444,15 @@ struct Folded {
 }
 
 impl Folded {
-    /// Takes a name that is, or will be, at the destination. Returns false if an equal one was taken.
+    /// Records a name that is, or will be, at the destination. Returns false if an equal name was recorded
+    /// before.
     fn is_given(&mut self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         self.names.remove(&spared);
         self.names.insert(given)
     }
 
-    /// Notes a name of the source, whatever the filters say. An equal name at the destination must not be
+    /// Records a name of the source, even if filters exclude it. An equal name at the destination must not be
     /// removed.
     fn spare(&mut self, name: &str) {
         let (spared, given) = self.marks(name);
@@ -458,7 +461,7 @@ impl Folded {
         }
     }
 
-    /// Returns whether a name may be removed: no name of the source is equal to it.
+    /// Returns whether a name may be removed, because no name of the source is equal to it.
     fn may_go(&self, name: &str) -> bool {
         let (spared, given) = self.marks(name);
         !self.names.contains(&spared) && !self.names.contains(&given)
@@ -480,9 +483,9 @@ mod tests {
         let mut folded = Folded::default();
         assert!(folded.is_given("Read.me") && !folded.is_given("read.ME"));
         folded.spare("Kept");
-        assert!(folded.is_given("kept"), "what was only spared is no other source's");
+        assert!(folded.is_given("kept"), "a spared name isn't taken by another source");
         assert!(!folded.may_go("KEPT") && folded.may_go("other"));
         folded.spare("READ.me");
-        assert!(!folded.is_given("Read.Me"), "what was given away stays so");
+        assert!(!folded.is_given("Read.Me"), "a name that was given stays given");
     }
 }

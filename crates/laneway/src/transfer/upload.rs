@@ -34,7 +34,6 @@ pub(crate) use source::{hashed as hashed_file, hashed_parts_while, hashed_while 
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};
 
-/// A file and the object that it becomes.
 #[derive(Debug)]
 pub(crate) struct Item {
     path: PathBuf,

@@ -15,15 +15,15 @@ use laneway_store::{
     Provider, PutOptions, ReadAs, Route, Segment, StoredPart, Timings, Unless, Version, VersionNames,
 };
 
-/// Most entries of a listing's page.
+/// The most entries on a page of a listing.
 const PAGE_MAX: u32 = 1000;
 /// Bytes that a sink receives at a time.
 const CHUNK: usize = 256 << 10;
 
 /// A store in the memory of the process, for tests of programs that use Laneway and as an example of a [`Dialect`].
 ///
-/// It has buckets, conditions, checksums, metadata, copies, multipart uploads and listings. It keeps no versions, no tags and no access
-/// control, and its objects are gone with it.
+/// It has buckets, conditions, checksums, metadata, copies, multipart uploads and listings. It keeps no
+/// versions, no tags and no access control. Dropping the store drops its objects.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct InMemory {
 #[derive(Debug, Default)]
 struct StoreState {
     buckets: BTreeMap<String, Contents>,
-    /// Counts writes and uploads. The count names the versions of objects.
+    /// Counts writes and uploads. The count at a write names the new object's version.
     writes: u64,
 }
 
@@ -195,7 +195,7 @@ impl InMemory {
         holds.then_some(()).ok_or_else(fails)
     }
 
-    /// Returns the bytes of a body, which must have the checksum that the caller knows.
+    /// Returns the bytes of a body, unless they differ from the caller's checksum.
     fn read(
         &self,
         operation: Operation,
@@ -212,7 +212,6 @@ impl InMemory {
         }
     }
 
-    /// Returns an unfinished upload.
     fn upload<'a>(
         &self,
         state: &'a mut StoreState,
@@ -338,7 +337,7 @@ impl Dialect for InMemory {
                 let at = rest.find(delimiter)? + delimiter.len();
                 Some(format!("{}{}", list.prefix, &rest[..at]))
             });
-            // A page may have ended with this folder.
+            // The page before may have ended with this folder.
             let is_repeated = folder.as_deref().is_some_and(|folder| {
                 page.prefixes.last().is_some_and(|last| last == folder)
                     || list.token.as_deref().is_some_and(|token| token.starts_with(folder))

@@ -1,4 +1,4 @@
-//! Combines the CRCs of ranges, most of which have one length.
+//! Combines the CRCs of ranges. It is fast for the usual length of ranges.
 
 use std::sync::OnceLock;
 

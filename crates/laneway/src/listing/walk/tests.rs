@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-/// Names of the files, and everything else as text, both sorted.
+/// Returns the names of the files, and all other findings as text, both sorted.
 fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<String>) {
     let mut batches = start(
         root.to_owned(),
@@ -124,7 +124,7 @@ fn an_unreadable_directory_is_told_and_the_rest_goes_on() {
     let (files, others) = walked(dir.path(), false, 2);
     fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(files.contains(&"open/f".to_owned()));
-    // Root reads it nevertheless.
+    // Root can read a closed directory, so its file may be found instead.
     assert!(
         others.iter().any(|o| o.contains("closed: can't be read")) || files.contains(&"closed/g".to_owned())
     );
@@ -162,7 +162,7 @@ fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
     assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
 }
 
-/// The names of a walk in the order in which it hands them on.
+/// Returns the names in the order in which a walk hands them on.
 fn in_order(root: &Path, walk: Walk) -> Vec<String> {
     let mut batches = start(root.to_owned(), Walk { order: Order::Names, ..walk }, 4).unwrap();
     let mut names = Vec::new();
@@ -186,7 +186,7 @@ fn a_tree_is_handed_on_in_the_order_of_its_names_bytes() {
     names.retain(|name| name != "a/b" && name != "link/f");
     names.push(deep);
     names.iter().for_each(|name| file(dir.path(), name));
-    // A link to a directory takes the place of one where it is followed, and of a file where it isn't.
+    // A link to a directory sorts like a directory if the walk follows it, and like a file otherwise.
     symlink("z-real", dir.path().join("link")).unwrap();
     file(dir.path(), "z-real/f");
     file(dir.path(), "link.x");

@@ -12,7 +12,7 @@ fn subject(size: u64) -> Subject {
     Subject { url: "gs://b/k".to_owned(), version: Version::Generation(1), size, crc: Crc::Crc32c }
 }
 
-/// Reads arbitrary bytes, alone and behind a valid header, and valid records of arbitrary claims. The
+/// Reads arbitrary bytes, alone and after a valid header, and also valid records of arbitrary claims. The
 /// accepted claims and the ranges still to fetch together cover each byte of the object once.
 pub fn download_journal(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
@@ -22,10 +22,10 @@ pub fn download_journal(input: &[u8]) {
     let header = subject.header();
     let _ = read(input, &header);
     assert!(subject.journal_max() >= header.len() as u64);
-    check(read(&[&header[..], input].concat(), &header).expect("behind a header that is right"), size);
+    check(read(&[&header[..], input].concat(), &header).expect("the header is valid"), size);
     let (mut claims, mut bytes) = (Vec::new(), header.clone());
     while let Ok((start, len, sum, boot)) = drawn.arbitrary::<(u64, u32, u64, u64)>() {
-        // Most of them within the object.
+        // Let most claims lie within the object.
         let start = if boot.is_multiple_of(8) || size == 0 { start } else { start % size };
         let claim = Claim { start, len, sum, boot };
         bytes.extend(encode(&claim, seal(&header)));

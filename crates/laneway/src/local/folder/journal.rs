@@ -1,8 +1,9 @@
-//! The journal of a large download: the ranges of the temporary file that are written, with their checksums.
-//! The next run continues from it.
+//! The journal of a large download. It lists the ranges of the temporary file that are written, with their
+//! checksums (claims). After an interruption, the next run continues from it.
 //!
-//! A header names the object and its version. Then come records of 32 bytes, each with its own check. A
-//! record that was torn or never written is ignored, and the others hold. All numbers are little endian.
+//! A header names the object and its version. Records of 32 bytes follow, each with a check of its own. A
+//! record that was torn or never written is ignored, and the other records stay valid. All numbers are little
+//! endian.
 
 use std::fs::File;
 use std::io;
@@ -16,18 +17,17 @@ use crate::content::checksum::{Crc, Run};
 use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
-/// The version of the format. A change of meaning raises it. A journal of another format counts as another
-/// object's.
+/// The version of the format. Raise it when a field changes its meaning. A journal of another format is
+/// treated like that of another object.
 const FORMAT: u8 = 1;
-/// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). It divides a page, so that a record is
-/// never cut in two by the end of one.
+/// Bytes of a record: start (8), checksum (8), boot (8), length (4), check (4). A page holds a whole number
+/// of records, so no record crosses the end of a page.
 const RECORD: usize = 32;
-/// The offset of the check in a record.
 const CHECK_AT: usize = RECORD - 4;
-/// Records beyond one for each MiB: claims that were cut short where slices met or connections broke.
+/// Room for records beyond one for each MiB: claims are shorter where slices meet or connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
 
-/// The object and version that the file is for, and the checksum of its ranges.
+/// The object and version that the file receives, and the kind of checksum of its ranges.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Subject {
     pub(crate) url: String,
@@ -41,32 +41,30 @@ pub(crate) struct Subject {
 pub(crate) struct Claim {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// The checksum of the subject's kind.
+    /// The checksum, of the kind in the [`Subject`].
     pub(crate) sum: u64,
-    /// The boot of the machine in which it was written; see [`crate::local::platform`].
+    /// The number of the machine's boot in which the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
 }
 
 impl Claim {
-    /// Returns the byte range of the claim.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start.saturating_add(u64::from(self.len))
     }
 
-    /// Returns the claim as a run.
     pub(crate) fn run(&self, crc: Crc) -> Run {
         Run::known(u64::from(self.len), crc, self.sum)
     }
 }
 
 impl Subject {
-    /// Returns the header of its journal. A journal belongs to this object if it begins with exactly these
-    /// bytes.
+    /// Returns the header of this subject's journal. A journal belongs to the subject if it begins with
+    /// exactly these bytes.
     pub(crate) fn header(&self) -> Vec<u8> {
         let (kind, version) = match &self.version {
             Version::Generation(generation) => (1, generation.to_string()),
             Version::ETag(etag) => (2, etag.clone()),
-            // The text of a version shows its kind.
+            // The text of such a version shows its kind.
             other => (0, other.to_string()),
         };
         let crc = match self.crc {
@@ -85,14 +83,14 @@ impl Subject {
         header
     }
 
-    /// Returns a size that a journal of it never reaches.
+    /// Returns a size in bytes that a journal of this subject never reaches.
     pub(crate) fn journal_max(&self) -> u64 {
         self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
     }
 }
 
-/// Returns a number that ties records to their header, so records of an older journal in the same file are
-/// ignored.
+/// Returns a number that goes into the check of each record. Records of an older journal in the same file
+/// then fail their check and are ignored.
 pub(super) fn seal(header: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
 }
@@ -122,7 +120,6 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
     (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
 }
 
-/// Returns the URL in a journal's header.
 pub(super) fn url(header: &[u8]) -> Option<&str> {
     let rest = header.strip_prefix(MAGIC).filter(|rest| rest.first() == Some(&FORMAT))?;
     // Skip format, kinds and size.
@@ -131,7 +128,7 @@ pub(super) fn url(header: &[u8]) -> Option<&str> {
     std::str::from_utf8(rest.get(4..4 + len)?).ok()
 }
 
-/// Returns the claims in a journal's bytes, or `None` if they aren't a journal with this header.
+/// Returns the claims in a journal, or `None` if the bytes don't begin with this header.
 pub(crate) fn read(bytes: &[u8], header: &[u8]) -> Option<Vec<Claim>> {
     Some(claims(bytes.strip_prefix(header)?, seal(header)).collect())
 }
@@ -140,7 +137,6 @@ fn claims(records: &[u8], seal: u32) -> impl Iterator<Item = Claim> {
     records.chunks_exact(RECORD).filter_map(move |record| decode(record, seal))
 }
 
-/// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -151,19 +147,20 @@ pub(crate) struct Journal {
     boot: u64,
     /// The offset of the next record.
     end: AtomicU64,
-    /// Bytes that are claimed.
+    /// The number of bytes that claims cover.
     claimed: AtomicU64,
 }
 
 impl Journal {
-    /// Continues the journal in `file`, whose valid claims cover `claimed` bytes, or begins a new one.
+    /// Continues the journal in `file`, whose valid claims cover `claimed` bytes. Begins a new journal if
+    /// `claimed` is `None`.
     ///
     /// # Errors
     /// The file system's error.
     pub(crate) fn new(file: File, subject: &Subject, boot: u64, claimed: Option<u64>) -> io::Result<Self> {
         let header = subject.header();
         let end = match claimed {
-            // The next record overwrites a torn one at the end.
+            // Let the next record overwrite a torn record at the end.
             Some(_) => {
                 let len = file.metadata()?.len();
                 len - len % RECORD as u64
@@ -185,20 +182,19 @@ impl Journal {
         self.record(start, run);
     }
 
-    /// Writes a claim that is counted already.
+    /// Writes a claim whose bytes are already counted in `claimed`.
     pub(crate) fn record(&self, start: u64, run: &Run) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
-        // Without this record, a later run fetches the range again. That is no reason to abandon this
-        // download.
+        // Without this record, a later run fetches the range again. Don't abandon the download for that.
         if let Err(e) = self.file.write_all_at(&record, at) {
             tracing::debug!(error = %e, "a record of the journal could not be written");
         }
     }
 
-    /// Returns the claims of this boot of the machine, in no order. Returns nothing if boots can't be
-    /// distinguished, because claims from before a crash couldn't be told from valid ones.
+    /// Returns the claims from this boot of the machine, in no order. Returns none if boots can't be
+    /// distinguished: bytes claimed before a crash may be missing in the file.
     ///
     /// # Errors
     /// The file system's error.
@@ -209,7 +205,6 @@ impl Journal {
         Ok(claims(&bytes, self.seal).filter(is_sure).collect())
     }
 
-    /// Returns how many bytes are claimed.
     pub(crate) fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Relaxed)
     }
@@ -280,7 +275,8 @@ mod tests {
         assert_eq!(read(&bytes, &subject().header()), Some(Vec::new()));
     }
 
-    /// Cut short anywhere, with any bytes of it turned or zeroed: what is left are claims that were made.
+    /// Cuts a journal anywhere, and changes or zeroes random bytes. Every claim that can still be read must
+    /// be one that was made.
     #[test]
     fn of_a_torn_or_damaged_journal_only_whole_records_are_believed() {
         let header = subject().header();
@@ -300,7 +296,7 @@ mod tests {
             let left = read(&bytes, &header).unwrap();
             assert!(left.iter().all(|claim| claims.contains(claim)), "seed {seed}");
             let whole = (bytes.len() - header.len()) / RECORD;
-            assert!(left.len() + damaged >= whole, "seed {seed}: a whole record was not believed");
+            assert!(left.len() + damaged >= whole, "seed {seed}: a whole record was ignored");
         }
     }
 
@@ -325,7 +321,7 @@ mod tests {
         journal.claim(0, &run(10));
         journal.claim(20, &run(5));
         assert_eq!(journal.claimed(), 15);
-        // As if a third record had been torn.
+        // Add a third record that is torn.
         let len = std::fs::metadata(&path).unwrap().len();
         open().write_all_at(&[9; 7], len).unwrap();
         let journal = Journal::new(open(), &subject(), 2, Some(15)).unwrap();

@@ -13,12 +13,12 @@ use super::partial::{self, Names};
 use super::staged::is_temporary_name;
 use super::{DIRECTORY, Folder, journal};
 
-/// Most bytes of a journal that are read for its URL: keys have at most 1024.
+/// The most bytes of a journal that are read for its URL. A key has at most 1024 bytes.
 const HEADER_MAX: usize = 4096;
 
 impl Folder {
     /// Removes temporary files that can't be resumed, and those of objects whose URLs `is_ours` accepts,
-    /// unless a process holds them. It looks in the noted directories of places, and in those of the same
+    /// unless a process has locked them. Looks in the recorded directories, and in directories of the same
     /// names below `name`. Blocks.
     pub(crate) fn remove_leftovers(&self, name: &str, is_ours: impl Fn(&str) -> bool) {
         let Some(used) = &self.used else { return };
@@ -41,8 +41,8 @@ fn opened(root: &Path, below: &str) -> Option<OwnedFd> {
     })
 }
 
-/// Returns the temporary files in a directory whose names are fixed. Those with random names may be in use
-/// without a lock.
+/// Returns the temporary files with fixed names in a directory. Leaves out random names, because such files
+/// may be in use without a lock.
 fn parts(directory: &OwnedFd) -> Vec<OsString> {
     let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
     let names = entries.flatten().map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
@@ -67,7 +67,7 @@ fn remove_leftover(directory: &OwnedFd, part: &OsStr, is_ours: impl Fn(&str) -> 
             journal::url(&header[..read]).is_some_and(is_ours)
         }
         Ok(None) => false,
-        // Without a journal, no run can resume it.
+        // Without a journal, no run can resume the file.
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     };
     if is_left {

@@ -1,5 +1,5 @@
-//! Temporary files that outlive a run. Their names derive from the destination's name and the source's URL.
-//! One process at a time holds such a file.
+//! Temporary files that outlive a run. Their names derive from the destination's name and the source's URL. A
+//! process holds such a file by a lock, one process at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,25 +19,24 @@ use super::staged::temporary_name;
 use crate::content::checksum::{Hashing, Run, Wanted};
 use crate::plan::resume::settled;
 
-/// Number of times to reopen a file that was committed or removed just before it was locked.
+/// The number of tries to open and lock a file. Another process may commit or remove the file between the two
+/// steps.
 const RACES_MAX: u32 = 16;
-/// The mode of files that become the user's.
+/// The mode of the user's files, before the umask.
 const SHARED: Mode = Mode::from_raw_mode(0o666);
-/// Bytes read back at a time.
 const READ: usize = 256 << 10;
 
-/// The names of the temporary file and its journal.
 pub(super) struct Names {
     pub(super) part: OsString,
     pub(super) journal: OsString,
 }
 
 impl Names {
-    /// Returns the names for the file `name` from `url`. They are always the same.
+    /// Returns the names for the file `name` from `url`. The same input always gives the same names.
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
         let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         hash.update(url.as_bytes());
-        // NUL occurs in no URL and no name, so no two pairs give the same bytes.
+        // URLs and names contain no NUL, so different pairs give different bytes.
         hash.update(b"\0");
         hash.update(name.as_bytes());
         let hash = format!("{:016x}", hash.finalize());
@@ -45,7 +44,7 @@ impl Names {
     }
 }
 
-/// A temporary file that this process holds, its journal, and the ranges that are there already.
+/// A temporary file that this process holds, its journal, and the ranges that it already has.
 pub(super) struct Partial {
     pub(super) file: File,
     pub(super) journal: Journal,
@@ -57,24 +56,24 @@ pub(crate) struct TakeUp<'a> {
     pub(crate) subject: &'a Subject,
     /// True if existing content is ignored.
     pub(crate) fresh: bool,
-    /// The number of this boot; see [`crate::local::platform`].
+    /// The number of the machine's current boot; see [`crate::local::platform`].
     pub(crate) boot: u64,
-    /// Asked now and then while the file is read back.
+    /// Called now and then while the file is read back. If it returns true, reading ends.
     pub(crate) is_cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Opens the partial file of a destination. Begins a new one if there is none, or if it belongs to something
-/// else.
+/// Opens the partial file of a destination. Begins a new file if there is none, or if the existing one is of
+/// another object or version.
 ///
-/// Returns `None` if another process holds it, if it belongs to somebody else, or if the file system has no
-/// locks. Then the caller uses a file with a name of its own, which can't be resumed.
+/// Returns `None` if another process holds the file, if it belongs to another user, or if the file system has
+/// no locks. Then the caller uses a file with a random name, which can't be resumed.
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
     // Only the process that holds the file touches its journal.
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
         Ok(Some(journal)) => journal,
         none => {
-            // An existing file of somebody else stays.
+            // An existing journal of another user stays.
             if none.is_err() {
                 remove_new(directory, &names.journal);
             }
@@ -85,7 +84,7 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     match go_on(&file, journal, how) {
         Ok((journal, done)) => Ok(Some(Partial { file, journal, done })),
         Err(e) => {
-            // The caller begins another file then, and this one would be left behind.
+            // Remove the file, because the caller begins another one instead.
             remove(directory, names);
             Err(e)
         }
@@ -106,11 +105,11 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // Skip ranges that an earlier boot claimed if this boot has claimed them again.
+    // Skip claims of an earlier boot if this boot has claimed the same ranges again.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
-        // Keep claims that were not read back.
+        // Reading back was cut short, so keep all claims for a later run.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
         false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
     };
@@ -125,14 +124,15 @@ fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, V
 
 /// Gives the file the right size, and begins an empty journal.
 fn begin(file: &File, journal: File, subject: &Subject, boot: u64) -> io::Result<Journal> {
-    // Remove the claims first, then the bytes that they were about.
+    // Remove the claims before the bytes that they describe.
     let journal = Journal::new(journal, subject, boot, None)?;
     file.set_len(0)?;
     file.set_len(subject.size)?;
     Ok(journal)
 }
 
-/// Returns whether a claim overlaps one of `sorted`, which are in order and don't overlap each other.
+/// Returns whether a claim overlaps one of the `sorted` claims, which are in order and don't overlap each
+/// other.
 fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     let range = claim.range();
     let next = sorted.partition_point(|other| other.range().end <= range.start);
@@ -153,7 +153,7 @@ fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     good
 }
 
-/// Returns the checksums of a range of a file, or `None` if `is_cancelled` meanwhile.
+/// Returns the checksums of a range of a file. Returns `None` if `is_cancelled` returns true meanwhile.
 pub(super) fn read_back(
     file: &File,
     range: Range<u64>,
@@ -165,7 +165,8 @@ pub(super) fn read_back(
     Ok(is_read.then(|| hashing.finish()))
 }
 
-/// Hands over the bytes of a range of a file in order; `false` if `is_cancelled` meanwhile.
+/// Passes the bytes of a range of a file to the caller in order. Returns false if `is_cancelled` returns true
+/// meanwhile.
 pub(super) fn read_through(
     file: &File,
     range: Range<u64>,
@@ -225,16 +226,16 @@ pub(super) fn discard(directory: &OwnedFd, names: &Names) {
     }
 }
 
-/// Removes both files, which this process holds.
+/// Removes the partial file and its journal, which this process holds.
 pub(super) fn remove(directory: &OwnedFd, names: &Names) {
-    // They may be gone already, and nobody needs the error. Remove the journal first: a process that then
-    // finds the file alone begins anew.
+    // The files may be gone already, so ignore errors. Remove the journal first: a process that finds the
+    // file alone begins anew.
     let _ = unlinkat(directory, &*names.journal, AtFlags::empty());
     let _ = unlinkat(directory, &*names.part, AtFlags::empty());
 }
 
-/// Opens a file and locks it. Returns `None` if another process must handle it. A new file has the mode,
-/// minus the umask.
+/// Opens a file and locks it. Returns `None` if this process must not use it: another process has locked it,
+/// it belongs to another user, or locks are missing. A new file gets the mode, minus the umask.
 pub(crate) fn hold(
     directory: &OwnedFd,
     name: &OsStr,
@@ -246,7 +247,7 @@ pub(crate) fn hold(
         Ok(held) => Ok(held),
         Err(e) => {
             remove_new(directory, name);
-            // Without locks, no run resumes it.
+            // The file system has no locks, so the file can't be resumed.
             if Errno::from_io_error(&e).is_some_and(is_lacking) { Ok(None) } else { Err(e) }
         }
     }
@@ -260,7 +261,7 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
-        // Before the lock was taken, another process may have committed or removed the file.
+        // Another process may have committed or removed the file before the lock was taken.
         let held = fstat(&file)?;
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(Some(file)),
@@ -271,7 +272,8 @@ fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Re
     Ok(None)
 }
 
-/// Removes a file that was created but can't be used. A file with content was there before, and stays.
+/// Removes an empty file that was just created but can't be used. A file with content existed before, and
+/// stays.
 fn remove_new(directory: &OwnedFd, name: &OsStr) {
     if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_empty_file(&stat)) {
         let _ = unlinkat(directory, name, AtFlags::empty());
@@ -282,9 +284,9 @@ fn is_empty_file(stat: &rustix::fs::Stat) -> bool {
     stat.st_size == 0 && super::kind(stat) == FileType::RegularFile
 }
 
-/// Creates a new file and locks it. It replaces one that an ended run left there. Returns `None` if another
-/// process writes to that, if it is somebody else's, or if there are no locks, which is remembered. The file
-/// has the mode of user files.
+/// Creates a new file and locks it. Replaces a file of the same name that an earlier run left. Returns `None`
+/// if another process holds that file, if it belongs to another user, or if the file system has no locks,
+/// which `no_locks` remembers. The new file has the mode of user files.
 pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<Option<File>> {
     if no_locks.load(Ordering::Relaxed) {
         return Ok(None);
@@ -294,8 +296,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
         let file = match openat(directory, name, flags, SHARED) {
             Ok(fd) => File::from(fd),
             Err(Errno::EXIST) => match hold(directory, name, OFlags::empty(), SHARED) {
-                // The old file isn't reused, because its mode and times may have changed. It is removed while
-                // it is locked.
+                // Don't reuse the old file, because its mode and times may have changed. Remove it while it
+                // is locked.
                 Ok(Some(_left)) => match unlinkat(directory, name, AtFlags::empty()) {
                     Ok(()) | Err(Errno::NOENT) => continue,
                     Err(_) => return Ok(None),
@@ -306,7 +308,7 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
             Err(e) => return Err(e.into()),
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Before the lock was taken, another run may have removed it as a leftover.
+            // Another run may have removed the file as a leftover before the lock was taken.
             Ok(()) if fstat(&file).is_ok_and(|stat| stat.st_nlink > 0) => return Ok(Some(file)),
             Ok(()) | Err(Errno::WOULDBLOCK) => {}
             Err(_) => {
@@ -319,8 +321,8 @@ pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> 
     Ok(None)
 }
 
-/// Opens a file that belongs to nobody else. Its name is predictable. So in a folder that others can write
-/// to, anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
+/// Opens a file that belongs to this user alone. The name is predictable. So in a folder that other users can
+/// write to, it may be anything: a link to another file, a pipe, or a file that another user keeps open.
 pub(super) fn open_own(
     directory: &OwnedFd,
     name: &OsStr,
@@ -338,7 +340,7 @@ pub(super) fn open_own(
     Ok((metadata.is_file() && metadata.nlink() <= 1 && is_own).then_some(file))
 }
 
-/// Releases the file for another process.
+/// Unlocks the file for other processes.
 pub(super) fn release(file: impl AsFd) {
     // Closing the file would do the same a little later.
     let _ = flock(file, FlockOperation::Unlock);

@@ -17,10 +17,9 @@ use crate::Error;
 use crate::content::checksum::Run;
 use crate::local::platform::flush_directory;
 
-/// Symbolic links that are followed to a destination, as many as the kernel follows.
+/// The most symbolic links that are followed to a destination, the same number as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// The destination of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(super) folder: Arc<Folder>,
@@ -30,17 +29,17 @@ pub(crate) struct Place {
 
 /// A single destination that the user named.
 pub(crate) enum Destination {
-    /// A regular file, or nothing yet. It is replaced as a whole.
+    /// A regular file, which is replaced as a whole, or nothing yet.
     Place(Place),
     /// A pipe, terminal or device. It is written in order, and never replaced.
     Stream(File),
 }
 
 impl Destination {
-    /// Returns the kind of the path that the user named as the destination of one object. Follows links.
+    /// Returns the destination at the path that the user named for one object. Follows links.
     ///
     /// # Errors
-    /// If it is a directory, or can't be looked at.
+    /// If the path is a directory, or can't be looked at.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
         let failed = |e| Error::local(path, "can't be looked at", e);
         let metadata = match std::fs::metadata(path) {
@@ -70,7 +69,7 @@ impl Destination {
 impl Place {
     /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
-        // Joining like this keeps "." out of messages.
+        // Keep "." out of messages.
         let mut path =
             if self.folder.path == Path::new(".") { PathBuf::new() } else { self.folder.path.clone() };
         if !self.directory.is_empty() {
@@ -80,12 +79,11 @@ impl Place {
         path
     }
 
-    /// Returns whether something is there already.
     pub(crate) fn exists(&self) -> bool {
         self.path().symlink_metadata().is_ok()
     }
 
-    /// Returns whether a file of this size is there.
+    /// Returns whether a file of this size exists at the place.
     pub(crate) fn holds(&self, size: Option<u64>) -> bool {
         self.path().metadata().is_ok_and(|there| there.is_file() && Some(there.len()) == size)
     }
@@ -112,7 +110,7 @@ impl Place {
             .map_err(|e| Error::local(&path, "can't be created", e))
     }
 
-    /// Begins a new file beside the place, of `size` bytes.
+    /// Begins a new file of `size` bytes under a temporary name beside the place.
     ///
     /// # Errors
     /// If a directory, a link or a device is in the way, or the file system refuses.
@@ -120,9 +118,9 @@ impl Place {
         Staged::create(self, self.clear()?, size)
     }
 
-    /// Continues the file that an earlier run began beside the place, or begins one that a later run can
-    /// continue. Also returns the ranges that are there already, by first byte. Blocks while it reads back a
-    /// file from before the machine's last boot.
+    /// Continues the temporary file that an earlier run began beside the place, or begins one that a later
+    /// run can continue. Also returns the ranges that the file already has, by first byte. Blocks while it
+    /// reads back a file from before the machine's last boot.
     ///
     /// # Errors
     /// Those of [`stage`](Self::stage).
@@ -135,7 +133,7 @@ impl Place {
             }
             not => {
                 if let Err(e) = not {
-                    tracing::debug!(error = %e, "a file that could be resumed can't be had");
+                    tracing::debug!(error = %e, "a temporary file that could be resumed can't be opened");
                 }
                 Ok((Staged::create(self, directory, how.subject.size)?, Vec::new()))
             }
@@ -144,7 +142,7 @@ impl Place {
 
     /// Returns whether an earlier run left a partial download of `url` for this place. Blocks.
     pub(crate) fn is_begun(&self, url: &str) -> bool {
-        // Without the directory there is nothing, and asking must not create it.
+        // Look at the directory first, because `Folder::directory` would create it.
         self.path().parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
             && self
                 .folder
@@ -152,14 +150,14 @@ impl Place {
                 .is_ok_and(|directory| partial::exists(&directory, &partial::Names::of(&self.name, url)))
     }
 
-    /// Removes what an earlier run that downloaded `url` here left. Blocks.
+    /// Removes the temporary files that an earlier download of `url` left for this place. Blocks.
     pub(crate) fn forget(&self, url: &str) {
         if let Ok(directory) = self.folder.directory(&self.directory) {
             partial::discard(&directory, &partial::Names::of(&self.name, url));
         }
     }
 
-    /// Flushes the names in the place's directory to disk, and those of the directories above it.
+    /// Flushes the names in the place's directory to disk, and the names of the directories above it.
     pub(super) fn flush(&self, directory: &OwnedFd) -> io::Result<()> {
         flush_directory(directory)?;
         self.folder.flush_above(&self.directory)
@@ -182,7 +180,7 @@ impl Place {
     }
 }
 
-/// Follows links to the file that is or would be there. A dangling link leads to the file that it names.
+/// Follows links to their final path. A dangling link leads to the path that it names.
 fn follow(path: &Path) -> Result<PathBuf, Error> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -195,9 +193,9 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
 }
 
-/// Returns the file, if there is one, that stands where a folder above or at `path` would have to be.
+/// Returns the file, if any, that stands at `path` or above it, where a folder would have to be.
 pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
-    // A trailing slash is dropped, because with it only folders are found.
+    // Drop a trailing slash, because with it only folders are found.
     let path: PathBuf = path.components().collect();
     let there = path.ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
     there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())

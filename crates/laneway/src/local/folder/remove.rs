@@ -12,13 +12,13 @@ use super::{DIRECTORY, Folder};
 use crate::Error;
 
 impl Folder {
-    /// Returns whether it treats names that differ only in case as one. Blocks.
+    /// Returns whether the folder's file system treats names that differ only in case as one. Blocks.
     pub(crate) fn folds_case(&self) -> bool {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and directories that become empty. It follows no link on the
-    /// way, and a link in the file's place is removed itself. A missing file is fine. Blocks.
+    /// Removes the file `name` below the folder, and directories that become empty. Follows no link on the
+    /// way, and removes a link in the file's place, not its target. A missing file is no error. Blocks.
     ///
     /// # Errors
     /// The file system's error.
@@ -50,8 +50,8 @@ impl Folder {
     }
 }
 
-/// Returns whether the file system treats names that differ only in case as one. It tests paths that exist at
-/// `path` or above.
+/// Returns whether the file system treats names that differ only in case as one. Tests existing paths at
+/// `path` or above it.
 pub(crate) fn folds_case(path: &Path) -> bool {
     let inside =
         || std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).find_map(|p| is_folded(&p));
@@ -84,8 +84,8 @@ pub(crate) fn has_exactly(root: &Path, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Returns whether a path is also found with the case of its name swapped. Returns `None` if it doesn't exist
-/// or has no case.
+/// Returns whether a path is also found with the case of its name swapped. Returns `None` if the path doesn't
+/// exist or its name has no letters with case.
 fn is_folded(path: &Path) -> Option<bool> {
     let name = path.file_name()?.to_str()?;
     let swapped = other_case(name)?;
@@ -155,7 +155,7 @@ mod tests {
         assert!(!folds_case(&dir.path().join("missing/too")));
         std::fs::write(dir.path().join("a"), "").unwrap();
         assert!(!folds_case(dir.path()));
-        // Two names of one file are what such a file system shows.
+        // Two hard links look like one file with two names, as on a file system that ignores case.
         std::fs::hard_link(dir.path().join("a"), dir.path().join("A")).unwrap();
         assert!(folds_case(dir.path()));
         assert_eq!(other_case("aB1é").as_deref(), Some("Ab1é"));

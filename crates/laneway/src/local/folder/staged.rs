@@ -26,7 +26,7 @@ use crate::local::preserve::Attributes;
 use crate::location::relative::NAME_MAX;
 use crate::plan::resume::settled;
 
-/// Number of other temporary names to try when one exists.
+/// Number of other temporary names to try if a name exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
 /// The reason why a file can't replace a directory.
@@ -35,19 +35,19 @@ pub(super) const IS_A_DIRECTORY: &str = "is a directory, but a file of that name
 /// The reason why a destination that appeared meanwhile stays.
 const EXISTS_BY_NOW: &str = "was created meanwhile, and is left unchanged";
 
-/// The way in which a file is put in place.
+/// Settings for putting a file in place.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Placing {
-    /// Flush it to disk before reporting it.
+    /// Flush the file to disk before it is reported as done.
     pub(crate) durable: bool,
-    /// Only if nothing is there.
+    /// Put the file in place only if nothing exists there.
     pub(crate) only_absent: bool,
-    /// Its attributes besides its bytes.
+    /// The file's attributes besides its bytes.
     pub(crate) attributes: Attributes,
 }
 
-/// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit) or
-/// [`keep`](Self::keep), it is removed.
+/// A file under a temporary name in its destination's directory. If it is dropped without
+/// [`commit`](Self::commit) or [`keep`](Self::keep), the file is removed.
 #[derive(Debug)]
 pub(crate) struct Staged {
     file: File,
@@ -55,12 +55,12 @@ pub(crate) struct Staged {
     temporary: OsString,
     place: Place,
     path: PathBuf,
-    /// The journal for a later run and its name, if the file can be resumed.
+    /// The journal and its name, if a later run can resume the file.
     journal: Option<(Journal, OsString)>,
-    /// True while the file may be written. It ends once the file is renamed, removed or left to a later run,
-    /// even if a sink of an abandoned download still runs. The lock is held while a thread writes. File
-    /// systems let one thread at a time write into a file, and on Linux the others spin. In a download over
-    /// two lanes, that was a tenth of the CPU time.
+    /// True while the file may be written. False once the file is renamed, removed or left to a later run,
+    /// because a sink of an abandoned download may still run. A thread holds the lock while it writes. File
+    /// systems let one thread at a time write into a file, and on Linux the other threads spin. In a download
+    /// over two lanes, spinning took a tenth of the CPU time.
     is_open: Mutex<bool>,
 }
 
@@ -94,8 +94,8 @@ impl Staged {
         Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
     }
 
-    /// Sets the file's size at once. It reserves no blocks: `fallocate` costs 0.1 s a GiB on memory-backed
-    /// file systems, and other file systems fill a sparse file just as fast.
+    /// Sets the file's size at the beginning. Reserves no blocks: `fallocate` costs 0.1 s a GiB on
+    /// memory-backed file systems, and other file systems fill a sparse file just as fast.
     fn set_len(&self, size: u64) -> Result<(), Error> {
         if size == 0 {
             return Ok(());
@@ -106,9 +106,10 @@ impl Staged {
     /// Writes at an offset. Any number of threads may call this.
     ///
     /// # Errors
-    /// The file system's error, such as a full disk; `ErrorKind::Cancelled` once the file is settled.
+    /// The file system's error, such as a full disk; `ErrorKind::Cancelled` once the file was renamed,
+    /// removed or kept.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        // Hold the lock while writing, so that settling the file waits for the write.
+        // Hold the lock while writing, so that [`settle`](Self::settle) waits for the write.
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_open {
             return Err(Error::cancelled(self.path.display().to_string()));
@@ -121,7 +122,7 @@ impl Staged {
         self.journal.is_some()
     }
 
-    /// Claims a run from `start` on that was written, for a later run.
+    /// Records in the journal that a run from `start` on was written.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
@@ -136,7 +137,7 @@ impl Staged {
         settled(claims.unwrap_or_default(), len, Claim::range)
     }
 
-    /// Returns the checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    /// Returns the checksums of a range of the file, unless `is_cancelled` returns true meanwhile. Blocks.
     ///
     /// # Errors
     /// The file system's error; `ErrorKind::Cancelled`.
@@ -153,10 +154,11 @@ impl Staged {
         }
     }
 
-    /// Hands over the bytes of a range of the file in order, unless `is_cancelled` meanwhile. Blocks.
+    /// Passes the bytes of a range of the file to the caller in order, unless `is_cancelled` returns true
+    /// meanwhile. Blocks.
     ///
     /// # Errors
-    /// The file system's; `ErrorKind::Cancelled`.
+    /// The file system's error; `ErrorKind::Cancelled`.
     pub(crate) fn read_through(
         &self,
         range: Range<u64>,
@@ -170,7 +172,7 @@ impl Staged {
         }
     }
 
-    /// Puts the file in its place. It replaces an existing file, unless `placing` forbids that.
+    /// Renames the file to its destination. Replaces an existing file, unless `placing` forbids that.
     ///
     /// # Errors
     /// The file system's error. The destination is unchanged then.
@@ -181,8 +183,8 @@ impl Staged {
         }
         self.check_name()?;
         if let Some((_, journal)) = &self.journal {
-            // Remove the journal before the rename. If the program were killed in between, it would stay for
-            // good: a run that finds the file complete looks for no journal.
+            // Remove the journal before the rename. If the program were killed after the rename, the journal
+            // would stay forever: a run that finds the complete file looks for no journal.
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         let name = &*self.place.name;
@@ -192,7 +194,7 @@ impl Staged {
         };
         renamed.map_err(|e| match e {
             Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
-            // The directory was created since the file was begun: another object lies below this one's name.
+            // Since the file was begun, another object below this one's name has created a directory here.
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
             e => Error::local(&self.path, "can't be put in its place", e),
         })?;
@@ -206,7 +208,7 @@ impl Staged {
     }
 
     /// Sets the file's owner, mode and times, as far as they are known. Only privileged users may change the
-    /// owner, so for others the files stay their own.
+    /// owner. Otherwise the file belongs to the current user.
     fn set(&self, attributes: Attributes) -> io::Result<()> {
         let Attributes { mtime, mode, uid, gid } = attributes;
         if (uid, gid) != (None, None) {
@@ -229,8 +231,8 @@ impl Staged {
         }
     }
 
-    /// Checks that the temporary name still is this file's. A fixed name can also be another object's, whose
-    /// file may have been put there meanwhile.
+    /// Checks that the temporary name still names this file. An object may have the same name as the
+    /// temporary file, and its download may have replaced the file meanwhile.
     fn check_name(&self) -> Result<(), Error> {
         if self.journal.is_none() {
             return Ok(());
@@ -249,13 +251,13 @@ impl Staged {
         Err(Error::refused(self.path.display().to_string(), why))
     }
 
-    /// Leaves the file to a later run, and returns how many bytes that run need not fetch. Returns `None` if
-    /// there is nothing to keep. Then the file is removed.
+    /// Leaves the file to a later run, and returns how many bytes that run need not fetch. If there is
+    /// nothing to keep, removes the file and returns `None`.
     pub(crate) fn keep(&self) -> Option<u64> {
         if !self.settle() {
             return None;
         }
-        // Count now, when nobody can claim more.
+        // Count only now, because no thread can add claims any more.
         let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
         if claimed == 0 {
             self.remove();
@@ -265,7 +267,8 @@ impl Staged {
         Some(claimed)
     }
 
-    /// Removes the file unless it was committed or kept. Used when others still hold it.
+    /// Removes the file unless it was committed or kept. Needed where other owners still hold this value, so
+    /// that it isn't dropped.
     pub(crate) fn abandon(&self) {
         if self.settle() {
             self.remove();
@@ -273,8 +276,8 @@ impl Staged {
     }
 
     fn remove(&self) {
-        // They may be gone already, and nobody needs the error. Remove the journal first: a process that then
-        // finds the file alone begins anew.
+        // The files may be gone already, so ignore errors. Remove the journal first: a process that finds the
+        // file alone begins anew.
         if let Some((_, journal)) = &self.journal {
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
@@ -293,8 +296,8 @@ impl Drop for Staged {
     }
 }
 
-/// Creates a new file, and returns it with its name. The first name is always the same, so leftovers of a
-/// killed run under it are replaced. Other names are random.
+/// Creates a new file, and returns it with its name. Tries a fixed name first, so that the file replaces what
+/// a killed run left under that name. Other names are random.
 fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
     let own = Names::of(name, "").part;
     if let Some(file) = partial::make(directory, &own, no_locks)? {
@@ -330,8 +333,8 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
-/// Returns whether [`temporary_name`] makes such a name: a random one (8 digits), or a fixed one of a file or
-/// its journal (16). All other files belong to users.
+/// Returns whether [`temporary_name`] could have made this name. A random mark has 8 digits, and a fixed mark
+/// of a file or its journal has 16. Files with other names belong to users.
 pub(crate) fn is_temporary_name(name: &str) -> bool {
     let Some((rest, kind)) = name.rsplit_once('.') else { return false };
     let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };

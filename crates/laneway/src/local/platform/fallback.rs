@@ -1,14 +1,14 @@
-//! A system of which we use only POSIX.
+//! Systems on which Laneway uses only POSIX.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-/// Boots can't be distinguished.
+/// Returns 0: boots can't be distinguished.
 pub(crate) fn boot() -> u64 {
     0
 }
 
-/// Apple's systems have their own call for this rename.
+/// Renames a file unless the new name exists. Apple's systems have a call for this.
 #[cfg(target_vendor = "apple")]
 pub(super) fn rename_new(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(directory, from, directory, to, rustix::fs::RenameFlags::NOREPLACE)

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::Columns;
 
-/// Ranges that are on their way or wait, by the read that will want them. `R` fetches them, and dropping it
-/// abandons them.
+/// Fetches ahead, each with the ranges of the read that it predicts. Dropping an `R` abandons its fetch.
 pub(in crate::objects) struct Begun<R> {
     columns: Option<Columns>,
     waiting: VecDeque<(Vec<Range<u64>>, R)>,
@@ -17,8 +16,8 @@ impl<R> Begun<R> {
         Self { columns: Columns::of(last, size), waiting: VecDeque::new() }
     }
 
-    /// Returns the fetch of these ranges, if it began ahead. Starts the reads that now follow, and abandons
-    /// wrong predictions.
+    /// Returns the fetch of these ranges, if it began ahead. Begins the next fetches ahead, and abandons
+    /// wrongly predicted ones.
     pub(in crate::objects) fn take(
         &mut self,
         asked: &[Range<u64>],
@@ -67,26 +66,26 @@ mod tests {
         assert_eq!(*begins.borrow(), [2, 3, 4, 5, 6]);
         let held: Vec<_> = begun.waiting.iter().map(|(_, bringing)| Rc::downgrade(bringing)).collect();
         assert_eq!(held.len(), 2);
-        // One is left out: those before it are given up, and it begins anew with what is here.
+        // The reader leaves out row group 5. Its fetch is abandoned, and the fetch of row group 6 is used.
         assert_eq!(begun.take(&asked(6), begin).as_deref(), Some(&6));
         assert_eq!(held[0].upgrade(), None);
         assert!(begun.waiting.is_empty());
         assert_eq!(begun.take(&asked(7), begin), None);
         assert_eq!(begins.borrow()[5..], [8]);
         assert_eq!(begun.take(slice::from_ref(&(0..4)), begin), None);
-        assert!(begun.waiting.is_empty(), "something else is read");
+        assert!(begun.waiting.is_empty(), "another range is read");
         for group in 0..13 {
             begun.take(&asked(group), begin);
         }
         assert_eq!(begun.waiting.len(), 4);
         assert_eq!(begun.take(&asked(14), begin).as_deref(), Some(&14));
-        assert!(begun.waiting.is_empty(), "nor does what lies beyond the one left out wait on");
+        assert!(begun.waiting.is_empty(), "fetches beyond the skipped row group are abandoned too");
     }
 
     #[test]
     fn nothing_is_begun_twice_where_row_groups_lie_alike() {
         let at = |group: usize| group as u64 * 10..group as u64 * 10 + 10;
-        // The last of these is the third once more, and takes its reader back there.
+        // Row group 16 lies in the same place as row group 2, so a reader of 16 is taken for one of 2.
         let groups: Vec<Vec<_>> =
             (0..24).map(|group| vec![at(if group == 16 { 2 } else { group })]).collect();
         let columns = Some(Columns::new(Layout { groups: groups.clone() }));

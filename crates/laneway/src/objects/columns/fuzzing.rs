@@ -6,13 +6,13 @@ use std::ops::Range;
 use super::layout::{Layout, MAGIC};
 use super::{Begun, Columns, WINDOW};
 
-/// The least bytes of a row group in a footer, and of each of its columns: field headers, one byte for each
-/// number, and ends.
+/// The fewest bytes that a row group takes in a footer, and each of its columns: field headers, one byte for
+/// each number, and ends.
 const GROUP_LEN_MIN: usize = 3;
 const COLUMN_LEN_MIN: usize = 7;
 
-/// Reads the last bytes of a file. Two bytes precede them. The first chooses how many bytes lie before, and
-/// whether a valid end is added. The second chooses the columns to read.
+/// Reads the last bytes of a file, after two bytes of choices. The first one chooses how many bytes of the
+/// file lie before them, and whether a valid end is added. The second chooses the columns to read.
 pub fn parquet_footer(input: &[u8]) {
     let [drawn, picked, last @ ..] = input else { return };
     let mut last = last.to_vec();
@@ -45,7 +45,7 @@ pub fn parquet_footer(input: &[u8]) {
     }
 }
 
-/// A fetch that counts as ahead until it is dropped.
+/// A fetch whose bytes count as fetched ahead until it is dropped.
 struct Bringing<'a> {
     len: u64,
     ahead: &'a Cell<u64>,

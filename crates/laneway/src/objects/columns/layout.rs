@@ -1,12 +1,12 @@
 //! The places of a Parquet file's columns, from its footer.
 //!
-//! This reads the four structs of Thrift's compact protocol that lead there, and skips everything else. The
-//! footer of a file with 50 columns and 64 row groups has 400 KiB, of which only three numbers a column
-//! matter. The field numbers are those of `parquet.thrift`.
+//! This reads only the four kinds of structs that lead to the columns, in Thrift's compact protocol, and
+//! skips everything else. The footer of a file with 50 columns and 64 row groups has 400 KiB, of which only
+//! three numbers a column matter. The field numbers are those of `parquet.thrift`.
 
 use std::ops::Range;
 
-/// A footer ends with its own length, four bytes, and these bytes.
+/// The last bytes of a Parquet file. Four bytes with the footer's length stand before them.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 const TAIL: usize = 8;
 
@@ -27,8 +27,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout from the last bytes of a file of `size` bytes. Returns `None` if they aren't a
-    /// whole footer, or if it names other files or places outside this one.
+    /// Returns the layout from the last bytes of a file of `size` bytes. Returns `None` if they hold no whole
+    /// footer, or if the footer names another file or a place outside this file.
     pub(super) fn of(last: &[u8], size: u64) -> Option<Self> {
         let (rest, tail) = last.split_at_checked(last.len().checked_sub(TAIL)?)?;
         let (length, magic) = tail.split_at(TAIL - MAGIC.len());
@@ -50,12 +50,13 @@ impl Thrift<'_> {
     }
 
     fn row_group(&mut self) -> Option<Vec<Range<u64>>> {
-        // Without columns, a row group would take more memory than its byte in the footer.
+        // Refuse a row group without columns. It takes one byte of the footer but more than that in memory,
+        // so a crafted footer could use up memory.
         self.structs(1, Self::column).filter(|columns| !columns.is_empty())
     }
 
-    /// Reads the entries of one list of structs in a struct, by the list's field number. Skips everything
-    /// else.
+    /// Reads a struct. Returns the entries of its list of structs with the field number `list`, and skips the
+    /// other fields.
     fn structs<T>(&mut self, list: i16, each: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut read = Vec::new();
         self.fields(|from, id, kind| match (id, kind) {
@@ -74,7 +75,7 @@ impl Thrift<'_> {
     fn column(&mut self) -> Option<Range<u64>> {
         let mut place = None;
         self.fields(|from, id, kind| match (id, kind) {
-            // Its bytes are in another file.
+            // A path: the column's bytes are in another file.
             (1, BINARY) => None,
             (3, STRUCT) => {
                 place = Some(from.place()?);
@@ -85,8 +86,8 @@ impl Thrift<'_> {
         place
     }
 
-    /// Returns the column's range: from the dictionary page, if there is one, for as many bytes as are
-    /// stored.
+    /// Returns the column's range: it begins at the dictionary page, or at the first data page without one,
+    /// and has the compressed size.
     fn place(&mut self) -> Option<Range<u64>> {
         let (mut len, mut data, mut dictionary) = (None, None, None);
         self.fields(|from, id, kind| {
@@ -104,7 +105,7 @@ impl Thrift<'_> {
         Some(start..start.checked_add(len?)?)
     }
 
-    /// Calls `each` with the number and type of every field of a struct. It reads or skips the field.
+    /// Calls `each` with the number and type of every field of a struct. `each` must read or skip the field.
     fn fields(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
         let mut id = 0_i16;
         loop {
@@ -204,7 +205,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A file with so many row groups of four columns, whose sizes differ.
+    /// Returns a file with `groups` row groups of four columns of different sizes.
     pub(in crate::objects::columns) fn file(groups: usize) -> Vec<u8> {
         let schema = "message row { required double a; required binary b (UTF8); required double c; required double d; }";
         let schema = Arc::new(parse_message_type(schema).unwrap());
@@ -251,7 +252,7 @@ pub(super) mod tests {
         let length = u32::from_le_bytes(footer[footer.len() - 8..][..4].try_into().unwrap()) as usize;
         let whole = &file[file.len() - length - TAIL..];
         assert_eq!(Layout::of(whole, size).unwrap().groups, expected);
-        assert_eq!(Layout::of(&whole[1..], size), None, "the footer is longer than what is here");
+        assert_eq!(Layout::of(&whole[1..], size), None, "the footer is longer than the bytes given");
         assert_eq!(Layout::of(&file[..file.len() - 1], size), None);
         assert_eq!(Layout::of(whole, whole.len() as u64 + 100), None, "columns would end in the footer");
     }

@@ -16,11 +16,12 @@ use crate::location::url;
 use crate::transfer::download::range_writer::Pinned;
 
 /// Requests of one call that may be under way at once. The dispatcher decides how many are on the wire. For
-/// 100 requests at 20 ms, it opens 52 HTTP/1.1 connections. With 128 requests, and a round trip that a busy
-/// machine stretched, it once opened 69 for 392.
+/// 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. When the limit was 128 and a
+/// busy machine stretched the round trip, it once opened 69 for 392 requests.
 const AT_ONCE: usize = 100;
 
-/// Bytes of results that may wait to be taken, including those under way, if they are taken one by one.
+/// The most bytes of results that may be under way or wait to be taken, if the caller takes results one by
+/// one.
 const WAITING_MAX: usize = 64 << 20;
 
 /// The unit in which waiting bytes are counted.
@@ -50,7 +51,8 @@ impl Limits {
         Self { waiting: None, ..self.clone() }
     }
 
-    /// Waits until this many more bytes may wait to be taken. More bytes than the limit wait alone.
+    /// Waits until this many more bytes may wait to be taken. A result above the limit waits until it is the
+    /// only one.
     async fn room(&self, bytes: u64) -> Room {
         let waiting = self.waiting.as_ref()?;
         let units = bytes.div_ceil(UNIT).clamp(1, WAITING_MAX as u64 / UNIT) as u32;
@@ -68,7 +70,6 @@ pub(super) type One = Result<(usize, Bytes, Room), Error>;
 /// All ranges of an object, and the permit that they hold.
 pub(super) type All = Result<(Vec<Bytes>, Room), Error>;
 
-/// Ranges of one object.
 pub(super) struct Fetch<'a> {
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
@@ -86,7 +87,7 @@ pub(super) trait Taker: Fn(usize, Bytes, Room) + Sync {}
 impl<F: Fn(usize, Bytes, Room) + Sync> Taker for F {}
 
 impl Fetch<'_> {
-    /// Fetches every range, and hands each on as soon as it is there.
+    /// Fetches every range, and hands each on as soon as it has arrived.
     ///
     /// # Errors
     /// The store's error; a range that can't be read; an object that was replaced meanwhile.
@@ -194,7 +195,7 @@ impl RangeFetches<'_> {
                 let own = asked.start.max(request.start)..asked.end.min(request.end);
                 let part = slice(&bytes, request.start, &own);
                 if own == asked {
-                    // A small part of a body would keep all of it in memory.
+                    // Copy a small part, because a slice of the body would keep the whole body in memory.
                     let part = if is_mostly_wanted { part } else { Bytes::copy_from_slice(&part) };
                     take(*at, part, room.clone());
                     continue;
@@ -251,9 +252,9 @@ impl RangeFetches<'_> {
         store.get(get).await
     }
 
-    /// Checks that all answers have the version of the first one. They were requested at the same time. So an
-    /// answer with another version is requested again, in the first version. If the object was replaced, the
-    /// store refuses that.
+    /// Checks that all answers have the version of the first one. All were requested at the same time,
+    /// without a version. So Laneway repeats a request whose answer has another version, and names the first
+    /// one. If the object was replaced, the store refuses that request.
     ///
     /// # Errors
     /// The store's error; `Precondition` if the object was replaced; an error if the store tells no version
@@ -316,6 +317,6 @@ mod tests {
         let body = Bytes::from(vec![7; 100]);
         let part = slice(&body, 1_000, &(1_010..1_030));
         assert_eq!((part.len(), part.as_ptr()), (20, body[10..].as_ptr()));
-        assert_eq!(slice(&body, 1_000, &(1_090..2_000)).len(), 10, "of what was cut off there is nothing");
+        assert_eq!(slice(&body, 1_000, &(1_090..2_000)).len(), 10, "bytes that were cut off are missing");
     }
 }

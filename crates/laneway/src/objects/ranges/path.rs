@@ -1,4 +1,4 @@
-//! The known facts about the path to a store, and the cost of a request in time.
+//! A model of the network path to a store, and of the time that a request costs.
 
 use std::time::Duration;
 
@@ -17,15 +17,14 @@ const LANE_RATE_ASSUMED: f64 = 80e6;
 /// The time a server takes to answer, beside the round trip.
 const SERVICE: Duration = Duration::from_millis(1);
 
-/// The cost of opening a connection, in CPU seconds of both ends, and of each request: signing, heads,
-/// records.
+/// The CPU seconds of both ends for opening a connection, and for each request (signing, headers, TLS
+/// records).
 const HANDSHAKE: f64 = 0.000_8;
 const WORK: f64 = 0.000_1;
 
-/// Most HTTP/1.1 connections for the ranges of one call.
+/// The most HTTP/1.1 connections for the ranges of one call.
 const LANES_MAX: f64 = 64.0;
 
-/// A path to a store.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Path {
     pub(crate) round_trip: Duration,
@@ -51,9 +50,9 @@ impl Path {
         }
     }
 
-    /// Returns the seconds that one more request takes beside `requests`, without its bytes. If a connection
-    /// carries one request at a time, that is its share of their round trips, over as many connections as the
-    /// dispatcher opens.
+    /// Returns the seconds that one more request adds to `requests` others, without its bytes. If a
+    /// connection carries one request at a time, this is a round trip divided by the number of connections
+    /// that the dispatcher opens.
     pub(super) fn request_seconds(&self, requests: usize) -> f64 {
         let lanes = self.lanes(requests);
         match self.protocol.is_multiplexed() {
@@ -77,7 +76,6 @@ impl Path {
         }
     }
 
-    /// Returns the seconds that a byte takes.
     pub(super) fn byte_seconds(&self) -> f64 {
         1.0 / self.rate.max(1.0)
     }
@@ -86,8 +84,8 @@ impl Path {
         (self.round_trip + SERVICE).as_secs_f64()
     }
 
-    /// Returns the number of connections that pay for this many requests. The dispatcher's rule for express lanes is
-    /// the same.
+    /// Returns how many connections pay off for this many requests. The dispatcher's rule for express lanes
+    /// is the same.
     fn lanes(&self, requests: usize) -> f64 {
         let count = requests.max(1) as f64;
         (count * self.turn() / HANDSHAKE).sqrt().min(count).clamp(1.0, LANES_MAX)

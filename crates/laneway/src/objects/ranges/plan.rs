@@ -1,9 +1,9 @@
 //! Plans the requests for many ranges of one object.
 //!
-//! Ranges that overlap or touch are one run of bytes. Runs are joined if the bytes between them cost less
-//! than a request, up to the size of one express request. Beyond that, another request costs little compared
-//! to its bytes. A run that would keep one connection busy for long is cut. If all of this costs more than
-//! the whole object, the whole object is read.
+//! Ranges that overlap or touch are one run of bytes. Two runs are joined if the bytes between them cost less
+//! than a request, and if the joined run is at most as large as one express request. Above that size, another
+//! request costs little compared to its bytes. A run that would keep one connection busy for long is cut. If
+//! all of this costs more than the whole object, the whole object is read.
 
 use std::ops::Range;
 
@@ -25,18 +25,18 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     /// Ranges without a byte, by their places in the request.
     pub(crate) empty: Vec<usize>,
-    /// True if a known size of the object would lead to cuts.
+    /// True if ranges would be cut if the object's size were known.
     pub(crate) needs_size: bool,
 }
 
 /// Requests for adjacent bytes: a single one, or the cuts of a long run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Group {
-    /// The bytes of each request. Each begins at the end of the one before.
+    /// The bytes of each request. Each request begins where the one before ends.
     pub(crate) requests: Vec<Range<u64>>,
-    /// The ranges that they bring: the place in the call's list, and the bytes.
+    /// The ranges that these requests bring: each range's place in the call's list, and its bytes.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// Number of the bytes that were asked for.
+    /// The number of bytes that the caller wants.
     pub(crate) wanted: u64,
 }
 
@@ -56,7 +56,7 @@ impl Group {
         first..self.requests.last().map_or(first, |request| request.end)
     }
 
-    /// Returns how many bytes it brings.
+    /// Returns how many bytes the requests bring.
     pub(crate) fn len(&self) -> u64 {
         let bytes = self.bytes();
         bytes.end - bytes.start
@@ -109,7 +109,7 @@ pub(crate) fn plan(
         }
         None => joined,
     };
-    // Cuts beyond the end would be errors.
+    // Don't cut without the size: a request beyond the object's end would be an error.
     let needs_size = size.is_none() && groups.iter().any(|group| cuts(group.len(), slice) > 1);
     if size.is_some() {
         groups.iter_mut().for_each(|group| group.requests = cut(group.bytes(), slice));
@@ -117,11 +117,11 @@ pub(crate) fn plan(
     Ok(Plan { groups, empty, needs_size })
 }
 
-/// Returns the range within an object of this size, or of unknown size. A range without a byte is empty
-/// wherever it is. In an empty object, so is a range that begins at 0.
+/// Returns the range within an object of this size, or of unknown size. A range without a byte is allowed
+/// everywhere. In an empty object, a range that begins at 0 becomes empty.
 ///
 /// # Errors
-/// If it ends before it begins, or begins at or beyond the end.
+/// If the range ends before it begins, or begins at or beyond the object's end.
 pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>, Unreadable> {
     if range.start > range.end {
         return Err(Unreadable::Reversed(range.clone()));
@@ -176,8 +176,8 @@ fn slice_len(path: &Path) -> u64 {
     ((path.lane_rate * SLICE_SECONDS) as u64).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Returns how many requests this many bytes are cut into. None is below [`SLICE_MIN`] or above
-/// [`SLICE_MAX`], unless it is alone.
+/// Returns how many requests this many bytes are cut into. Each has [`SLICE_MIN`] to [`SLICE_MAX`] bytes,
+/// unless there is only one.
 fn cuts(len: u64, slice: u64) -> u64 {
     len.div_ceil(slice).min(len / SLICE_MIN).max(1)
 }
@@ -267,16 +267,16 @@ mod tests {
 
     #[test]
     fn the_whole_object_is_read_where_that_is_cheaper() {
-        // Joined, two of them would be bulk.
+        // If two of these ranges were joined, the request would be bulk.
         let asked: Vec<_> = (0..32).map(|n| n * MIB..n * MIB + 960 * KIB).collect();
-        assert_eq!(requests(&asked, None).len(), 32, "without a size nothing is known of the whole");
+        assert_eq!(requests(&asked, None).len(), 32, "without a size, Laneway can't read the whole object");
         assert_eq!(requests(&asked, Some(32 * MIB)).first(), Some(&(0..16 * MIB)));
         assert_eq!(requests(&asked, Some(GIB)).len(), 32);
     }
 
     #[test]
     fn a_parquet_read_is_a_request_for_each_chunk() {
-        // A footer, and three of 50 chunks of 320 KiB in each of 64 row groups.
+        // A footer, and three of the 50 column chunks (320 KiB each) of each of 64 row groups.
         let chunk = |group: u64, column: u64| {
             let start = (group * 50 + column) * 320 * KIB;
             start..start + 320 * KIB
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(requests(&[5..u64::MAX], Some(10)), [5..10]);
         let plan = |size, asked| plan(&[asked], Some(size), &path(20, 125e6), &PriceList::FREE);
         assert_eq!(plan(10, 10..11), Err(Unreadable::Outside(10..11)));
-        assert_eq!(plan(0, 0..11).unwrap().empty, [0], "of an empty object it is its emptiness");
+        assert_eq!(plan(0, 0..11).unwrap().empty, [0], "it is empty in an empty object");
         assert_eq!(plan(0, 1..11), Err(Unreadable::Outside(1..11)));
     }
 
@@ -356,7 +356,7 @@ mod tests {
                 }
             }
 
-            // Each range asked for is in exactly one place, whole.
+            // Each requested range is in exactly one place, and complete there.
             let mut places = vec![0; asked.len()];
             plan.empty.iter().for_each(|at| places[*at] += 1);
             for group in &plan.groups {

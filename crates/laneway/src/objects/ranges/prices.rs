@@ -2,8 +2,8 @@
 
 use laneway_store::{RequestPrices, Store};
 
-/// The price of reading, and of time. A plan uses it to weigh one more request against bytes that nobody
-/// asked for. All amounts are US dollars.
+/// The prices of requests, bytes and time. They decide whether Laneway sends one more request, or also
+/// fetches the unneeded bytes between two ranges. All amounts are US dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PriceList {
@@ -12,8 +12,8 @@ pub struct PriceList {
     /// The price of a GiB that leaves the store: 0 for readers in the bucket's region, around 0.1 over the
     /// internet.
     pub egress_gib: f64,
-    /// The price of a second of waiting. The default is that of a machine with some 64 cores. A larger value
-    /// joins fewer ranges, and sends more requests.
+    /// The price of a second of waiting. The default is the price of a machine with some 64 cores. A larger
+    /// value joins fewer ranges, and sends more requests.
     pub second: f64,
 }
 

@@ -1,8 +1,8 @@
-//! Ranges in memory of the caller's. An answer's bytes are written to the ranges that they belong to as they come off the connection, and are
-//! held nowhere else.
+//! Reads ranges into the caller's memory. Bytes are written to their ranges as they come off the connection,
+//! and are held nowhere else.
 //!
-//! The memory of each range lies under a lock of its own, which a write holds. Taking it out of there ends all writing to it, whatever
-//! still runs on a lane.
+//! Each range's memory has a lock of its own, which every write holds. Taking the memory out from under the
+//! lock ends all writing to it, even if a request still runs on a lane.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,19 +27,20 @@ use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::transfer::download::RangeWriter;
 use crate::transfer::download::range_writer::{Output, Pinned};
 
-/// A range that is in the caller's memory.
+/// A range whose bytes have all been written into the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FilledRange<B> {
-    /// Its place among those asked for.
+    /// The range's place in the request.
     pub place: usize,
-    /// The bytes that the memory now begins with: fewer than asked for where the object ends before.
+    /// The number of bytes at the beginning of the memory that were written. It is smaller than the requested
+    /// range if the object ends within the range.
     pub bytes: usize,
-    /// The memory, to which nobody writes any more.
+    /// The memory. Nothing writes to it any more.
     pub buffer: B,
 }
 
-/// The memory of ranges that are on their way; made by [`RangesInto::buffers`]. Clones share it.
+/// The memory of ranges that are on their way; made by [`RangesInto::buffers`]. Clones share the memory.
 pub struct RangeBuffers<B>(Arc<OfProcess<Shared<B>>>);
 
 struct Shared<B> {
@@ -48,7 +49,7 @@ struct Shared<B> {
     given_up: Notify,
 }
 
-/// The memory of one range; nothing once it was taken out.
+/// The memory of one range, or `None` once it was taken out.
 type Slot<B> = Mutex<Option<Unfilled<B>>>;
 
 struct Unfilled<B> {
@@ -63,8 +64,9 @@ impl<B> RangeBuffers<B> {
         Self(Arc::new(OfProcess::new(Shared { slots: slots.collect(), given_up: Notify::new() })))
     }
 
-    /// Gives one range up, by its place among those asked for, and its memory back: nobody writes to it once this returns. The other ranges come
-    /// all the same. `None` if the range has come, or was given up before.
+    /// Gives up one range, by its place in the request, and returns its memory. Nothing writes to that memory
+    /// once this method returns. The other ranges still arrive. Returns `None` if the range has arrived or
+    /// was given up before.
     pub fn give_up(&self, place: usize) -> Option<B> {
         let Shared { slots, given_up } = self.0.get()?;
         let unfilled = lock(slots.get(place)?).take()?;
@@ -72,14 +74,14 @@ impl<B> RangeBuffers<B> {
         Some(unfilled.buffer)
     }
 
-    /// Gives all of them up, and drops their memory.
+    /// Gives up all ranges, and drops their memory.
     fn give_up_all(&self) {
         for place in 0..self.0.get().map_or(0, |shared| shared.slots.len()) {
             drop(self.give_up(place));
         }
     }
 
-    /// Returns whether a range is still to come.
+    /// Returns whether a range has neither arrived nor been given up.
     fn is_wanted(&self, place: usize) -> bool {
         self.slot(place).is_some_and(|slot| lock(slot).is_some())
     }
@@ -88,11 +90,11 @@ impl<B> RangeBuffers<B> {
         self.0.get()?.slots.get(place)
     }
 
-    /// Waits until none of the ranges is still to come because they were given up.
+    /// Waits until each of these ranges has been given up or has arrived.
     async fn all_given_up(&self, asked: &[(usize, Range<u64>)]) {
         let Some(shared) = self.0.get() else { return };
         loop {
-            // From here on each giving up is heard of.
+            // From here on, no notification that a range was given up gets lost.
             let mut given_up = pin!(shared.given_up.notified());
             given_up.as_mut().enable();
             if !asked.iter().any(|(place, _)| self.is_wanted(*place)) {
@@ -115,15 +117,15 @@ impl<B> fmt::Debug for RangeBuffers<B> {
     }
 }
 
-/// A lock of one slot is held for as long as it takes to copy what one read of a connection has brought.
+/// Locks one slot. A writer holds this lock only while it copies the bytes of one read from a connection.
 fn lock<B>(slot: &Slot<B>) -> MutexGuard<'_, Option<Unfilled<B>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A range that is whole, or the error that ends the reading. `None` comes after the last range.
+/// A complete range, or the error that ends the reading. `None` comes after the last range.
 type Arrival<B> = Option<Result<FilledRange<B>, Error>>;
 
-/// Writes to the memory of ranges, and hands each on once it is whole.
+/// Writes to the memory of ranges, and hands each range on once it is complete.
 struct RangeTargets<B> {
     buffers: RangeBuffers<B>,
     out: mpsc::UnboundedSender<Arrival<B>>,
@@ -137,10 +139,10 @@ impl<B> Clone for RangeTargets<B> {
 }
 
 impl<B: AsMut<[u8]>> RangeTargets<B> {
-    /// Writes bytes of a range, each of which comes once; of one that was given up none.
+    /// Writes bytes of a range. Each byte comes once. Writes nothing if the range was given up.
     ///
     /// # Errors
-    /// For memory that has become too small.
+    /// If the memory has become too small.
     fn write(&self, place: usize, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let Some(slot) = self.buffers.slot(place) else { return Ok(()) };
         let mut slot = lock(slot);
@@ -153,7 +155,7 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
             && let Some(Unfilled { buffer, len, .. }) = slot.take()
         {
             drop(slot);
-            // Nobody takes it any more where this fails.
+            // This fails only if the reader is gone.
             drop(self.out.send(Some(Ok(FilledRange { place, bytes: len, buffer }))));
         }
         Ok(())
@@ -167,19 +169,19 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
     }
 }
 
-/// One request, and the ranges that it has bytes of.
+/// One request, and the ranges that its bytes belong to.
 struct Scatter<B> {
     targets: RangeTargets<B>,
-    /// Ranges that are still to come, by their places, in the order in which they begin.
+    /// Ranges that aren't complete yet, with their places in the request, sorted by their beginnings.
     wanted: Vec<(usize, Range<u64>)>,
-    /// Where the request's bytes begin that haven't come yet.
+    /// The offset of the first byte that hasn't arrived yet.
     at: u64,
-    /// Where the request ends, or the last of the ranges that are still to come.
+    /// The end of the request, or of the last range in `wanted` if that is earlier.
     end: u64,
 }
 
 impl<B> Scatter<B> {
-    /// Looks for the ranges of a request; `None` where nobody wants any of it.
+    /// Finds the ranges that a request's bytes belong to. Returns `None` if no wanted range has any of them.
     fn new(targets: &RangeTargets<B>, request: &Range<u64>, asked: &[(usize, Range<u64>)]) -> Option<Self> {
         let overlaps = |range: &Range<u64>| range.start < request.end && request.start < range.end;
         let wanted: Vec<_> = asked
@@ -193,7 +195,7 @@ impl<B> Scatter<B> {
         Some(scatter)
     }
 
-    /// Leaves out what has come and what was given up.
+    /// Leaves out bytes that have arrived, and ranges that were given up.
     fn narrow(&mut self) {
         let Self { targets, wanted, at, end } = self;
         wanted.retain(|(place, range)| range.end > *at && targets.buffers.is_wanted(*place));
@@ -227,10 +229,10 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
 }
 
 impl Fetch<'_> {
-    /// Brings ranges of an object whose state is known, by their places.
+    /// Fetches the ranges at these places, of an object whose version is known.
     ///
     /// # Errors
-    /// Those of the store; an object that was replaced.
+    /// The store's error; an object that was replaced.
     async fn scatter<B>(&self, places: &[usize], targets: &RangeTargets<B>) -> Result<(), Error>
     where
         B: AsMut<[u8]> + Send + 'static,
@@ -265,24 +267,27 @@ impl Fetch<'_> {
     }
 }
 
-/// Ranges that are written into the caller's memory, from [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). The stream ends
-/// after the first error. If it ends without one, every range has come or was given up.
+/// A stream of ranges in the caller's memory; made by
+/// [`Reader::stream_ranges_into`](crate::Reader::stream_ranges_into). The stream ends after the first error.
+/// If it ends without one, every range has arrived or was given up.
 ///
-/// The engine writes nothing to the memory of a range that has come or was [given up](RangeBuffers::give_up). After an error, or once this
-/// is dropped, it writes to no memory at all, and has dropped the buffers.
+/// The engine no longer writes to the memory of a range that has arrived or was [given
+/// up](RangeBuffers::give_up). Once the stream has returned an error or is dropped, the engine writes to no
+/// buffer, and has dropped all of them.
 pub struct RangesInto<B> {
     buffers: RangeBuffers<B>,
-    /// `None` comes after the last range. A channel that ends without it has lost its task.
+    /// `None` comes after the last range. If the channel closes without it, the task that fills the channel
+    /// has died.
     results: OfProcess<mpsc::UnboundedReceiver<Arrival<B>>>,
     url: Arc<str>,
     is_over: bool,
-    /// Dropped, it ends the reading.
+    /// Dropping the task ends the reading.
     _task: Option<Task>,
 }
 
 impl GetRanges {
-    /// Reads the ranges of an object of a known version into memory. Ranges that are `here` are copied, and so are all of them if `ranges`
-    /// fetches them already.
+    /// Reads the ranges of an object of a known version into memory. Ranges in `here` are copied. If `ranges`
+    /// fetches them already, all ranges are copied from it.
     pub(in crate::objects) fn stream_into<B: AsMut<[u8]> + Send + 'static>(
         self,
         mut buffers: Vec<B>,
@@ -295,7 +300,7 @@ impl GetRanges {
         let lens = self.lens(&mut buffers);
         let is_known = lens.is_ok();
         let lens = lens.unwrap_or_else(|error| {
-            // The other end is here.
+            // This can't fail: this function still holds the receiver.
             drop(out.send(Some(Err(error))));
             vec![0; buffers.len()]
         });
@@ -315,10 +320,10 @@ impl GetRanges {
         RangesInto { buffers, results, url, is_over: false, _task: task }
     }
 
-    /// The lengths of the ranges, each of which has to fit into its memory.
+    /// Returns the lengths of the ranges. Each range has to fit into its memory.
     ///
     /// # Errors
-    /// For a range that can't be read, and for memory that is too small.
+    /// If a range can't be read, or its memory is too small.
     fn lens<B: AsMut<[u8]>>(&self, buffers: &mut [B]) -> Result<Vec<usize>, Error> {
         let (store, id) = self.place()?;
         let limits = Limits::of_all();
@@ -370,12 +375,12 @@ impl GetRanges {
 }
 
 impl<B> RangesInto<B> {
-    /// The memory of the ranges that are on their way, by which single ones can be given up.
+    /// Returns a handle to the memory of the ranges on their way. It can give up single ranges.
     pub fn buffers(&self) -> RangeBuffers<B> {
         self.buffers.clone()
     }
 
-    /// Returns the next range that has come. Blocks the thread, so don't call it on one that runs async tasks.
+    /// Returns the next complete range. Blocks the thread. Don't call it on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
@@ -384,7 +389,8 @@ impl<B> RangesInto<B> {
         self.taken(some)
     }
 
-    /// Makes an item of an arrival. Without one, the parent of this process began the reading.
+    /// Converts an arrival to an item of the stream. `None` means that a parent of this process began the
+    /// reading.
     fn taken(&mut self, some: Option<Option<Arrival<B>>>) -> Option<<Self as Stream>::Item> {
         let result = match some {
             Some(Some(result)) => result,
@@ -393,7 +399,7 @@ impl<B> RangesInto<B> {
         };
         self.is_over = !matches!(result, Some(Ok(_)));
         if self.is_over {
-            // From here on nothing writes, whatever still runs on a lane.
+            // From here on nothing writes to a buffer, even if a request still runs on a lane.
             self.buffers.give_up_all();
         }
         result
@@ -411,7 +417,7 @@ impl<B> Stream for RangesInto<B> {
     }
 }
 
-/// Nothing here is pinned: memory is moved in and out.
+/// No field is pinned: buffers are moved in and out.
 impl<B> Unpin for RangesInto<B> {}
 
 impl<B> Drop for RangesInto<B> {

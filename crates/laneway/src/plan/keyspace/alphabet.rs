@@ -14,7 +14,7 @@ pub(crate) struct Alphabet {
     others: BTreeSet<char>,
     in_order: Vec<char>,
     places: Vec<KeyPosition>,
-    /// Not recorded: cuts are never placed inside keys of a common prefix.
+    /// The delimiter is not recorded, so that no cut lies inside the keys of a common prefix.
     delimiter: Option<char>,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct Alphabet {
 struct KeyPosition {
     least: char,
     greatest: char,
-    /// True if it has started over while an earlier place advanced, as the last digit of a counter does. Then
-    /// the characters seen here count as complete. The first places have only shown how far the listing has
-    /// come.
+    /// True if this place has started over while an earlier place advanced, as the last digit of a counter
+    /// does. Then the characters seen here count as complete. A place that never started over may still show
+    /// new characters.
     has_turned: bool,
 }
 
@@ -60,7 +60,7 @@ impl Alphabet {
         }
     }
 
-    /// Records that one key is followed closely by another.
+    /// Records that `next` follows closely behind `key`.
     pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
         let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
         if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {
@@ -76,7 +76,7 @@ impl Alphabet {
         self.of_place(place).len() as u64 + 1
     }
 
-    /// Returns the digit of a character. An unseen one has the digit of the next lower character.
+    /// Returns the digit of a character. A character that wasn't seen has the digit of the next lower one.
     pub(crate) fn digit(&self, place: usize, c: char) -> u64 {
         self.of_place(place).partition_point(|seen| *seen <= c) as u64
     }
@@ -125,7 +125,8 @@ mod tests {
         }
         assert_eq!((alphabet.base(1), alphabet.base(2)), (8, 8));
         alphabet.observe_turn("x08q", "x13q");
-        // 0, 1, 3, 7, 8, q and x at a place that only went on; 3, 7 and 8 at one that turned.
+        // A place that never started over has all seen characters (0, 1, 3, 7, 8, q, x). Place 2 started
+        // over, so it has only its own: 3, 7 and 8.
         assert_eq!((alphabet.base(1), alphabet.base(2), alphabet.base(3)), (8, 4, 2));
         assert_eq!((alphabet.digit(2, '9'), alphabet.character(2, 3)), (3, Some('8')));
     }

@@ -2,34 +2,36 @@
 //!
 //! Keys are treated as numbers. The characters after the common prefix are digits of a fraction, in the base
 //! of the characters seen so far. So the last page's keys show how much of the keyspace a page takes, and the
-//! rest can be counted in pages. That is a guess. It is right if keys are spread evenly, and wrong by orders
-//! of magnitude if they aren't.
+//! rest can be counted in pages. The count is a guess. It is right if keys are spread evenly, and otherwise
+//! may be wrong by orders of magnitude.
 
 use super::alphabet::{Alphabet, is_refused};
 
-/// Digits used beyond the first one in which two keys differ. More wouldn't move a cut.
+/// The number of digits used beyond the first digit in which two keys differ. More digits wouldn't move a
+/// cut.
 const PRECISION: usize = 4;
-/// The longest key that is requested. A store takes 1024 bytes, and one of them is for a suffix.
+/// The longest key in a request. A store accepts 1024 bytes, and one of them is for a suffix.
 const KEY_BYTES_MAX: usize = 1023;
-/// A cut goes to the shortest key that is within this fraction (1/4) of a step from its target.
+/// A cut is placed at the shortest key within this fraction of a step (1/4) from its target.
 const LEEWAY: u64 = 4;
 /// The unit of factors: 1/1024.
 const FRACTION: u64 = 1024;
 
-/// The rest of a stretch, and the facts about its last pages.
+/// The rest of a stretch, with keys of its last pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest<'a> {
     /// The common prefix of the listed keys.
     pub(crate) prefix: &'a str,
-    /// The last key that has come.
+    /// The last key that has arrived.
     pub(crate) after: &'a str,
-    /// The end; `None` if it reaches to the end of the prefix.
+    /// The end of the stretch; `None` if it reaches to the end of the prefix.
     pub(crate) end: Option<&'a str>,
     /// The first key of the page before the last one.
     pub(crate) before: Option<&'a str>,
     /// Keys of the last page in order, at equal distances.
     pub(crate) marks: &'a [String],
-    /// The factor by which pages are further apart than their keys, elsewhere in the listing (log2).
+    /// Two neighbouring pages may lie further apart than the keys within a page suggest. This is the factor
+    /// (log2) measured elsewhere in the listing.
     pub(crate) apart_log2: f64,
 }
 
@@ -38,12 +40,11 @@ pub(crate) struct Rest<'a> {
 pub(crate) struct Guess {
     /// The number of pages if the rest is as dense as its last pages (log2).
     pub(crate) pages_log2: f64,
-    /// The factor by which its last two pages are further apart than their keys (log2). It is small if keys are spread
-    /// evenly, and large if each folder has a page.
+    /// The factor (log2) by which the last two pages lie further apart than the keys within a page suggest.
+    /// It is small if keys are spread evenly, and large if each folder fills about one page.
     pub(crate) apart_log2: Option<f64>,
 }
 
-/// The wanted cuts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Wanted {
     /// Cuts into this many equal stretches.
@@ -57,18 +58,18 @@ pub(crate) enum Wanted {
 struct Frame<'a> {
     alphabet: &'a Alphabet,
     common: &'a str,
-    /// Number of characters of the keys before the digits.
+    /// Number of characters that the keys have in common, before the digits.
     skipped: usize,
     /// The number of digits at each place.
     bases: Vec<u64>,
     after: Vec<u64>,
     end: Vec<u64>,
-    /// The part of the keyspace that a page takes.
+    /// The part of the keyspace that a page covers.
     page: Vec<u64>,
     apart_log2: Option<f64>,
 }
 
-/// Guesses how much is left. Returns `None` without enough facts.
+/// Guesses how much is left. Returns `None` if too few keys have arrived.
 pub(crate) fn guess(alphabet: &Alphabet, rest: Rest<'_>) -> Option<Guess> {
     let frame = Frame::new(alphabet, rest)?;
     Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
@@ -88,7 +89,7 @@ pub(crate) fn cuts(alphabet: &Alphabet, rest: Rest<'_>, wanted: Wanted) -> Vec<S
     found
 }
 
-/// Returns whether a store accepts such a key as a bound.
+/// Returns whether a store accepts this key as the bound of a request.
 fn may_be_asked(key: &str) -> bool {
     key.len() <= KEY_BYTES_MAX
         && !key.chars().any(is_refused)
@@ -121,7 +122,8 @@ impl<'a> Frame<'a> {
         let is_some = |digits: &Vec<u64>| digits.iter().any(|digit| *digit > 0);
         let between = marks.windows(2).filter_map(|pair| difference(base, &pair[1], &pair[0]));
         let mut between: Vec<_> = between.filter(is_some).collect();
-        // In a page that crosses from one folder to the next, one gap is far wider than the others.
+        // Use the median gap: in a page that crosses from one folder to the next, one gap is far wider than
+        // the others.
         between.sort();
         let dense = product(base, between.get(between.len() / 2)?, between.len() as u64 * FRACTION);
         let end = match rest.end {
@@ -154,7 +156,7 @@ impl<'a> Frame<'a> {
         Some(log2(base, &left)? - log2(base, &self.page)?)
     }
 
-    /// Returns the targets of cuts, each with its distance from the one before.
+    /// Returns the targets of cuts, each with its distance from the target before.
     fn targets(&self, wanted: Wanted) -> Vec<(Vec<u64>, Vec<u64>)> {
         let base = &self.bases[..];
         match wanted {
@@ -195,7 +197,7 @@ impl<'a> Frame<'a> {
         }
         let mut key = self.common.to_owned();
         for (i, digit) in high[1..=at].iter().enumerate() {
-            // No key ends before a character.
+            // Digit 0 means the end of a key, which can't precede a character. So use at least 1.
             key.push(self.alphabet.character(self.skipped + i, (*digit).max(1))?);
         }
         Some(key)
@@ -212,7 +214,8 @@ fn common_chars(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-// Numbers are digits of equal count, with one place before the point. Each place has its own base.
+// A number is a list of digits, with one place before the point. All numbers have equally many digits, and
+// each place has its own base.
 
 fn sum(bases: &[u64], a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut digits: Vec<u64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
@@ -273,7 +276,8 @@ fn log2(bases: &[u64], a: &[u64]) -> Option<f64> {
     Some(leading.log2() - bases[..first].iter().map(|base| (*base as f64).log2()).sum::<f64>())
 }
 
-/// Returns the number with this log2, to a few places. It is limited by what the first place can hold.
+/// Returns the number with this log2, to a few places. The largest result is the most that the first place
+/// can hold.
 fn of_log2(bases: &[u64], log2: f64) -> Vec<u64> {
     let mut digits = vec![0; bases.len()];
     let mut unit = 0.0;
@@ -300,7 +304,7 @@ fn of_log2(bases: &[u64], log2: f64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// What is left after page of numbered keys, told by every tenth of them.
+    /// Returns the marks of a page: every tenth of these keys.
     fn marks(keys: impl Iterator<Item = String>) -> Vec<String> {
         keys.step_by(10).collect()
     }
@@ -325,7 +329,7 @@ mod tests {
     fn what_is_left_is_counted_in_pages() {
         let marks = marks((0..=100).map(|n| format!("p/{n:04}")));
         let left = pages("p/", &marks, None);
-        // Eleven digits, since a key may end too, make 10^4 keys look like 11^4 to a number that is written so.
+        // A place has eleven digits, because a key may also end there. So 10^4 numbered keys look like 11^4.
         assert!((80.0..160.0).contains(&left), "{left}");
         let left = pages("p/", &marks, Some("p/05"));
         assert!((2.5..6.0).contains(&left), "{left}");
@@ -356,7 +360,7 @@ mod tests {
     fn a_ladder_goes_up_to_the_end_of_the_prefix_in_few_cuts() {
         let marks = marks((0..=100).map(|n| format!("{}{n:04}", "x".repeat(900))));
         let mut alphabet = alphabet(&marks, "");
-        // Something lies beyond.
+        // Make the alphabet reach beyond the `x` of these keys.
         alphabet.observe("z");
         let found = cuts(&alphabet, rest("", &marks), Wanted::Ladder { first_pages: 4, max: 16 });
         assert!((5..13).contains(&found.len()), "{:?}", found.iter().map(String::len).collect::<Vec<_>>());
@@ -393,7 +397,7 @@ mod tests {
         assert_eq!(log2(ten, &[0, 0, 0]), None);
         assert_eq!(of_log2(ten, 0.26_f64.log2())[..2], [0, 2]);
         assert_eq!(of_log2(ten, -100.0), [0, 0, 0]);
-        // Six halves of a twelfth are a quarter.
+        // The bases 12 and 2 count twelfths and halves of them. Six halves of a twelfth are a quarter.
         let clock = &[1, 12, 2][..];
         assert_eq!(sum(clock, &[0, 2, 1], &[0, 0, 1]), [0, 3, 0]);
         assert!((log2(clock, &[0, 3, 0]).unwrap() + 2.0).abs() < 1e-9);

@@ -1,6 +1,6 @@
 //! Faults of a store's listing.
 
-/// The most pages without any key in a row. Stores that filter or clean up may send a few.
+/// The most pages without any key in a row. Stores that filter or clean up may send some.
 pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 
 /// A fault of a listing.

@@ -1,4 +1,4 @@
-//! Whole listings of keys of all shapes, in virtual time.
+//! Tests whole listings of keys of many shapes, in virtual time.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
@@ -12,13 +12,12 @@ const PAGE_TIME: Duration = Duration::from_millis(100);
 /// A store with keys in order.
 struct Store {
     keys: Vec<String>,
-    /// True if it stops at the requested end, as GCS does. Otherwise keys behind the end come too, and are
-    /// cut off.
+    /// True if the store stops at the requested end, as GCS does. Otherwise it returns keys behind the end
+    /// too, and the client drops them.
     stops: bool,
     page: usize,
 }
 
-/// The content of one of its pages.
 struct Answer {
     objects: Vec<String>,
     prefixes: Vec<String>,
@@ -62,12 +61,11 @@ impl Store {
     }
 }
 
-/// The result of a listing.
 #[derive(Debug)]
 struct Outcome {
     entries: Vec<String>,
     requests: usize,
-    /// In times that a page takes.
+    /// The duration of the listing, in multiples of the time for a page.
     turns: f64,
     held_max: usize,
 }
@@ -75,7 +73,7 @@ struct Outcome {
 /// Pages that have arrived, each with the keys that belong to its stretch.
 type Shelf = HashMap<StretchId, VecDeque<Vec<String>>>;
 
-/// Lists a store, each page of which takes some 100 ms. `change` may change it before each answer.
+/// Lists a store that takes some 100 ms for a page. `change` may change the store before each answer.
 fn list(
     store: &mut Store,
     listed: &Listed,
@@ -105,7 +103,7 @@ fn list(
         change(store, &mut random);
         let answer = store.answer(listed, &ask);
         let mut page = Vec::new();
-        // They come in two portions.
+        // Each page arrives in two portions.
         let half = answer.objects.len() / 2;
         for (kind, keys) in [
             (Kind::Objects, &answer.objects[..half]),
@@ -245,7 +243,8 @@ fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
 
 #[test]
 fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
-    // The turns of the worst seed, for each order. Page by page takes 300 turns, and sixteen perfect chains 19.
+    // The most turns that any seed may take, for each order. Page by page, a listing takes 300 turns. Sixteen
+    // perfectly cut stretches would take 19.
     for (shape, in_order, as_they_arrive) in [
         ("numbered", 90.0, 50.0),
         ("parts", 150.0, 60.0),
@@ -411,7 +410,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
         keyspace.ended(ask.stretch, Some("t".into()), PAGE_TIME),
         Err(Disorder::Repeated(Some("k/0099".into())))
     );
-    // A ring of pages without keys.
+    // The tokens of pages without keys lead back to an earlier page.
     let (mut keyspace, mut ask) = begun();
     let mut ended = Ok(());
     for token in ["a", "b", "a"] {
@@ -422,7 +421,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
         }
     }
     assert!(matches!(ended, Err(Disorder::Repeated(_))));
-    // And one without end.
+    // The tokens of pages without keys never end.
     let (mut keyspace, mut ask) = begun();
     let endless = (0..).find_map(|n| {
         let ended = keyspace.ended(ask.stretch, Some(n.to_string()), PAGE_TIME);
@@ -471,7 +470,7 @@ fn keys_skipped_behind_an_ignored_cut_are_an_error() {
     };
     while disorder.is_none() && !keyspace.is_over() {
         let asked: Vec<Ask> = std::iter::from_fn(|| keyspace.ask()).collect();
-        // The first half of each page comes before the rest of any.
+        // The first halves of all pages arrive before any second half.
         let halves = asked.iter().map(|ask| (ask, false)).chain(asked.iter().map(|ask| (ask, true)));
         for (ask, is_second) in halves {
             let (from, middle, end) = ranges(ask);
@@ -532,9 +531,9 @@ fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
         most
     };
     assert_eq!(pages_at_once(|_| Duration::from_millis(50)), AT_ONCE_MAX);
-    // One page after the other, however many are asked for.
+    // This store sends one page after the other, however many are requested.
     assert!(pages_at_once(|n| Duration::from_millis(50 * n)) <= 4);
-    // Four cores.
+    // This store has four cores, so it works on four pages at once.
     assert!((5..12).contains(&pages_at_once(|n| Duration::from_millis(50 * n.div_ceil(4)))));
 }
 
@@ -542,7 +541,7 @@ fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
 #[derive(Debug)]
 struct Cost {
     requests: usize,
-    /// Entries that it sent, including those behind the requested stretch.
+    /// Entries that the store sent, including those behind the requested stretch.
     sent: usize,
     seconds: f64,
 }
@@ -589,7 +588,8 @@ fn cost_on_two_cores(store: &Store, order: Order) -> Cost {
 
 #[test]
 fn little_of_what_a_store_of_two_cores_sends_is_thrown_away() {
-    // 50 full pages take two cores .65 s, and a client that knows where to ask .67; one after the other they take 2.3.
+    // 50 full pages keep the store's two cores busy for 0.65 s. A client that knew where to ask would list
+    // them in 0.67 s. Asking for one page after the other takes 2.3 s.
     let tenfold = (0..50_000).map(|i| format!("list/d{}/{:05}.txt", i / 5000, i % 5000)).collect();
     let shapes = SHAPES.iter().map(|shape| (*shape, shaped(shape, 50_000, &mut Random(1))));
     for (shape, keys) in shapes.chain([("tenfold", tenfold)]) {

@@ -1,4 +1,4 @@
-//! Neighbouring keys of a listing, and their page that is under way.
+//! A stretch of neighbouring keys in a listing, and its page that is under way.
 
 use std::collections::HashSet;
 
@@ -6,30 +6,27 @@ use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
 use super::{Ask, Listed};
 
-/// If fewer pages than this are left, their number of keys plus a margin is requested. Guesses of a dense
-/// rest are right to a few per cent. A second request for keys that a guess left out costs less than half a
-/// page that is thrown away.
+/// If fewer pages than `REST_PAGES_MAX` are left, only the guessed number of keys plus a margin is requested.
+/// Guesses of a dense rest are right to a few per cent. If the guess is too low, a second request costs less
+/// than dropping half a page of keys behind the end.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
 /// The fewest keys that are requested.
 const REST_MIN: u32 = 50;
 
-/// The id of a stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct StretchId(pub(super) u64);
 
-/// The end of a stretch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// The end of the prefix.
     Open,
-    /// Before this key, as the caller wants.
+    /// Before this key, by the caller's request.
     Before(String),
-    /// With this key, at a cut.
+    /// At this key, including it, because of a cut.
     At(String),
 }
 
-/// The kind of arrived entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Objects,
@@ -42,51 +39,51 @@ pub(super) struct Stretch {
     pub(super) id: StretchId,
     pub(super) start_after: Option<String>,
     pub(super) end: End,
-    /// The end and the prefix of its requests, up to the one whose answer had the token.
+    /// The end and the prefix of the requests that led to `token`.
     pub(super) asked: Option<(End, String)>,
-    /// The last key that has come.
+    /// The last key that has arrived.
     pub(super) last: Option<String>,
     pub(super) token: Option<String>,
     pub(super) is_asked: bool,
     pub(super) is_over: bool,
     /// Number of pages under way or waiting for their reader.
     pub(super) held: usize,
-    /// True if it began at a cut, and no key has come yet.
+    /// True if the stretch began at a cut, and no key has arrived yet.
     pub(super) is_new_cut: bool,
-    /// True if the keys after its end are near it, so that its rest counts as filled.
+    /// True if the next stretch has keys near the cut between the two, so that the rest of this stretch
+    /// counts as filled.
     pub(super) is_filled: bool,
     pub(super) page: Page,
     /// Keys of the last full page.
     pub(super) marks: Vec<String>,
-    /// The first key of the page before it.
+    /// The first key of the page before the last full one.
     pub(super) before: Option<String>,
     /// The guessed number of pages left (log2).
     pub(super) left_log2: Option<f64>,
-    /// True if a short page was requested that should have had all the rest.
+    /// True if a short page was requested that should have brought the whole rest.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
-    /// Tokens since the last key.
+    /// The tokens that arrived since the last key.
     pub(super) tokens: HashSet<String>,
 }
 
-/// A page under way.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The last key before it.
+    /// The last key before the page.
     pub(super) after: Option<String>,
-    /// The end and the prefix of its request.
+    /// The end and the prefix of the page's request.
     pub(super) asked: Option<(End, String)>,
     pub(super) last_object: Option<String>,
     pub(super) last_prefix: Option<String>,
     pub(super) entries: u64,
     pub(super) marks: Vec<String>,
-    /// True if it had keys behind the stretch's end.
+    /// True if the page had keys behind the stretch's end.
     pub(super) is_beyond: bool,
-    /// True if it was requested by a key although there was a token.
+    /// True if the page was requested by a key although there was a token.
     pub(super) is_by_key: bool,
     /// True if fewer keys were requested than a page has.
     pub(super) is_short: bool,
-    /// True if the store began it in another place. It is requested again.
+    /// True if the store began the page in another place. The page is requested again.
     pub(super) is_void: bool,
 }
 
@@ -154,16 +151,17 @@ impl Stretch {
         Ask { stretch: self.id, prefix, start_after, end, token, max }
     }
 
-    /// Returns how many entries to request if less than a full page is left. Keys behind the end are thrown
-    /// away, and they are most of a page's cost. If there is more after all, the next request is a full page.
+    /// Returns how many entries to request if less than a full page is left. Otherwise the store would also
+    /// send keys behind the end, which cost most of a page's time and are dropped. If more keys are left than
+    /// guessed, the next request is for a full page.
     fn rest_max(&self, page_entries: u64) -> Option<u32> {
         let pages = self.left_log2.filter(|_| !self.was_short && self.end.key().is_some())?.exp2();
         let wanted = pages * page_entries as f64 * REST_MARGIN;
         (pages < REST_PAGES_MAX).then_some((wanted as u32).max(REST_MIN))
     }
 
-    /// Returns the common prefix of all keys of the stretch that haven't come. The store then neither looks
-    /// for keys behind its end nor sends them. MinIO reads a single folder if the prefix lies in one.
+    /// Returns the common prefix of all keys of the stretch that haven't arrived. With this prefix, the store
+    /// doesn't look for keys behind the stretch's end. MinIO reads a single folder if the prefix lies in one.
     fn prefix<'a>(&'a self, listed: &'a str) -> &'a str {
         let within = self.last.as_deref().zip(self.end.key()).map(|(last, end)| common(last, end));
         within.filter(|within| within.starts_with(listed)).unwrap_or(listed)
@@ -181,7 +179,8 @@ impl Stretch {
         };
         let before = before.as_deref().or(self.page.after.as_deref());
         match before {
-            // A common prefix may sort after a key below it.
+            // A listing that starts after a key below this common prefix returns the prefix, although it
+            // sorts before that key.
             Some(before)
                 if key <= before && !(kind == Kind::Prefixes && self.is_start_inside(before, key)) =>
             {

@@ -1,4 +1,4 @@
-//! Copies between different stores. Reading and sending go on at once, in bounded memory.
+//! Copies between different stores. It reads and sends at the same time, in bounded memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 
-/// Copies an object of unknown size, or one of which only the size is known.
+/// Copies an object after requesting its metadata.
 pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     if item.from.meta.is_none() {
@@ -161,12 +161,12 @@ async fn streamed(
     Ok(sent)
 }
 
-/// The parts of the source, where the copy can have the same ones. Each is read as a whole, so that its digest is one of those below the
-/// source's composite.
+/// The parts of the source, if the copy can have the same parts. Each part is read as a whole. The digests of
+/// all parts then make up the source's composite.
 struct Cuts {
     stored: Composite,
     layout: Layout,
-    /// The parts' digests, by where they begin.
+    /// The parts' digests, by the offsets of the parts.
     digests: Mutex<BTreeMap<u64, Vec<u8>>>,
     verified: Mutex<Verified>,
 }
@@ -193,7 +193,7 @@ impl Cuts {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(start, digest);
     }
 
-    /// Compares all parts, which have come, with the source's composite.
+    /// Compares the digests of all parts with the source's composite. All parts must have been read.
     async fn check(&self, job: &Running, ends: &Ends, meta: &ObjectMeta) -> Result<(), Error> {
         let digests: Vec<u8> = {
             let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,13 +224,13 @@ fn can_be_parts(parts: &[Range<u64>], rules: PartRules, unequal: bool) -> bool {
         && (unequal || len(last) <= first)
 }
 
-/// Chunks of resumable sessions are multiples of this.
+/// The size of a chunk in a resumable session must be a multiple of this.
 /// <https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload>
 const SESSION_UNIT: u64 = 256 << 10;
 
-/// Slices of an object as parts of another.
+/// Reads slices of an object, as parts of its copy.
 struct StoreInput<'a> {
-    /// Where the source's own parts are to be those of the copy.
+    /// The source's own parts, if the copy is to have the same parts.
     cuts: Option<Cuts>,
     job: &'a Running,
     ends: &'a Ends,
@@ -241,7 +241,7 @@ struct StoreInput<'a> {
     part: u64,
     /// The offset of the next part.
     next: AtomicU64,
-    /// Reading doesn't count: the job's progress is what was sent.
+    /// A progress that nothing shows: the job's own progress counts sent bytes, not read ones.
     progress: Arc<crate::Progress>,
 }
 
@@ -334,7 +334,7 @@ impl Input for StoreInput<'_> {
     }
 }
 
-/// Returns the checksums for both ends. CRC32C is sent along, and the source's own checksum is compared.
+/// Returns the checksums to compute: CRC32C for the upload, and the kind that the source's store reports.
 fn both(stored: &Checksums) -> Wanted {
     Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
 }

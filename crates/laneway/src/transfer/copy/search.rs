@@ -25,15 +25,15 @@ impl<'a> Copies<'a> {
         Self { search, to }
     }
 
-    /// Returns the search that these copies belong to.
     pub(crate) fn search(&self) -> &Search {
         self.search
     }
 
-    /// Looks through one source. If it is a single object, an answer about it may be here already.
+    /// Looks through one source. For a single object, `ahead` may hold the answer to a request for its
+    /// metadata.
     ///
     /// # Errors
-    /// The error of its listing. Errors of single objects are reported as theirs.
+    /// The error of the source's listing. An error of a single object is reported as the end of its item.
     pub(super) async fn source(
         &mut self,
         provider: Provider,
@@ -53,14 +53,14 @@ impl<'a> Copies<'a> {
         let mut ahead = Some(ahead).filter(Option::is_some);
         while let Some(mut page) = objects.next().await? {
             page.retain(|from| from.is_taken_by(&self.search.request.filter));
-            // The next run needs its state.
+            // The manifest needs each object's state for the next run.
             let answers = match ahead.take() {
                 Some(answer) => vec![answer],
                 None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
             };
             let mut group = Group::new();
             for (mut from, answer) in page.into_iter().zip(answers) {
-                // If the metadata can't be read, the copy is tried, and reports the cause.
+                // If the metadata can't be read, the copy goes on, and its failure reports the cause.
                 if let Some(Ok(meta)) = answer {
                     from.meta = Some(Box::new(meta));
                 }

@@ -1,4 +1,5 @@
-//! Tags of copies that take several requests. The store would forget them.
+//! Tags for copies that take several requests. For such a copy, the store doesn't keep the source's tags by
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::event::Warning;
 use crate::job::running::Running;
 use crate::location::url;
 
-/// Returns the tags for a copy: its source's, unless the user sets others.
+/// Returns the tags for a copy: the tags of its source, unless the user sets others.
 ///
 /// # Errors
 /// As [`of`].
@@ -31,7 +32,8 @@ pub(super) async fn kept(
 /// Returns an object's tags.
 ///
 /// # Errors
-/// The store's error, if the object is known to have tags, or if the error doesn't mean that there are none.
+/// The store's error, if the object is known to have tags, or if the error doesn't mean that the store has no
+/// tags.
 pub(crate) async fn of(
     job: &Running,
     store: &Store,
@@ -43,7 +45,7 @@ pub(crate) async fn of(
         Err(error) if meta.tags.is_some_and(|count| count > 0) => return Err(error.into()),
         Err(error) if error.is_permission() => {
             let target = url(store.provider(), id);
-            let message = "its tags may not be read: if it has any, its copy has none".to_owned();
+            let message = "its tags can't be read: if it has any, the copy lacks them".to_owned();
             job.warn(Warning { target, message }).await;
         }
         // These stores have no tags.

@@ -1,4 +1,4 @@
-//! Copies inside one store. The store does them by itself, and no byte passes through this machine.
+//! Copies inside one store. The store copies by itself, and no byte passes through this machine.
 
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     }
 }
 
-/// Copies a large object part by part. If the store can't, the bytes pass through this machine: MinIO takes
-/// no copied parts into an upload with checksums.
+/// Copies a large object part by part. If the store can't, the bytes pass through this machine. MinIO, for
+/// example, accepts no copied parts in an upload with checksums.
 async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
@@ -92,7 +92,6 @@ async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-/// Copies one object.
 pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
     let begun = ends.begin(&job, &item);
     let result = copy(&job, &ends, &item).await;
@@ -109,8 +108,8 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     }
 }
 
-/// Does the same for a program's call. A cancelled call gets no time to finish. A request that leaves nothing
-/// to clean up is dropped at once.
+/// Does the same as [`copy_one`] for a program's call. If the call is cancelled, a single request is dropped
+/// at once, because it leaves nothing to clean up.
 pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
     match job.unless_cancelled(whole(job, ends, item)).await?? {
         Some(copied) => Ok(copied),
@@ -134,7 +133,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy_known(from, known.as_ref(), to, options, &condition).await {
-        // The user named a large object, and its size was unknown.
+        // The object's size was unknown. It may be too large for one request.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.capabilities().copy_bytes_max.is_some() => {
             let meta = ends.from.head(from, None).await?;
             if !is_large(&meta) {
@@ -145,9 +144,9 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
         copied => copied?,
     };
     let verified = match compare(ends, known.as_ref(), &copied) {
-        // The object was replaced since it was listed, so the copy is of the new version.
+        // The object may have been replaced since it was listed. Then copy the new version.
         Err(error) if condition.is_none() => {
-            // If the new version is unknown, the copy isn't what was listed, so this is an error.
+            // If the object's current version can't be requested, the error stays.
             let Ok(now) = ends.from.head(from, None).await else { return Err(error) };
             if known.as_ref().is_some_and(|listed| listed.version == now.version) {
                 return Err(error);
@@ -164,8 +163,8 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
-/// Compares the checksums of both ends, if the store reports them. If it doesn't, we rely on the store's
-/// copy.
+/// Compares the checksums of source and copy, if the store reports them. Otherwise Laneway relies on the
+/// store.
 fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
     let Some(source) = source else { return Ok(Verified::NotApplicable) };
     match (source.checksums.crc32c, copied.checksums.crc32c) {

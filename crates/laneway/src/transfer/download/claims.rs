@@ -1,11 +1,11 @@
-//! The checksums of one stream of bytes, MiB by MiB. Each is claimed in the file's journal as soon as its
-//! bytes are written.
+//! Computes the checksums of one stream of bytes, MiB by MiB. As soon as a MiB is written to the file, the
+//! file's journal records it with its checksum (a claim), so that a later run needn't fetch it again.
 
 use crate::content::checksum::{Hashing, Run, Wanted};
 use crate::local::folder::Staged;
 use crate::plan::slices::CLAIM_LEN;
 
-/// A running stream.
+/// The checksums of a stream so far.
 #[derive(Debug)]
 pub(crate) struct Claims {
     wanted: Wanted,
@@ -22,7 +22,7 @@ impl Claims {
         Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
     }
 
-    /// Adds the next bytes. If there is a file, they have been written to it.
+    /// Adds the next bytes. If there is a file, the caller has written them to it before.
     pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&Staged>) {
         let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
             return self.under_way.update(bytes);

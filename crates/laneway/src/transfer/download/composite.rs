@@ -1,5 +1,6 @@
-//! Comparing a complete file with the store's composite: by the CRCs that its journal claims, and by bytes that are read back. These are the
-//! ends of parts within a claim, and all bytes where digests can't be combined.
+//! Compares a complete file with the store's composite. It combines the CRCs in the file's journal where it
+//! can. It reads back the bytes at the edges of parts inside a claim, and all bytes if digests of this kind
+//! can't be combined.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +16,11 @@ use crate::local::folder::{Claim, Staged};
 use crate::plan::boundaries::{Stretch, cover};
 use crate::transfer::composite::{Judged, judge, layout};
 
-/// Compares the file.
+/// Compares the file with the composite.
 ///
 /// # Errors
-/// The digest differs. A store that doesn't tell the parts' lengths is no error: the object is unverified then.
+/// If the digest differs. If the store doesn't tell the parts' lengths, the result is unverified and no
+/// error.
 pub(super) async fn verify(
     job: &Running,
     store: &Store,
@@ -37,7 +39,8 @@ pub(super) async fn verify(
     }
 }
 
-/// The digest of these parts of a file. The file threads read several parts at a time, since an MD5 takes longer than the network does.
+/// Returns the digest of these parts of a file. The file threads read several parts at a time, because one
+/// thread computes MD5s more slowly than the network delivers bytes.
 async fn digest(
     job: &Running,
     staged: &Arc<Staged>,

@@ -1,6 +1,6 @@
 //! Downloads to destinations that take bytes only in order: pipes, terminals, devices. Slices are fetched
-//! ahead into memory of the budget. They reserve memory in order, so the slice whose turn it is always has
-//! its share.
+//! ahead into memory from the budget. They reserve memory in order, so the slice that is written next always
+//! has its share.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -51,7 +51,7 @@ impl Chunk {
     }
 }
 
-/// The channel for chunks. When its receiver is gone, nobody reads any more.
+/// The channel for chunks. The fetch ends once the receiver is dropped.
 pub(crate) type Chunks = mpsc::Sender<Chunk>;
 
 /// Returns a channel in which one chunk waits while the previous one is written.
@@ -64,15 +64,15 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
 pub(crate) struct Wish {
     /// The bytes; `None` for all.
     pub(crate) range: Option<ByteRange>,
-    /// The version that the object must have.
     pub(crate) version: Option<Version>,
-    /// The version or time that the reader already has.
+    /// The version or time that the reader already has. If the object hasn't changed since, nothing is
+    /// fetched.
     pub(crate) unless: Option<Unless>,
     /// Receives the object's description before the first byte.
     pub(crate) described: Option<oneshot::Sender<Described>>,
 }
 
-/// The description of the bytes that come.
+/// Describes the bytes that the fetch will bring.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) meta: ObjectMeta,
@@ -100,8 +100,8 @@ pub(super) async fn fetch_one(
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
     };
-    // If the writer failed, its error is the cause: it made the fetch end as cancelled. A cancelled job
-    // doesn't wait for the reader of the pipe.
+    // If the writer failed, report its error, because it made the fetch end as cancelled. Don't wait for the
+    // writer if the job was cancelled: the reader of the pipe may never read.
     let result = match job.cancel.is_set() {
         true => fetched,
         false => match written.1.await {
@@ -146,13 +146,14 @@ pub(crate) async fn fetch(
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
-/// Returns the requested bytes of an object of this size, or `None` if it has none of them.
+/// Returns the range of the requested bytes in an object of this size, or `None` if the object has none of
+/// them.
 fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
     wish.map_or(Some(0..size), |wish| wish.within(size))
 }
 
 /// Returns the range of the first request, and the most bytes that its answer can bring, if that is at most a
-/// slice. If the start is known, the range is at most a slice.
+/// slice. If the first byte's offset is known, the range is at most a slice.
 fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
     let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
     match wish.map(ByteRange::asked) {
@@ -167,8 +168,8 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
     }
 }
 
-/// A part of the memory budget. Bytes that wait for a program hold none of it: the program may be waiting for
-/// another call of the same engine.
+/// A part of the memory budget. It is empty for bytes that wait for a program to read them. The program may
+/// be waiting for another call of the same engine, which needs memory.
 type BudgetShare = Vec<Reservation>;
 
 struct InOrder<'a> {
@@ -188,8 +189,8 @@ type Slice = Result<(Bytes, Run, BudgetShare), Error>;
 impl InOrder<'_> {
     /// Sends the first request, which brings the object's size and version, and at most a slice. The rest
     /// comes in slices of that version. For a whole object the request has no range, so that the answer has
-    /// the checksum. An object that fits into this answer is compared before it is handed on, and fetched
-    /// once more if it is wrong. `room` is reserved for an answer of unknown length.
+    /// the checksum. If the object fits into this answer, it is compared before it is handed on, and fetched
+    /// once more if it is wrong. `room` bytes are reserved for an answer of unknown length.
     async fn open(
         &mut self,
         wish: Option<ByteRange>,
@@ -238,7 +239,7 @@ impl InOrder<'_> {
             note_another();
             return Box::pin(self.open(wish, room, false)).await;
         }
-        // An object that is compared by its parts has no checksum of the whole.
+        // For this object the store has only a digest of the parts, no checksum of the whole.
         if is_all && is_whole && meta.checksums.parts.is_some() {
             let fetched = self.verified(&meta, begun)?;
             return self.compared_by_parts(fetched, &meta, bytes, held).await;
@@ -247,7 +248,7 @@ impl InOrder<'_> {
         let rest = match is_all {
             true => Run::of(b"", wanted),
             false if meta.version.is_none() => {
-                let message = "without a version the store can't be asked for the rest of it";
+                let message = "the store reports no version, so the rest could come from another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
             false => self.slices(have..range.end, &Pinned::of(&meta), wanted).await?,
@@ -255,7 +256,7 @@ impl InOrder<'_> {
         self.verified(&meta, begun.then(rest))
     }
 
-    /// Hands on all of an object that came with one request, once it is compared with the digest of its parts.
+    /// Compares an object that came with one request with the digest of its parts, then hands it on.
     async fn compared_by_parts(
         &self,
         mut fetched: Fetched,
@@ -270,7 +271,7 @@ impl InOrder<'_> {
         Ok(fetched)
     }
 
-    /// Fetches at most a slice.
+    /// Fetches at most a slice into memory.
     async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
         let got = self.store.get(get).await?;
         let len = got.body.len() as u64;
@@ -279,7 +280,7 @@ impl InOrder<'_> {
         Ok((Box::new(got.meta), got.body))
     }
 
-    /// Fetches an answer of unknown length, and stops after a slice.
+    /// Fetches an answer of unknown length into memory, and stops after a slice.
     async fn stream(
         &mut self,
         get: Get<'_>,
@@ -313,7 +314,8 @@ impl InOrder<'_> {
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
             (Err(e), Some(meta)) if e.is_interrupted() => {
-                // The slices continue from here.
+                // The answer broke off after its first bytes. That is no failure, because the slices continue
+                // from here.
                 note(e.attempts() + 1);
                 meta
             }
@@ -363,7 +365,8 @@ impl InOrder<'_> {
                     run = run.then(next_run);
                     waiting.push_back((bytes, held));
                 }
-                // The others continue meanwhile, because they hold memory that other calls need.
+                // Fetch the other slices while waiting for the reader, because they hold memory that other
+                // calls need.
                 room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
                     (Ok(room), Some((bytes, held))) => {
                         room.send(Chunk { bytes, _held: held });
@@ -402,9 +405,9 @@ impl InOrder<'_> {
 
 /// The result of a first request of unknown length.
 enum FirstAnswer {
-    /// It brought at most a slice. The reservation is in addition to the memory reserved before.
+    /// The answer brought at most a slice. The reservation is in addition to the memory reserved before.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
-    /// It stopped before its first byte, because it needs this much memory, which wasn't free.
+    /// The answer was stopped before its first byte, because it needs this much memory and that wasn't free.
     Lacks(u64),
 }
 
@@ -413,7 +416,7 @@ enum FirstAnswer {
 struct Head {
     wish: Option<ByteRange>,
     room: FirstReservation,
-    /// The memory that it needs, if that wasn't free.
+    /// The memory that the answer needs, if that wasn't free.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
     /// The end of the bytes, at most a slice after their start.
@@ -432,7 +435,8 @@ struct FirstReservation {
 
 impl FirstReservation {
     /// Returns whether there is memory for this many bytes. A small answer goes on even if none is free,
-    /// because requesting it again would cost more. The dispatcher limits how many of them are under way.
+    /// because requesting it again would cost more. The dispatcher limits how many small requests are under
+    /// way.
     fn has(&mut self, bytes: u64) -> bool {
         let missing = bytes.saturating_sub(self.reserved);
         if missing > 0 && self.more.is_none() {

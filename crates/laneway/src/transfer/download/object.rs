@@ -21,9 +21,9 @@ use crate::plan::slices::is_sliced;
 use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
-/// Downloads an object into a file at `place`. If it has at most `collect_max` bytes (which the caller has
-/// reserved), all of it goes to memory first. Otherwise it comes slice by slice, and continues an interrupted
-/// earlier run.
+/// Downloads an object into a file at `place`. If the object has at most `collect_max` bytes (which the
+/// caller has reserved), it is collected in memory first. Otherwise it is fetched slice by slice, and the
+/// download continues an interrupted earlier run.
 ///
 /// # Errors
 /// The store's or the file system's error. The destination is unchanged then.
@@ -39,7 +39,7 @@ pub(crate) async fn fetch(
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
-            // If the size was unknown before, the second try counts it once more.
+            // If the size was unknown before, take it back, because the second try counts it again.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
             note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
@@ -60,19 +60,19 @@ async fn fetch_once(
 ) -> Result<Fetched, Error> {
     let destination = Destination { place, source: url(store.provider(), id) };
     let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
-    // If version and checksum are known, no request has to come first.
+    // If version and checksum are known, the slices can be requested at once.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    // If a listing has shown a large object, others are probably under way. A HEAD brings the same
-    // description as a GET without a range, and waits for none of them. The GET's connection would have to be
-    // closed where the slices begin.
+    // A large object in a listing is probably one of many. A HEAD returns the same metadata as a GET without
+    // a range, and doesn't wait behind the other objects. A GET's connection would have to be closed at the
+    // first slice.
     let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
     if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
-        // A GET without a range would bring again what an earlier run already has.
+        // A GET without a range would also bring the bytes that an earlier run has.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
         let meta = job.unless_cancelled(store.head(id, version)).await??;
         if known.is_none() {
@@ -178,15 +178,15 @@ impl Rest<'_> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
-        // Without a version, the object must come in one answer. Knowing its size makes that answer bulk from
-        // the start.
+        // Without a version, the whole object must come in one answer. Because its size is known now, that
+        // request is bulk from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
         Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
     }
 }
 
-/// Ends an opening stream when its download ends in any way, so that a sink still running on its lane writes
-/// nothing.
+/// Ends an opening stream when its download ends in any way. A sink may still run on its lane then, and must
+/// not write any more.
 struct EndOnDrop<'a> {
     job: &'a Running,
     request: &'a CopyRequest,

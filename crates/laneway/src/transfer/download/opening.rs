@@ -1,6 +1,6 @@
 //! The first request of a download: a GET without a range. It brings size, version, checksums and the first
-//! bytes in one round trip. A small object is complete with it. For a large one it continues until it meets
-//! the slices that others fetch.
+//! bytes in one round trip. A small object is complete with it. For a large object it goes on until it
+//! reaches the slices that other streams fetch.
 
 use std::sync::Arc;
 
@@ -21,15 +21,14 @@ pub(crate) struct Opener {
     destination: Destination,
     collect_max: u64,
     memory: MemoryBudget,
-    /// Announces the size only if it was unknown before.
+    /// True if the size was known before. Otherwise the stream adds it to the progress.
     is_size_known: bool,
     progress: Arc<Progress>,
     meta: Option<Box<ObjectMeta>>,
     claims: Claims,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
-    /// The extra reservation for an object that turned out a little larger than expected, and the size it is
-    /// for.
+    /// The extra reservation for an object that is a little larger than expected, and the object's size.
     more: Option<(u64, Reservation)>,
 }
 
@@ -40,23 +39,22 @@ enum Body {
     File(Option<Large>),
 }
 
-/// The result of an opening stream alone.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// All of a small object.
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large object, or all of it.
     Head(Large, Run),
-    /// Only the metadata of a large object: its lane isn't meant for bulk.
+    /// Only the metadata of a large object. Its bytes were not read, because the request ran on an express
+    /// lane.
     Described(Box<ObjectMeta>),
 }
 
-/// An opening stream.
 pub(crate) type Opening = RangeWriter<Opener>;
 
 impl RangeWriter<Opener> {
-    /// Returns an opening stream that collects at most `collect_max` bytes in memory. The receiver gets an
-    /// object that is larger.
+    /// Returns an opening stream that collects at most `collect_max` bytes in memory. The returned receiver
+    /// gets a larger object.
     pub(super) fn open(
         destination: Destination,
         collect_max: u64,
@@ -101,7 +99,8 @@ impl Output for Opener {
             self.progress.sized(meta.size);
         }
         self.meta = Some(Box::new(meta.clone()));
-        // An object a little larger than its reservation needs no freight lane, if memory is free.
+        // If memory is free, collect an object that is only a little larger than its reservation, instead of
+        // moving it to a freight lane.
         let max = self.collect_max;
         if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && self.more.is_none() {
             let more = self.memory.try_reserve((meta.size - max) as usize);
@@ -141,7 +140,7 @@ impl Output for Opener {
                 let made = Large::opened(meta, &self.destination)?;
                 self.claims = Claims::new(0, made.wanted);
                 if let Some(large) = self.large.take() {
-                    // If the job was cancelled, the receiver is gone.
+                    // This fails only if the job was cancelled.
                     let _ = large.send(made.clone());
                 }
                 unmade.insert(made)

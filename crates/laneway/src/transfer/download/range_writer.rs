@@ -1,5 +1,6 @@
 //! Writes the bytes of an object, or of a range of it, in order and each once. A request and its hedge share
-//! one writer, and whichever brings a byte first supplies it. Attempts that follow each other share it too.
+//! one writer, and each byte is taken from the answer that brings it first. Repeated attempts share the
+//! writer too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl Pinned {
     }
 
     /// Checks that an answer is of the same version. Some stores leave the ETag out of answers to ranges.
-    /// Then the size must do: the request names the version.
+    /// Then only the size is compared, which is enough because the request named the version.
     pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
         let is_other = match (&self.version, &meta.version) {
             (Some(ours), Some(theirs)) => ours != theirs,
@@ -38,8 +39,8 @@ impl Pinned {
 
 /// The destination of the bytes.
 pub(crate) trait Output: Send + 'static {
-    /// The first answer of an attempt begins to bring an object described by `meta`, from its first byte on.
-    /// Not called if the version was known beforehand.
+    /// Called when the first answer of an attempt begins to bring the object described by `meta`, from its
+    /// first byte on. Not called if the version was known beforehand.
     fn begin(&mut self, _meta: &ObjectMeta) {}
 
     /// Returns how to read an answer that begins at `at`.
@@ -48,15 +49,15 @@ pub(crate) trait Output: Send + 'static {
     /// Returns the current end of the bytes to write.
     fn end(&self) -> u64;
 
-    /// Takes the bytes from `at` on, and returns how many it has taken. If it takes fewer, [`end`](Self::end)
-    /// is reached.
+    /// Takes the bytes from `at` on, and returns how many were taken. If not all, [`end`](Self::end) is
+    /// reached.
     ///
     /// # Errors
     /// The file system's error.
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error>;
 }
 
-/// A range that is being fetched. It outlives the attempts that bring it.
+/// A range that is being fetched. It outlives the single attempts.
 #[derive(Debug)]
 pub(crate) struct RangeWriter<O = Slice> {
     state: Mutex<RangeState<O>>,
@@ -67,7 +68,7 @@ pub(crate) struct RangeWriter<O = Slice> {
 
 #[derive(Debug)]
 struct RangeState<O> {
-    /// The attempt that may write. The sink of an earlier one may still run on its lane.
+    /// The attempt that may write. The sink of an earlier attempt may still run on its lane.
     attempt: u32,
     /// The attempt that `of` and `at` belong to.
     begun: u32,
@@ -104,8 +105,9 @@ impl<O: Output> RangeWriter<O> {
         Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    /// Returns another sink for the same attempt. It starts at the current position, or at the beginning
-    /// while nothing has come. Two answers are certain to have the same bytes only if they have a version.
+    /// Returns another sink for the same attempt. It starts at the current position, or at the beginning if
+    /// no byte has arrived. Without a version there is no hedge in the middle, because the two answers could
+    /// have different bytes.
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
@@ -120,14 +122,15 @@ impl<O: Output> RangeWriter<O> {
         }
     }
 
-    /// Ends the writing. Sinks that still run belong to no attempt any more.
+    /// Ends the writing. Sinks that still run write nothing from now on.
     pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
         let mut state = self.lock();
         state.attempt += 1;
         with(&mut state.output)
     }
 
-    /// Changes the end of the writing, which stays behind the written bytes.
+    /// Lets `with` change the end of the range. It gets the next byte to write, before which the end can't
+    /// lie.
     pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
         let RangeState { at, output, .. } = &mut *state;
@@ -150,11 +153,10 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-/// The sink of one answer.
 pub(super) struct Sink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
-    /// The next byte of its answer, if that is known.
+    /// The next byte of this sink's answer, if its offset is known.
     at: Option<u64>,
     answer_end: u64,
 }
@@ -168,8 +170,8 @@ impl<O: Output> GetSink for Sink<O> {
         match &state.of {
             Some(of) if state.begun == state.attempt => {
                 of.check(meta)?;
-                // A hedge was sent before the first byte had come. Without versions, its answer can't be
-                // matched.
+                // This hedge was sent before the first byte had arrived. Without versions, nothing shows that
+                // both answers have the same bytes.
                 if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
                     return Err(changed(meta).into());
                 }
@@ -177,7 +179,7 @@ impl<O: Output> GetSink for Sink<O> {
             _ => {
                 state.begun = self.attempt;
                 state.of = Some(Pinned::of(meta));
-                // The bytes of an earlier attempt come again.
+                // This attempt brings the bytes of the earlier one again.
                 self.writer.progress.taken_back(state.at - state.start);
                 (state.start, state.at) = (range.start, range.start);
                 state.output.begin(meta);
@@ -185,7 +187,10 @@ impl<O: Output> GetSink for Sink<O> {
         }
         let start = self.at.unwrap_or(state.start);
         if range.start != start {
-            let message = format!("bytes from {start} were asked for, the store sends from {}", range.start);
+            let message = format!(
+                "the request was for bytes from {start} on, but the store sends them from {} on",
+                range.start
+            );
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
         self.at = Some(start);
@@ -204,7 +209,8 @@ impl<O: Output> GetSink for Sink<O> {
         let written = output.write(*at, new)?;
         *at += written;
         self.writer.progress.moved(written);
-        // At the answer's own end, don't stop: that would close its connection, which others can use.
+        // Don't stop at the answer's own end: stopping would close the connection, which other requests can
+        // use.
         let is_cut = *at == output.end() && *own != self.answer_end;
         Ok(if is_cut { Route::Stop } else { Route::Stay })
     }
@@ -214,8 +220,8 @@ fn changed(meta: &ObjectMeta) -> Error {
     Error::integrity(meta.id.to_string(), "the object changed while it was read")
 }
 
-/// Returns the bytes of an answer that no other answer has brought yet. They begin at `at`, which moves
-/// behind them. All bytes before `come` are there.
+/// Returns the bytes of an answer that no other answer has brought yet. `bytes` begin at `at`, which moves
+/// behind them. All bytes before `come` have been brought.
 fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
     let known = come.saturating_sub(*at).min(bytes.len() as u64);
     *at += bytes.len() as u64;
@@ -275,10 +281,10 @@ mod tests {
         assert_eq!(range, 4..8);
         other.begin(&meta(10, 1), range).unwrap();
         assert_eq!(other.write(b"4").unwrap(), Route::Stay);
-        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it goes on after all");
+        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it continues");
         assert_eq!(other.write(b"56").unwrap(), Route::Stay);
         assert_eq!(other.write(b"7").unwrap(), Route::Stay, "its own end");
-        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "which is the other's too");
+        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "also the other answer's end");
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
@@ -331,7 +337,7 @@ mod tests {
         sink.begin(&meta(size, 1), 0..size).unwrap();
         assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
         assert_eq!(writer.split(size), Some(4 << 20..size));
-        assert_eq!(writer.split(MIB), None, "its end would go as a small request");
+        assert_eq!(writer.split(MIB), None, "the end would be a small request");
         assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
         assert_eq!(writer.finish().0, Run::of(&[7; 4 << 20], Wanted::CRC32C));
     }
@@ -401,7 +407,7 @@ mod tests {
         assert_eq!(at, 16);
     }
 
-    /// Takes everything that comes, up to a length.
+    /// Takes all bytes up to a length.
     #[derive(Debug)]
     struct Collect(Vec<u8>, u64);
 
@@ -440,7 +446,7 @@ mod tests {
         assert_eq!(first.write(b"01234").unwrap(), Route::Stay, "two of them are new");
         let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
         assert_eq!(range, 5..6);
-        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "all that is wanted has come, and more would");
+        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "the end, and more would follow");
         assert!(matches!(writer.hedge(), GetHedge::Nothing));
         assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
     }

@@ -28,7 +28,6 @@ use crate::{CopyRequest, Error, Location, Op};
 /// The memory reserved for an object of unknown size. Up to this size, it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
 
-/// The destination of downloads.
 enum To {
     /// Below a folder.
     Folder(Arc<Folder>),
@@ -38,7 +37,6 @@ enum To {
     Output,
 }
 
-/// Finds the objects to download.
 pub(crate) struct Downloads<'a> {
     pub(crate) search: &'a mut Search,
     to: To,
@@ -47,7 +45,7 @@ pub(crate) struct Downloads<'a> {
 }
 
 impl<'a> Downloads<'a> {
-    /// Downloads below `folder`, which replaces the destination if that is local.
+    /// Makes a search for downloads. If the destination is local, `folder` is the opened destination.
     pub(crate) fn new(search: &'a mut Search, folder: Option<Arc<Folder>>) -> Self {
         let request = &search.request;
         let to = match (&request.destination, folder) {
@@ -63,11 +61,11 @@ impl<'a> Downloads<'a> {
         Self { search, to, folded: folds.then(|| Names::new(true)) }
     }
 
-    /// Looks through one source. If it is a single object, it starts its download. Its size may be known, or
-    /// an answer about it may be here already.
+    /// Looks through one source. For a single object, starts the download. The size of this object, or the
+    /// answer to a request for its metadata, may be known already.
     ///
     /// # Errors
-    /// The error of its listing. Errors of single objects are reported as theirs.
+    /// The error of the source's listing. An error of a single object is reported as the end of its item.
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
@@ -131,7 +129,7 @@ impl<'a> Downloads<'a> {
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
             To::Named { tree, .. } if in_tree => Arc::clone(tree),
-            // Nothing lies below the prefix, so the source is the object of that name. It enters a folder
+            // Nothing lies below the prefix, so the source is the object of that name. It goes into a folder
             // that exists.
             To::Named { path, tree } if self.search.request.recursive && is_directory(path.as_os_str()) => {
                 Arc::clone(tree)
@@ -200,7 +198,8 @@ impl<'a> Downloads<'a> {
         }
     }
 
-    /// Downloads one object to a named destination: a file, or one that takes bytes only in order.
+    /// Downloads one object to a named destination: a file, or a pipe or device, which takes bytes only in
+    /// order.
     async fn single(
         &mut self,
         store: &Store,
@@ -263,7 +262,7 @@ impl<'a> Downloads<'a> {
         self.search.units.large(counted(in_order::fetch_one(job, request, store, id, output))).await
     }
 
-    /// Creates a folder for an empty object that stands for it.
+    /// Creates the folder that an empty object stands for.
     async fn marker(
         &mut self,
         store: &Store,
@@ -309,8 +308,8 @@ impl<'a> Downloads<'a> {
     }
 }
 
-/// Returns whether a named object's metadata is requested before its bytes. That is needed for its file
-/// attributes, which GCS sends with no object's bytes, or because a manifest knows the object.
+/// Returns whether a named object's metadata is requested before its bytes. This is needed for file
+/// attributes, which GCS doesn't send with an object's bytes, or because a manifest lists the object.
 pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: &ObjectId) -> bool {
     let is_described = request.preserve
         && !store.capabilities().get_tells_metadata
@@ -318,7 +317,7 @@ pub(crate) fn is_asked(job: &Running, request: &CopyRequest, store: &Store, id: 
     is_described || job.is_known(&url(store.provider(), id))
 }
 
-/// Downloads one object that was found. Memory is reserved for it if it is small.
+/// Downloads one object that the search has found. Memory is reserved for a small object.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     if item.meta.as_ref().is_some_and(|meta| meta.archived) {
@@ -348,8 +347,8 @@ async fn plan(job: Arc<Running>, store: Store, item: Item) {
     }
 }
 
-/// Returns standard output as a file of its own. [`std::io::Stdout`] looks for line ends in every chunk, and
-/// treats a descriptor that can't be written as one that accepts everything.
+/// Returns standard output as a [`File`]. [`std::io::Stdout`] looks for line ends in every chunk, and reports
+/// success if the descriptor can't be written.
 fn standard_output() -> Result<File, Error> {
     let owned = std::io::stdout().as_fd().try_clone_to_owned();
     Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))

@@ -1,4 +1,4 @@
-//! A slice of an object, fetched completely even if connections break.
+//! Fetches a slice of an object completely, even if connections break.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,16 +18,14 @@ use crate::{Error, Progress};
 /// Number of times that a slice is requested again after complete answers that brought no new byte.
 const FRUITLESS_MAX: u32 = 3;
 
-/// The destination of a slice's bytes.
 #[derive(Debug)]
 pub(crate) enum SliceTarget {
-    /// To their place in a file.
+    /// Writes the bytes to their place in a file.
     File(Arc<Staged>),
-    /// To memory that the caller has reserved.
+    /// Collects the bytes in memory that the caller has reserved.
     Memory(Vec<u8>),
 }
 
-/// A slice and its checksums.
 #[derive(Debug)]
 pub(crate) struct Slice {
     end: u64,
@@ -63,7 +61,6 @@ impl Output for Slice {
 }
 
 impl RangeWriter<Slice> {
-    /// Returns the writer of a slice.
     pub(crate) fn new(
         range: Range<u64>,
         of: Pinned,
@@ -95,7 +92,7 @@ impl RangeWriter<Slice> {
 }
 
 impl<O: Output> RangeWriter<O> {
-    /// Fetches the whole slice, and continues where it stands when a connection breaks.
+    /// Fetches the whole slice. If a connection breaks, continues from the last byte that arrived.
     ///
     /// # Errors
     /// The store's or the destination's error.
@@ -131,7 +128,7 @@ impl<O: Output> RangeWriter<O> {
                 }
                 Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
                     let size = of.map_or(end, |of| of.size);
-                    let message = format!("the store told {size} bytes, and refuses those from {at} on: {e}");
+                    let message = format!("the store said {size} bytes, but refuses those from {at} on: {e}");
                     return Err(Error::integrity(url(store.provider(), id), message).after(attempts));
                 }
                 Err(e) => return Err(Error::from(e).after(attempts)),

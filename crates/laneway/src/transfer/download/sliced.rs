@@ -1,5 +1,5 @@
-//! Downloads a large object into a file, in parallel slices. If the size was unknown, an opening stream is
-//! one of them.
+//! Downloads a large object into a file, in parallel slices. If the size was unknown, one of the streams is
+//! the opening stream, which began without a range.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,29 +30,29 @@ use crate::{CopyRequest, Error};
 /// Up to this size, an object with only an MD5 is fetched in one stream, because MD5s can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
-/// The destination of a large object.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     pub(crate) place: Place,
-    /// The URL of its source.
+    /// The URL of the object.
     pub(crate) source: String,
 }
 
-/// A large object whose first bytes have come, with everything that helping streams need.
+/// A large object that is being fetched, with everything that further streams need.
 #[derive(Clone, Debug)]
 pub(crate) struct Large {
     pub(crate) meta: Arc<ObjectMeta>,
     pub(crate) staged: Arc<Staged>,
     pub(crate) slices: Arc<Mutex<Slices>>,
-    /// The runs that an earlier run of the job brought, by their first byte.
+    /// The runs (ranges of bytes with their checksums) that an earlier run of the job brought, by their first
+    /// byte.
     pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
-    /// True if several streams may fetch it.
+    /// True if several streams may fetch the object.
     pub(crate) is_shared: bool,
 }
 
 impl Large {
-    /// Prepares the file and the slices of an object that a GET without a range has begun to bring.
+    /// Prepares the file and the slices of an object whose bytes begin to arrive, by a GET without a range.
     ///
     /// # Errors
     /// The file system's error.
@@ -89,7 +89,7 @@ impl Large {
         let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
         let wanted = Wanted::to_compare_with(stored, in_order);
-        // Without a version, slices could come from two versions.
+        // Without a version, slices could come from different versions of the object.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {
             (Some(version), Some(crc)) if is_shared => {
@@ -113,7 +113,6 @@ impl Large {
         })
     }
 
-    /// Returns the slices, locked.
     pub(crate) fn slices(&self) -> MutexGuard<'_, Slices> {
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +124,7 @@ pub(super) struct Rest<'a> {
     pub(super) request: &'a CopyRequest,
     pub(super) store: &'a Store,
     pub(super) id: &'a ObjectId,
-    /// The runs that have come, by their first byte.
+    /// The runs that have arrived, by their first byte.
     pub(super) runs: BTreeMap<u64, Run>,
 }
 
@@ -144,7 +143,7 @@ impl Rest<'_> {
         self.fetch(large, None).await
     }
 
-    /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
+    /// Fetches slices until every byte has arrived. An opening stream may still run at the same time.
     pub(super) async fn fetch(
         self,
         large: Large,
@@ -184,8 +183,7 @@ impl Rest<'_> {
         let mut spare = store.spare(&id.bucket).await;
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
-            // One stream continues as long as there is work. Others start when lanes have nothing better to
-            // do.
+            // One stream runs as long as there is work. Further streams start when lanes are free.
             loop {
                 let lane = if large.is_shared { spare.claim() } else { None };
                 if lane.is_none() && (is_opening || !slices.is_empty()) {
@@ -250,7 +248,7 @@ impl Rest<'_> {
     /// Returns the version to continue with. Continuing in the middle is safe only in the same version.
     pub(super) fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
         if meta.version.is_none() {
-            let message = "the connection broke, and without a version the store can't be asked for the rest";
+            let message = "the connection broke, and the store reports no version, so the rest could come from another version";
             return Err(Error::integrity(url(self.store.provider(), self.id), message));
         }
         Ok(Pinned::of(meta))
@@ -269,9 +267,9 @@ struct Split {
     round_trip: Duration,
     /// The bytes of all these ranges so far.
     so_far: u64,
-    /// The time when the opener's first bytes had come.
+    /// The time when the opener's first bytes had arrived.
     opened: Instant,
-    /// The most streams at once so far. That many may run again without another connection.
+    /// The most streams at once so far. This many streams need no further connection.
     streams_max: usize,
 }
 
@@ -280,9 +278,9 @@ impl Split {
         Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
     }
 
-    /// Takes over the end of the longest stream, for one of `more` helping streams. It takes as much as
-    /// others have taken so far, but no more than its share. So a stream that turns out not to help has taken
-    /// little.
+    /// Takes over the end of the longest stream, for one of `more` further streams. It takes at most as much
+    /// as all earlier ones together, and at most an equal share. So a stream that turns out to be slow has
+    /// taken little.
     fn end_of(
         &mut self,
         large: &Large,
@@ -302,8 +300,8 @@ impl Split {
                 longest = Some((end - at, at - stream.start, stream));
             }
         }
-        // A stream that has only begun has no measured rate. Use the rate of the whole object, because its
-        // end may be near.
+        // A stream that has only begun has no measured rate. Judge by the rate of the whole object instead:
+        // if that is nearly done, another stream doesn't pay.
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
         let is_new = since(self.opened) < self.round_trip;
@@ -334,8 +332,8 @@ impl Split {
     }
 }
 
-/// Keeps the bytes for a later run, if it can continue with them. That needs an unchanged object, and a
-/// failure that concerns neither the bytes nor this machine.
+/// Keeps the bytes if a later run can continue with them. The object must be unchanged, and the bytes must
+/// not have caused the failure.
 pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
@@ -347,8 +345,8 @@ pub(super) fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error:
     }
 }
 
-/// Removes a temporary file when its download ends without committing or keeping it. A cancelled job may
-/// simply drop a download.
+/// Removes a temporary file when its download is dropped before it commits or keeps the file, as in a
+/// cancelled job.
 pub(super) struct Unfinished<'a> {
     pub(super) job: &'a Running,
     pub(super) request: &'a CopyRequest,

@@ -1,5 +1,5 @@
-//! Downloads small objects into files. Each takes one request, a group goes at once, and file threads write
-//! groups.
+//! Downloads small objects into files. Each object takes one request. All requests of a group go at once, and
+//! file threads write the files in groups.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
 /// Downloads a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes
-/// each, for which memory is reserved. They aren't tied to the version that the listing saw: each comes in
-/// one answer, with that answer's own checksum.
+/// each, for which memory is reserved. An object that was replaced since the listing is downloaded in its new
+/// version: it comes in one answer, with a checksum of its own.
 pub(crate) async fn fetch_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
@@ -49,7 +49,7 @@ pub(crate) async fn fetch_group(
             }
             Some(()) = endings.next(), if !endings.is_empty() => {}
             Some(first) = gets.next(), if !gets.is_empty() => {
-                // Take everything else that has arrived along to the file thread.
+                // Send everything that has arrived to the file thread together.
                 let mut ready = vec![first];
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
@@ -61,7 +61,6 @@ pub(crate) async fn fetch_group(
     }
 }
 
-/// An object that was requested.
 struct RequestedObject {
     item: Item,
     begun: Begun,
@@ -110,7 +109,7 @@ async fn write(
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });
     let written = written.await;
-    // The file thread has released them, however it ended.
+    // The file thread has released the objects, even if it failed.
     let asked = Arc::into_inner(asked).unwrap_or_default();
     let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
     asked.into_iter().zip(results).map(|(asked, result)| WrittenFile { asked, result }).collect()

@@ -16,7 +16,7 @@ use crate::location::url;
 use crate::transfer::composite::one_part;
 
 /// Compares a complete file by the checksums of its `runs`. If these can't be combined into the store's
-/// checksum, it uses the checksums of the uploaded parts, or reads the file back.
+/// checksum, compares by the digest of the uploaded parts, or reads the file back.
 ///
 /// # Errors
 /// Integrity, if bytes are missing or differ.
@@ -34,7 +34,8 @@ pub(super) async fn verify_file(
     }
     match meta.checksums.parts {
         Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
-        // A move needs it, also where the object was so large that no stream brought all of it.
+        // A move may remove its source only after a comparison. Several streams brought a large object, so
+        // read the file back for its MD5.
         None if large.wanted.md5 || (is_move && meta.checksums.md5.is_some()) => {
             read_back(job, source, large).await
         }
@@ -42,7 +43,7 @@ pub(super) async fn verify_file(
     }
 }
 
-/// Compares by MD5 a file whose stream broke, so that no MD5 of the whole exists. Reads the file back.
+/// Reads a file back and compares its MD5. This is needed if no single stream brought the whole file.
 async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
     let (staged, meta) = (Arc::clone(&large.staged), Arc::clone(&large.meta));
     let wanted = Wanted::to_compare_with(&meta.checksums, true);
@@ -69,7 +70,7 @@ fn verify(
         whole = whole.then(*run);
     }
     if whole.len != meta.size {
-        return Err(Error::integrity(source, format!("{} of {} bytes came", whole.len, meta.size)));
+        return Err(Error::integrity(source, format!("{} of {} bytes arrived", whole.len, meta.size)));
     }
     whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }

@@ -1,5 +1,6 @@
-//! S3's delete markers among all versions. They are listed before the versions below them, and removed after
-//! them. So a key stays deleted as long as it has a version, wherever a removal is interrupted.
+//! Holds back S3's delete markers when all versions are removed. A key's marker is listed before its older
+//! versions, but must be removed after them. Otherwise an interrupted removal could make an older version the
+//! live object again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,23 +11,24 @@ use tokio::sync::mpsc;
 use crate::job::pump::Cancelled;
 use crate::listing::SourceObject;
 
-/// Number of markers that may wait. Beyond it, the markers of keys that are completely listed are removed.
+/// Number of markers that may wait. Beyond this number, the markers of keys that are completely listed are
+/// removed.
 const WAITING_MAX: usize = 10_000;
 
 /// Delete markers that wait for the removal of the versions below them.
 pub(super) struct Markers {
     waiting: Vec<SourceObject>,
-    /// The key that was listed last. More of its versions may come.
+    /// The key that was listed last. The listing may still return more of its versions.
     last: String,
     below: Arc<Below>,
-    /// Ends once every batch of versions has ended.
+    /// A channel without messages. It closes once every batch of versions has ended.
     under_way: (mpsc::Sender<()>, mpsc::Receiver<()>),
 }
 
 /// The state of the versions.
 #[derive(Default)]
 struct Below {
-    /// The keys with markers, and whether a version of theirs could not be removed.
+    /// The keys with markers, and whether a version of the key could not be removed.
     is_left: Mutex<HashMap<String, bool>>,
     /// Batches that have not ended.
     batches: AtomicUsize,
@@ -45,7 +47,7 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Notes that the batch has ended, and that versions of these keys are left.
+    /// Notes that the batch has ended, and that these keys still have versions.
     pub(super) fn end<'a>(self, left: impl Iterator<Item = &'a str>) {
         let mut is_left = self.below.is_left();
         for key in left {
@@ -65,7 +67,7 @@ impl Default for Markers {
 }
 
 impl Markers {
-    /// Keeps the markers of a listing's batch, and returns the rest.
+    /// Keeps the markers of a listing's batch, and returns the other versions.
     pub(super) fn take(&mut self, arrived: Vec<SourceObject>) -> Vec<SourceObject> {
         if let Some(last) = arrived.last() {
             self.last.clone_from(&last.id.key);
@@ -92,24 +94,24 @@ impl Markers {
         self.waiting.is_empty()
     }
 
-    /// Returns whether so many wait that the markers of completely listed keys should be removed.
+    /// Returns whether enough markers wait that those of completely listed keys should be removed.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX && self.waiting.iter().any(|marker| marker.id.key != self.last)
     }
 
     /// Waits until the versions are removed. Returns the markers that may be removed now, and those that must
     /// stay because a version stayed. Unless `is_all`, the markers of the last listed key go on waiting,
-    /// because more of its versions may come.
+    /// because the listing may still return more of its versions.
     ///
     /// # Errors
-    /// If the job was cancelled before.
+    /// If the job was cancelled before all batches ended.
     pub(super) async fn settled(
         &mut self,
         is_all: bool,
     ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), Cancelled> {
         let (begun, mut ended) = std::mem::replace(&mut self.under_way, mpsc::channel(1));
         drop(begun);
-        // Nothing is ever sent. The channel closes with the last batch.
+        // Nothing is ever sent on this channel. It closes with the last batch.
         while ended.recv().await.is_some() {}
         if self.below.batches.load(Ordering::Acquire) > 0 {
             return Err(Cancelled);
@@ -153,10 +155,10 @@ mod tests {
         assert_eq!(keys(&versions), ["a", "b"]);
         let batch = markers.above();
         assert!(markers.settled(false).now_or_never().is_none(), "the versions are still there");
-        // A wait that was given up has let go of the channel, and the batch ends all the same.
+        // The abandoned wait has dropped the channel's receiver. The batch can still end.
         batch.end(std::iter::empty());
         let (gone, kept) = markers.settled(false).now_or_never().expect("ready").expect("settled");
-        assert_eq!((keys(&gone), kept.len()), (vec!["a"], 0), "more may come of b");
+        assert_eq!((keys(&gone), kept.len()), (vec!["a"], 0), "more versions of b may follow");
         let (gone, _) = markers.settled(true).now_or_never().expect("ready").expect("settled");
         assert!(keys(&gone) == ["b"] && markers.is_empty());
     }

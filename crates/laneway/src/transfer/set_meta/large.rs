@@ -1,5 +1,5 @@
-//! Objects that are too large to copy in one request. They are changed by an upload onto themselves, whose
-//! parts the store copies from the object.
+//! Changes objects that are too large to copy in one request. An upload replaces the object with the same
+//! bytes: the store copies the upload's parts from the object itself.
 
 use laneway_store::{MetaChange, ObjectId, ObjectMeta, PartChecksums, Store};
 
@@ -9,14 +9,14 @@ use crate::listing::SourceObject;
 use crate::transfer::copy::{fill, tags_of};
 use crate::transfer::upload::{CONFLICTS_MAX, Upload, begun};
 
-/// Returns whether a listing shows that an object is that large.
+/// Returns whether an object is that large, by its listing.
 pub(super) fn is_known(job: &Running, store: &Store, object: &SourceObject) -> bool {
     let is_large = |meta: &ObjectMeta| job.engine.copy_sizes.is_large(meta.size, store.capabilities());
     object.id.version.is_none() && object.meta.as_deref().is_some_and(is_large)
 }
 
-/// Returns whether a named object is that large. Its size was unknown, and the store has refused to change it
-/// in one request.
+/// Requests the size of a named object that the store has refused to change in one request. Returns whether
+/// it is that large.
 pub(super) async fn is_found(
     job: &Running,
     store: &Store,
@@ -30,10 +30,10 @@ pub(super) async fn is_found(
     object.meta.is_none() && may_be && store.head(&object.id, None).await.is_ok_and(large)
 }
 
-/// Changes an object in the version that was found, and in no other.
+/// Changes an object only if it still has the version that was found.
 ///
 /// # Errors
-/// `Precondition` if it was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
+/// `Precondition` if the object was replaced meanwhile; `Unsupported` if the store ignores the new metadata.
 pub(super) async fn change(
     job: &Running,
     store: &Store,

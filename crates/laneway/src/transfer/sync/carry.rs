@@ -1,4 +1,4 @@
-//! Hands copies to the items of copy jobs, depending on the two ends.
+//! Starts the copies of a sync as items of copy jobs: uploads, downloads or copies between stores.
 
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ use crate::{CopyRequest, Error, Location, Op, SyncRequest};
 /// Up to this size, an item reserves its memory before it begins.
 const SMALL_MAX: u64 = crate::plan::SMALL_UPLOAD_MAX;
 
-/// Starts copies.
 pub(super) struct Carrier<'a> {
     direction: Direction<'a>,
     source: Option<Store>,
@@ -37,7 +36,7 @@ enum Direction<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Returns the carrier between the ends of a request.
+    /// Returns the carrier from the source to the destination of a request.
     ///
     /// # Errors
     /// If a store can't be used.
@@ -77,7 +76,6 @@ impl<'a> Carrier<'a> {
         Ok(Self { direction, source, unknown })
     }
 
-    /// Returns the store of the source.
     pub(super) fn source(&self) -> Option<&Store> {
         self.source.as_ref()
     }
@@ -103,7 +101,7 @@ impl<'a> Carrier<'a> {
     /// Reports that something would be copied.
     ///
     /// # Errors
-    /// Never. It has the signature of a copy.
+    /// Never. The result has the same type as that of [`copy`](Self::copy).
     pub(super) async fn plan(&self, job: &Running, entry: Entry) -> Result<(), Cancelled> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;
@@ -137,7 +135,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Starts a copy that first compares both sides. Equal items are only counted.
+    /// Starts a comparison of both sides, and then a copy if they differ. Equal items are only counted.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -178,7 +176,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Returns a single item to run after its comparison, or `None` for a name that no file can have.
+    /// Returns the copy to run after the comparison of an entry, or `None` if no file can have its name.
     fn one(&self, entry: &Entry) -> Option<(Arc<Running>, Arc<CopyRequest>, Units, SingleCopy)> {
         let (search, one) = match (&self.direction, &entry.at) {
             (Direction::Up { uploads, to, bucket, prefix, .. }, At::File(path)) => {
@@ -201,7 +199,7 @@ impl<'a> Carrier<'a> {
         Some((Arc::clone(&search.job), Arc::clone(&search.request), search.units.clone(), one))
     }
 
-    /// Starts the items that wait to begin together.
+    /// Starts the items that were collected to begin together.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -214,7 +212,6 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// A copy that runs alone.
 enum SingleCopy {
     Up(Store, upload::Item),
     Down(Store, download::Item),

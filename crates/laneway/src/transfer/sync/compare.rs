@@ -4,52 +4,51 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::listing::filter::Filter;
 
-/// The reasons for leaving a name as it is.
+/// The reasons for skipping a name.
 pub(super) const NOT_THERE: &str = "the destination doesn't exist";
 pub(super) const THERE: &str = "the destination exists";
 pub(super) const NEWER: &str = "the destination is newer";
 
-/// The facts about a name on one side.
+/// Size and times of a name on one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     pub(super) size: u64,
-    /// The time of change: a file's own, or the store's for an object.
+    /// The time of the last change: a file's modification time, or the time that the store reports for an
+    /// object.
     pub(super) changed: Option<SystemTime>,
-    /// The file's modification time in seconds since 1970. For an object, it is known if the metadata has it.
+    /// The file's modification time in seconds since 1970. An object has this time only if its metadata does.
     pub(super) mtime: Option<i64>,
 }
 
-/// The rules of the comparison.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rules {
     pub(super) filter: Filter,
     pub(super) delete: bool,
     pub(super) checksum: bool,
-    /// True if only sizes are compared.
     pub(super) size_only: bool,
     /// True if items that are newer at the destination are left alone.
     pub(super) update: bool,
     pub(super) existing: bool,
     pub(super) ignore_existing: bool,
-    /// True if source objects that look changed are asked for the file time in their metadata. It is set if
-    /// their listings don't show the time, and their files have it.
+    /// True if Laneway requests the metadata of source objects that look changed, to get the file time. This
+    /// is needed if listings don't show metadata and the destination's files have the time.
     pub(super) asks_times: bool,
-    /// True if a copy carries the time of its source, if that is known.
+    /// True if a copy keeps the source's file time, if the source has one.
     pub(super) keeps_times: bool,
 }
 
-/// The facts by which two sides of equal size are compared if listings don't show enough.
+/// The way to compare two sides of equal size if listings don't show enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
-    /// Their checksums. An object is asked for if its listing doesn't show one.
+    /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.
     Checksum,
-    /// The same for items that differ only in time. Asking for each would cost more than it saves.
+    /// By checksums too, but for items that differ only in time. A request for each object would cost more
+    /// than it saves, so Laneway sends fewer.
     Content,
-    /// The file time in the object's metadata.
+    /// By the file time in the object's metadata.
     Time,
 }
 
-/// The action for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     /// The job ignores it.
@@ -64,8 +63,8 @@ pub(super) enum Action {
 }
 
 impl Rules {
-    /// Returns the action for a name. The source decides about a pair: what the filter excludes there is left
-    /// alone at the destination.
+    /// Returns the action for a name. If both sides have the name, the filter looks at the source's entry. An
+    /// excluded name is left alone on both sides.
     pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
         let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
         match (source, destination) {
@@ -86,7 +85,7 @@ impl Rules {
             (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
             (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
             (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
-            // The copy also sets the time.
+            // A copy sets the destination's time, so that the next sync finds both sides equal.
             (Some(source), Some(_)) if self.keeps_times && source.mtime.is_some() => Action::Copy,
             (Some(_), Some(_)) => Action::Compare(By::Content),
             (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
@@ -95,8 +94,8 @@ impl Rules {
     }
 }
 
-/// Returns whether two items of equal size look equal by their times. If both sides know the file's own time,
-/// it must be the same. Otherwise the destination must not be older than the source.
+/// Returns whether two items of equal size look equal by their times. If both sides have the file time, it
+/// must be equal. Otherwise the destination must not be older than the source.
 pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
         return source == destination;
@@ -107,7 +106,7 @@ pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
     }
 }
 
-/// Returns whether one was changed after the other, by the files' own times if both sides know them.
+/// Returns whether one item was changed after the other. Compares the file times if both items have them.
 fn is_newer(one: &Facts, other: &Facts) -> bool {
     match (one.mtime, other.mtime) {
         (Some(one), Some(other)) => one > other,
@@ -115,8 +114,8 @@ fn is_newer(one: &Facts, other: &Facts) -> bool {
     }
 }
 
-/// Cuts a time to the precision of the other one. Stores report seconds or milliseconds, and an object isn't
-/// older than its file just because the rest is missing.
+/// Cuts a time to the precision of the other one. Stores report seconds or milliseconds. Without the cut, an
+/// object could look older than its file only because digits are missing.
 fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
     let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());
     let (Ok(own), Ok(other)) = (nanos(time), nanos(other)) else { return time };
@@ -139,10 +138,10 @@ mod tests {
         assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Compare(By::Content));
         assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
         assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
-        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "of a store of whole seconds");
+        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "in whole seconds");
         assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Compare(By::Content));
         let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
-        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "of milliseconds");
+        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "in milliseconds");
         assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
         let unknown = Facts { changed: None, ..facts(1, 0) };
         assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));
@@ -152,11 +151,11 @@ mod tests {
     fn where_both_tell_the_files_own_time_it_alone_counts() {
         let own = |mtime, changed| Facts { mtime: Some(mtime), ..facts(1, changed) };
         assert!(is_as_new(&own(7, 9000), &own(7, 1000)) && !is_as_new(&own(7, 1000), &own(8, 9000)));
-        // A clock of the store that goes wrong matters only where one side tells none.
+        // The store's clock matters only if one side has no file time.
         assert!(!is_as_new(&own(7, 7200), &facts(1, 3600)) && is_as_new(&facts(1, 3600), &own(3, 3600)));
     }
 
-    /// Every combination of what is there and what is asked for.
+    /// Tests every combination of existing sides and options.
     #[test]
     fn each_name_gets_one_action() {
         let (old, new) = (facts(1, 1000), facts(1, 2000));

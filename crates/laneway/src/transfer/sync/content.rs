@@ -1,5 +1,5 @@
-//! Compares two contents by facts that listings don't show: a checksum that both sides have, or the file time
-//! in an object's metadata.
+//! Compares two items of equal size by a checksum that both sides have, or by the file time in an object's
+//! metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use crate::transfer::composite::{Judged, judge, layout};
 use crate::transfer::upload::{hashed_file, hashed_parts_while};
 use crate::{Error, SyncRequest, Warning};
 
-/// Counts items that have no checksum known to both sides.
+/// Counts items whose two sides share no kind of checksum.
 #[derive(Debug, Default)]
 pub(super) struct Unknown(AtomicU64);
 
 impl Unknown {
-    /// Reports how many there were.
+    /// Reports the count, if it isn't 0.
     pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
         let count = self.0.load(Ordering::Relaxed);
         if count > 0 {
@@ -33,7 +33,6 @@ impl Unknown {
     }
 }
 
-/// A content to compare.
 pub(super) enum Content {
     File(PathBuf),
     Object(Store, Box<ObjectMeta>),
@@ -50,12 +49,12 @@ impl Content {
 }
 
 /// Returns whether two contents of equal size are the same: by checksums, or by their times if they share no
-/// kind of checksum. Checksums in listings come first. For an object that is encrypted with a KMS or
-/// customer's key, the ETag isn't its MD5. So if `asks`, an object with a differing ETag is asked for, and so
-/// is one whose listing shows nothing.
+/// kind of checksum. Checksums in listings come first. The ETag of an object that a KMS key or a customer's
+/// key encrypts isn't its MD5. So with [`By::Checksum`], Laneway requests the metadata of an object whose
+/// ETag differs or whose listing shows no checksum.
 ///
 /// # Errors
-/// The store's error for an object that is asked for.
+/// The store's error for a request of metadata.
 pub(super) async fn is_same(
     job: &Running,
     by: By,
@@ -118,7 +117,6 @@ pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> 
     Ok(kept.is_some() && kept == there.mtime)
 }
 
-/// Requests an object's metadata.
 pub(super) async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
     job.asked();
     Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
@@ -156,8 +154,8 @@ fn md5_of(etag: &str) -> Option<[u8; 16]> {
     Some(md5)
 }
 
-/// Returns whether two sets of checksums are of one content, or `None` if they share no kind. Composite
-/// checksums of parts prove something only if they are equal.
+/// Returns whether two sets of checksums are of the same content, or `None` if they share no kind. Composite
+/// checksums that differ prove nothing, because the parts may differ.
 fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)
@@ -173,8 +171,8 @@ fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     (!known.is_empty()).then(|| known.into_iter().all(|equal| equal))
 }
 
-/// Returns whether a file has these checksums. An unreadable file counts as different, and its copy reports
-/// the cause.
+/// Returns whether a file has these checksums. An unreadable file counts as different, so that its copy fails
+/// and reports the cause.
 async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
     if !is_comparable(&sums) {
         return Ok(None);
@@ -191,10 +189,11 @@ async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<b
     })
 }
 
-/// Compares a file with the digest of an object's parts: by what they are equal, if they are. `None` without one that says anything.
+/// Compares a file with the digest of an object's parts. Returns the kind of digest if both are equal, and
+/// `Some(None)` if they differ. Returns `None` if the two can't be compared.
 ///
 /// # Errors
-/// Only where the file can't be read, or the job is cancelled.
+/// If the file can't be read, or the job is cancelled.
 pub(super) async fn by_parts(
     job: &Running,
     store: &Store,

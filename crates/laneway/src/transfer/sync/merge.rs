@@ -10,7 +10,8 @@ pub(super) enum Turn {
     Destination,
 }
 
-/// Returns the sides of the next name, by the next name of each. Returns `None` when both have ended.
+/// Returns which sides have the next name, given the next name of each side. Returns `None` when both sides
+/// have ended.
 pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Turn> {
     match (source, destination) {
         (None, None) => None,
@@ -24,8 +25,8 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
     }
 }
 
-/// Files that will be deleted, and stand where other names need a folder: `a`, if `a/b` is to be copied to a
-/// disk.
+/// Files that will be deleted and may stand where later names need a folder. For example, `a` is in the way
+/// of a copy to `a/b` on a disk.
 #[derive(Debug, Default)]
 pub(super) struct InTheWay {
     files: Vec<String>,
@@ -38,7 +39,7 @@ impl InTheWay {
         self.files.push(name.to_owned());
     }
 
-    /// Returns whether one of them is in the way of a later name.
+    /// Returns whether one of these files is in the way of a later name.
     pub(super) fn is_below(&mut self, name: &str) -> bool {
         self.forget(name);
         self.files.iter().any(|file| is_inside(file, name))
@@ -50,27 +51,26 @@ impl InTheWay {
     }
 }
 
-/// Names that the source has but leaves out, with everything below them. They stay as they are at the
-/// destination.
+/// Names that the source has but leaves out, such as links, with everything below them. At the destination
+/// these names stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     names: Vec<String>,
 }
 
 impl LeftOut {
-    /// Notes a name that is left out.
     pub(super) fn add(&mut self, name: String) {
         self.names.push(name);
     }
 
-    /// Returns whether a name is one of them or lies below one. Names must come in order.
+    /// Returns whether a name was left out, or lies below such a name. Names must come in order.
     pub(super) fn holds(&mut self, name: &str) -> bool {
         self.names.retain(|left| left.as_str() >= name || may_hold_later(left, name));
         self.names.iter().any(|left| left == name || is_inside(left, name))
     }
 }
 
-/// Returns whether later names may lie below a folder: `a/` ends before `a0`.
+/// Returns whether names after `name` may lie below a folder. All names below `a/` sort before `a0`.
 fn may_hold_later(folder: &str, name: &str) -> bool {
     let rest = name.strip_prefix(folder);
     rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))

@@ -1,4 +1,4 @@
-//! Names from a file, looked up on both sides. Neither side is listed, so a few names of a large tree cost a
+//! Looks up names from a file on both sides. Neither side is listed, so a few names of a large tree cost a
 //! few requests.
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -21,7 +21,7 @@ use crate::location::relative::Relative;
 use crate::location::url;
 use crate::{Error, Location, SyncRequest, Warning};
 
-/// Objects of a batch (at most 256 names) that are looked up at once.
+/// The most objects of a batch (at most 256 names) that are looked up at once.
 const HEADS_AT_ONCE: usize = 128;
 
 /// A side where names are looked up.
@@ -43,15 +43,13 @@ enum NamedSide {
     },
 }
 
-/// The finding for a name on one side.
 enum NameFinding {
     Entry(Box<Entry>),
     Nothing,
-    /// The source leaves it out, so nothing is done about it.
+    /// The source leaves the name out, so the sync ignores it.
     LeftOut(Warning),
 }
 
-/// The finding for a name on both sides.
 struct NamePair {
     name: String,
     line: Box<str>,
@@ -60,10 +58,10 @@ struct NamePair {
 }
 
 impl Merging<'_> {
-    /// Does what is needed for each name. Returns whether there was none.
+    /// Copies, compares, skips or removes each name. Returns whether the file had no names.
     ///
     /// # Errors
-    /// If the file of names can't be read, or a line isn't a name. The names before it are done.
+    /// If the file of names can't be read, or a line isn't a name. The names before that line are done.
     pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
         let from = NamedSide::source(self.job, self.request)?;
         let to = NamedSide::destination(self.job, self.request)?;
@@ -72,7 +70,7 @@ impl Merging<'_> {
         let mut coming = given.next().await?;
         while let Some(batch) = coming {
             is_empty = false;
-            // Look the next names up while these are sent.
+            // Look up the next names while these are handled.
             let (sent, next) = tokio::join!(self.batch(&from, batch), given.next());
             if sent?.is_err() {
                 return Ok(is_empty);
@@ -114,7 +112,7 @@ impl Merging<'_> {
                 "is missing from the source; --delete would remove it from the destination",
             ),
             (Ok(NameFinding::Nothing), Ok(NameFinding::Entry(there))) if !self.is_called(&there).await? => {
-                // The file there has another name, which differs in case.
+                // The file at the destination has another name, which differs in case. So leave it alone.
                 return Ok(Ok(()));
             }
             (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
@@ -126,7 +124,8 @@ impl Merging<'_> {
 }
 
 impl Merging<'_> {
-    /// Returns whether an entry has exactly this name, if the destination would also find it under others.
+    /// Returns whether the entry's file has exactly this name. A destination that ignores case finds it under
+    /// other names too.
     async fn is_called(&self, there: &Entry) -> Result<bool, Error> {
         let (Some(_), At::File(_), Location::Local(root)) =
             (&self.folded, &there.at, &self.request.destination)
@@ -147,7 +146,7 @@ impl NameFinding {
     }
 }
 
-/// Names from their file, each once, with the findings for them.
+/// The names in the file, each once, with their findings on both sides.
 struct NamedPairs<'a> {
     job: &'a Running,
     from: &'a NamedSide,
@@ -160,7 +159,7 @@ impl NamedPairs<'_> {
     /// Returns the next names, in their order, or `None` at the end.
     ///
     /// # Errors
-    /// The defect of their file, or if the job has ended.
+    /// The defect of the file of names; a job that has ended.
     async fn next(&mut self) -> Result<Option<Vec<NamePair>>, Error> {
         let Some(mut batch) = self.names.next().await? else { return Ok(None) };
         batch.retain(|named| self.known.is_new(&named.name));
@@ -258,7 +257,8 @@ impl NamedSide {
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
                     Ok(_) => refused("is not a file".to_owned()),
-                    // The link exists, and its target may exist tomorrow, so nothing is removed for it.
+                    // Report a broken link as an error, so that nothing is removed at the destination: the
+                    // target may come back.
                     Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
@@ -269,7 +269,7 @@ impl NamedSide {
                 match path.symlink_metadata() {
                     _ if link_on_the_way(root, name).is_some() => Ok(NameFinding::Nothing),
                     Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
-                    // Anything there that isn't a regular file is left alone.
+                    // Anything at the destination that isn't a regular file is left alone.
                     Ok(_) => Ok(NameFinding::Nothing),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be looked at", e)),
@@ -280,7 +280,6 @@ impl NamedSide {
     }
 }
 
-/// Looks an object up.
 async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<NameFinding, Error> {
     job.asked();
     match store.head(&id, None).await {
@@ -334,7 +333,7 @@ mod tests {
         assert!(source(Links::ToFiles).file("d").is_err(), "is not a file");
         for links in [Links::ToFiles, Links::All] {
             assert!(matches!(source(links).file("to-file"), Ok(NameFinding::Entry(_))));
-            assert!(source(links).file("dangling").is_err(), "it is no name that is gone");
+            assert!(source(links).file("dangling").is_err(), "a broken link is an error, not a missing name");
         }
         assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(NameFinding::LeftOut(_))));
         assert!(matches!(source(Links::All).file("link/outside"), Ok(NameFinding::Entry(_))));

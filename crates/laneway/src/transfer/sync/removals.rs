@@ -1,4 +1,4 @@
-//! Removals at the destination, which wait until every copy is done. Some are in memory, the rest in a
+//! Removals at the destination. They wait until every copy is done, some in memory and the rest in a
 //! temporary file.
 
 use std::fs::File;
@@ -7,16 +7,14 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 use laneway_store::Version;
 use serde::{Deserialize, Serialize};
 
-/// Most removals held in memory, some 10 MiB.
+/// The most removals held in memory, some 10 MiB.
 const MEMORY_MAX: usize = 1 << 16;
 
-/// A name to remove.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Removal {
-    /// Its path below the top.
+    /// The path below the destination's top.
     pub(super) name: String,
     pub(super) size: u64,
-    /// The version that was found.
     pub(super) version: Option<Version>,
 }
 
@@ -37,7 +35,7 @@ impl Default for Removals {
 }
 
 impl Removals {
-    /// Adds one. Now and then it blocks, to write many to a temporary file.
+    /// Adds a removal. Now and then this blocks, because it writes many removals to a temporary file.
     ///
     /// # Errors
     /// The file system's error.
@@ -60,7 +58,7 @@ impl Removals {
         self.spool.insert(spool).write_all(&lines)
     }
 
-    /// Forgets those for which `keeps` returns false.
+    /// Drops the removals for which `keeps` returns false.
     ///
     /// # Errors
     /// The file system's error.
@@ -79,7 +77,7 @@ impl Removals {
         }
     }
 
-    /// Begins to read them.
+    /// Begins to read the removals.
     ///
     /// # Errors
     /// The file system's error.
@@ -95,7 +93,7 @@ impl Removals {
     }
 }
 
-/// Names that are read in their order.
+/// Reads the removals in their order.
 #[derive(Debug)]
 pub(super) struct Reading {
     spool: Option<BufReader<File>>,
@@ -103,7 +101,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Returns the next ones, at most `max`; none at the end.
+    /// Returns at most `max` further removals. Returns an empty list at the end.
     ///
     /// # Errors
     /// The file system's error.

@@ -20,7 +20,7 @@ const FILES_AT_ONCE: usize = 256;
 /// Starts all removals, or only reports them.
 ///
 /// # Errors
-/// If they can't be read any more, or their store can't be used.
+/// If the list of removals can't be read, or the store can't be used.
 pub(super) async fn all(
     job: &Arc<Running>,
     request: &SyncRequest,
@@ -43,7 +43,6 @@ pub(super) async fn all(
     }
 }
 
-/// The place of the removals.
 #[derive(Clone)]
 enum RemovalTarget {
     Folder(Arc<Folder>),

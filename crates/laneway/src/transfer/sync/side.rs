@@ -18,39 +18,36 @@ use crate::local::preserve::Attributes;
 use crate::location::url;
 use crate::{Error, ErrorKind, Filter, Location, Op};
 
-/// A name on one side.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its path below the top, separated by `/`.
+    /// The path below the side's top, separated by `/`.
     pub(super) name: String,
     pub(super) facts: Facts,
     pub(super) at: At,
 }
 
-/// The kind of a name.
 #[derive(Debug)]
 pub(super) enum At {
     File(PathBuf),
     Object(Box<ObjectMeta>),
 }
 
-/// The role of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// The content of one side.
 pub(super) struct Side {
     role: Role,
     stream: Stream,
     ready: VecDeque<Entry>,
     order: InOrder,
     left_out: LeftOut,
-    /// True if it is only compared. A file whose name can't be a key is then a difference on either side.
+    /// True for a job that only compares. Then a file whose name can't be a key is a difference on either
+    /// side.
     is_compared: bool,
-    /// True if there was nothing at all, regardless of filters.
+    /// True if the side has no entries, including those that filters exclude.
     pub(super) is_empty: bool,
     /// True if an object has exactly the prefix as its key.
     pub(super) has_itself: bool,
@@ -67,7 +64,7 @@ impl Side {
     /// Returns a local folder. A destination may be missing, and links in it are not followed.
     ///
     /// # Errors
-    /// If it can't be looked at.
+    /// If the folder can't be looked at.
     pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
         let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         let stream = match role == Role::Destination && is_missing() {
@@ -85,14 +82,14 @@ impl Side {
         Self { is_compared: true, ..self }
     }
 
-    /// Returns a prefix of a store, which ends in a slash or is empty.
+    /// Returns a side that lists a prefix of a store. The prefix ends in a slash or is empty.
     ///
     /// # Errors
     /// If the bucket's listings have no order.
     pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
             let bucket = format!("{}://{bucket}", store.scheme());
-            let why = "lists its objects in no order, by which two sides could be compared";
+            let why = "lists its objects in no order, so the two sides can't be compared";
             return Err(Error::refused(bucket, why));
         }
         let pages = pages(store, List::new(bucket, prefix));
@@ -100,10 +97,11 @@ impl Side {
         Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
     }
 
-    /// Returns a prefix of a store by its inventory, which must be in the order of its keys.
+    /// Returns a side that reads a prefix of a store from an inventory. The inventory must be in the order of
+    /// keys.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the inventory can't be read.
     pub(super) fn inventory(job: &Running, at: &Location, place: Place, role: Role) -> Result<Self, Error> {
         let prefix_len = place.prefix.len();
         let inventory = Inventory::start(at, &job.engine, place)?;
@@ -123,12 +121,12 @@ impl Side {
         }
     }
 
-    /// Returns the next name, which stays until it is [taken](Self::take), or `None` at the end. Entries
-    /// without a valid name are reported on the way.
+    /// Returns the next name, which stays until it is [taken](Self::take), or `None` at the end. Reports
+    /// entries without a valid name.
     ///
     /// # Errors
-    /// The listing's error. For a destination also an unreadable entry: nothing that lies there may count as
-    /// missing.
+    /// The listing's error. For a destination also an unreadable entry, because files below it must not count
+    /// as missing.
     pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
         while self.ready.is_empty() {
             match &mut self.stream {
@@ -181,13 +179,12 @@ impl Side {
         self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
     }
 
-    /// Returns whether a name before the next one was left out here, or lies below such a name. It may exist
-    /// all the same.
+    /// Returns whether this side left out this name, or a folder above it. Such a name may exist although the
+    /// side doesn't return it.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         self.left_out.holds(name)
     }
 
-    /// Takes the next name.
     pub(super) fn take(&mut self) -> Option<Entry> {
         self.ready.pop_front()
     }
@@ -196,8 +193,8 @@ impl Side {
         for found in batch {
             match (found, self.role) {
                 (Found::File(file), _) => {
-                    // An entry that changed its kind since its folder was read comes out of order. It would
-                    // make others look missing.
+                    // If an entry has become a folder or a file since its parent was read, it comes out of
+                    // order. Other names would then look missing.
                     self.order.admit(&file.name).map_err(|why| {
                         Error::source(
                             file.path.display().to_string(),
@@ -214,14 +211,14 @@ impl Side {
                 {
                     job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
-                // No key can have its name.
+                // The file's name can't be a key, so the source can't have it.
                 (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
                 (Found::Failed(_, error), Role::Destination) => return Err(error),
                 (Found::LeftOut(name, warning), Role::Source) => {
                     self.left_out.add(name);
                     job.warn(warning).await;
                 }
-                // Anything there that isn't a regular file is left alone, whatever the request says.
+                // Anything at the destination that isn't a regular file is left alone.
                 (Found::LeftOut(..), Role::Destination) => {}
             }
         }
@@ -242,7 +239,7 @@ impl Entry {
         Self { name, facts, at: At::Object(Box::new(meta)) }
     }
 
-    /// Returns its place, for messages.
+    /// Returns the entry's path or URL, for messages.
     pub(super) fn place(&self, store: Option<&Store>) -> String {
         match (&self.at, store) {
             (At::Object(meta), Some(store)) => url(store.provider(), &meta.id),
@@ -251,7 +248,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether it is an empty object that stands for a folder.
+    /// Returns whether the entry is an empty object that stands for a folder.
     pub(super) fn is_folder(&self) -> bool {
         self.name.ends_with('/') && self.facts.size == 0
     }

@@ -22,7 +22,7 @@ use crate::{Error, Location, Op, VerifyRequest, Warning};
 use finding::{Finding, finding};
 use report::Report;
 
-/// Names that are compared at once: somewhat more than there are threads to read files.
+/// The most names that are compared at once. It is somewhat more than the number of threads that read files.
 const COMPARED_AT_ONCE: usize = 64;
 
 /// Carries out a request up to its last event.
@@ -37,7 +37,7 @@ pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
             let (source, destination) = (request.source.to_string(), request.destination.to_string());
             job.fail(Op::Verify, source, Some(destination), error).await;
         }
-        // If the job was cancelled, there is nothing to report.
+        // The job was cancelled, so there is nothing to report.
         Err(_) => {}
     }
     job.finish().await;
@@ -95,7 +95,7 @@ struct Telling<'a> {
 }
 
 impl Telling<'_> {
-    /// Continues all comparisons, and reports finished ones, until at most `left_max` are left.
+    /// Runs all comparisons, and reports finished ones, until at most `left_max` comparisons are left.
     ///
     /// # Errors
     /// If the report can't be written.
@@ -124,7 +124,7 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Returns the next name that takes part.
+    /// Returns the next name that the comparison includes.
     ///
     /// # Errors
     /// The error of a listing or a folder.
@@ -183,8 +183,8 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Returns whether the filter takes it and it can be on both sides. An object that stands for a folder is
-    /// no local file.
+    /// Returns whether the filter takes the name and both sides could have it. A local side can't have an
+    /// object that stands for a folder.
     fn is_meant(&self) -> bool {
         let is_local = !self.request.source.is_object() || !self.request.destination.is_object();
         let Some(entry) = self.source.as_ref().or(self.destination.as_ref()) else { return false };
@@ -192,7 +192,7 @@ impl Pair<'_> {
             && self.request.filter.takes(&self.name, entry.facts.size, entry.facts.changed)
     }
 
-    /// Compares the two by their listings, and by bytes if one is a local file.
+    /// Compares both entries by their listings, and by bytes if one is a local file.
     async fn finding(&self, job: &Arc<Running>) -> Compared {
         let finding = finding(self.source.as_ref(), self.destination.as_ref());
         let (Some(source), Some(destination)) = (&self.source, &self.destination) else {
@@ -242,7 +242,7 @@ impl Pair<'_> {
     }
 }
 
-/// Returns where a name is, or would be, for messages.
+/// Returns the path or URL of a name, for messages.
 fn place(at: &Location, name: &str) -> String {
     match at {
         Location::Object { provider, bucket, key } => {

@@ -24,7 +24,7 @@ pub fn upload_journal(input: &[u8]) {
     let stored: Vec<_> = stored.collect();
     let (size, part_len) = (left.subject.file.size, left.subject.part_len);
     let kept = believed(&left.parts, &stored, size, part_len);
-    // The code that counts parts adds up their sizes.
+    // Other code adds up the sizes of parts, so the sum must not overflow.
     let total = kept.values().try_fold(0_u64, |total, part| total.checked_add(part.size));
     assert!(total.is_some_and(|total| total <= size), "{total:?} of {size}");
 }

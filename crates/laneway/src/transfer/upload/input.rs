@@ -1,4 +1,4 @@
-//! Standard input, pipes and devices. They are read to their end in bounded memory.
+//! Uploads standard input, pipes and devices. Reads them to their end in bounded memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -24,11 +24,11 @@ const READ: usize = 256 << 10;
 pub(crate) struct Stream {
     pub(crate) name: String,
     pub(crate) input: Box<dyn Read + Send>,
-    /// Number of its bytes that the job's progress has counted as found.
+    /// The number of bytes that the job's progress has already counted as found.
     pub(crate) found: u64,
 }
 
-/// Uploads the bytes of a stream. Up to the size of one usual part, they take one request. `expected` is the
+/// Uploads the bytes of a stream. A stream of at most one usual part takes one request. `expected` is the
 /// stream's length, if it is known.
 ///
 /// # Errors
@@ -64,12 +64,11 @@ pub(crate) async fn upload(
     let cut = Cut::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = Parts::new(job, store, id, options, None).send(None, &input).await?.moved;
-    // The bytes that compression saved count as moved too.
+    // Bytes that were found and not read, because the stream is compressed, count as moved too.
     job.progress.moved(input.state.into_inner().found);
     Ok(moved)
 }
 
-/// Parts of a stream.
 struct StreamInput<'a> {
     job: &'a Running,
     reader: ReaderThread,
@@ -81,7 +80,7 @@ struct InputState {
     number: u32,
     first: Option<ReadyPart>,
     is_ended: bool,
-    /// Number of the coming bytes that the job's progress has counted as found.
+    /// The number of bytes still to be read that the job's progress has already counted as found.
     found: u64,
 }
 
@@ -108,7 +107,8 @@ impl Input for StreamInput<'_> {
         let part = match begun {
             Some(first) if rest == 0 => first,
             begun => {
-                // The reserved memory is the first part's, so bytes behind that go to a file.
+                // Memory is reserved only for a usual part. A larger part, and the rest of the first one, go
+                // to a file.
                 let room = if begun.is_none() && rest <= PART_USUAL {
                     InputBuffer::Memory
                 } else {
@@ -132,7 +132,7 @@ impl Input for StreamInput<'_> {
     }
 
     async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
-        // It was read before the kind of comparison was known.
+        // The part was read before the wanted kinds of checksums were known. CRC32C was computed then.
         if wanted == Wanted::CRC32C {
             return Ok(begun);
         }
@@ -161,7 +161,7 @@ impl StreamInput<'_> {
     }
 }
 
-/// Appends a part, which is in a file, to another one.
+/// Appends a part in a file to another part.
 fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
     let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
     ReadyPart { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
@@ -188,7 +188,7 @@ fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     Ok(hashing.finish())
 }
 
-/// A stream that is read one byte ahead, so that its end is known at the end of a part.
+/// A stream that is read one byte ahead, so that a part is known to be the last one when it ends.
 struct PeekedStream<R> {
     input: R,
     byte: Option<u8>,
@@ -222,7 +222,7 @@ impl<R: Read> Read for PeekedStream<R> {
     }
 }
 
-/// The place where read bytes are kept.
+/// Where the bytes of a part are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InputBuffer {
     Memory,
@@ -231,7 +231,7 @@ enum InputBuffer {
 
 type BufferRequest = (u64, InputBuffer, oneshot::Sender<Result<ReadyPart, Error>>);
 
-/// A thread that reads, because reading a pipe may take forever.
+/// A thread of its own for reading, because a read of a pipe may block forever.
 struct ReaderThread {
     asks: mpsc::Sender<BufferRequest>,
     name: String,
@@ -282,8 +282,8 @@ fn in_memory<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<Ready
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
 
-/// Puts a part that is too large for the memory budget into a nameless temporary file, because it may have to
-/// be sent again.
+/// Puts a part that is too large for the memory budget into a nameless temporary file. It must be kept,
+/// because it may have to be sent again.
 fn in_file<R: Read>(input: &mut PeekedStream<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);
@@ -323,7 +323,8 @@ mod tests {
         assert_eq!(read, bytes);
     }
 
-    /// A stream of which each read gives a little, as pipes do, so that a vector would have to grow often.
+    /// A stream whose reads return a few bytes each, as a pipe's do, so that a vector would have to grow
+    /// often.
     struct Trickle(usize);
 
     impl Read for Trickle {

@@ -1,9 +1,9 @@
-//! The journal of a large upload: the store's name for it, and its stored parts. The next run continues from
-//! it.
+//! The journal of a large upload: the store's name for the upload, and its stored parts. After an
+//! interruption, the next run continues the upload from it.
 //!
-//! It is a file of lines, each with a checksum and a JSON record, and each valid by itself. The first record
-//! has the subject and the upload's name, which is a secret for a resumable session. Each other record is a
-//! stored part.
+//! The journal is a file of lines. Each line has a checksum and a JSON record, and is valid by itself. The
+//! first record has the upload's subject and name. The name of a resumable session is secret. Each further
+//! record is a stored part.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -27,13 +27,14 @@ use crate::location::identity::Identity;
 use crate::location::url;
 use crate::plan::kept_parts::Subject;
 
-/// The version of the format. A change of meaning raises it. A journal in a newer format is left alone.
+/// The version of the format. Raise it when a record changes its meaning. A journal in a newer format is left
+/// alone.
 const FORMAT: u32 = 1;
-/// More bytes than a journal of 10,000 parts has.
+/// The most bytes that are read. A journal of 10,000 parts is smaller.
 const JOURNAL_MAX: u64 = 16 << 20;
 /// The ending of a journal's name.
 const SUFFIX: &str = ".upload";
-/// Only the owner may read it: a session's URL lets anybody write to it.
+/// Only the owner may read a journal, because anyone with a session's URL can write to the session.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Describes the upload of the file at `path`, which is absolute, to an object of `store`.
@@ -57,7 +58,7 @@ fn journal_name(subject: &Subject) -> OsString {
     format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
 }
 
-/// An upload, by the store's name for it.
+/// An upload, identified by the store's name for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Upload {
     Multipart(Multipart),
@@ -76,7 +77,6 @@ enum First {
     Begun { format: u32 },
 }
 
-/// The content of a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Left {
     pub(crate) subject: Subject,
@@ -105,8 +105,8 @@ pub(super) fn is_newer(bytes: &[u8]) -> bool {
     matches!(first, Some(First::Begun { format }) if format > FORMAT)
 }
 
-/// Parses a journal. Returns `None` if the bytes aren't one. A torn or damaged line is ignored, and the
-/// others hold.
+/// Parses a journal. Returns `None` if the bytes aren't one. Ignores torn or damaged lines. The other lines
+/// stay valid.
 pub(super) fn read(bytes: &[u8]) -> Option<Left> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
@@ -117,7 +117,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Left> {
     Some(Left { subject, upload, parts: parts.collect() })
 }
 
-/// A journal that this process holds.
+/// A journal that this process has opened and locked.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -125,15 +125,16 @@ pub(crate) struct Journal {
     name: OsString,
     /// The offset of the next line.
     end: AtomicU64,
-    /// Bytes of the object that the store has.
+    /// The number of the object's bytes that the store has.
     kept: AtomicU64,
-    /// True if its first line could be written. Without that, the other lines have no effect.
+    /// True if the first line could be written. Without it, the other lines have no effect.
     is_good: AtomicBool,
 }
 
 impl Journal {
-    /// Opens the journal of an upload in the folder, which is created if missing, and reads the content that
-    /// an earlier run left. Returns `None` if another process holds it, or if it has a newer format. Blocks.
+    /// Opens the journal of an upload, and reads the content that an earlier run left. Creates the folder if
+    /// it is missing. Returns `None` if another process has locked the journal, or if it has a newer format.
+    /// Blocks.
     ///
     /// # Errors
     /// The file system's error.
@@ -177,11 +178,11 @@ impl Journal {
     /// The file system's error.
     pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
         self.kept.store(kept, Ordering::Relaxed);
-        // This ends a torn line, which is then ignored.
+        // A line end closes a torn line, which readers then ignore.
         if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
     }
 
-    /// Makes the journal invalid: its upload can't be continued.
+    /// Makes the journal invalid, because its upload can't be continued.
     pub(crate) fn void(&self) {
         self.is_good.store(false, Ordering::Relaxed);
     }
@@ -190,7 +191,7 @@ impl Journal {
     pub(crate) fn part(&self, part: &Part) {
         match self.write(&Record::Part(part.clone())) {
             Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
-            // Without this line, a later run sends the part again. That is no reason to abandon this upload.
+            // Without this line, a later run sends the part again. Don't abandon the upload for that.
             Err(e) => {
                 tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
             }
@@ -208,13 +209,12 @@ impl Journal {
         if is_good { self.kept.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Removes it. Blocks.
     pub(crate) fn remove(&self) {
-        // It may be gone already, and nobody needs the error.
+        // The journal may be gone already, so ignore the error.
         let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
     }
 
-    /// Returns the time since the last write to it.
+    /// Returns the time since the last write to the journal.
     pub(crate) fn idle(&self) -> Duration {
         let modified = self.file.metadata().and_then(|metadata| metadata.modified());
         modified.map_or(Duration::ZERO, |at| SystemTime::now().duration_since(at).unwrap_or_default())
@@ -232,7 +232,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Without its first line the journal has no use: no upload began, or it could not be recorded.
+    /// Removes a journal without a first line, because a later run can't use it. Then no upload began, or it
+    /// could not be recorded.
     fn drop(&mut self) {
         if !self.is_good.load(Ordering::Relaxed) {
             self.remove();
@@ -240,8 +241,8 @@ impl Drop for Journal {
     }
 }
 
-/// Returns journals in a folder that were not written for longer than `idle` and that no process holds. It
-/// returns at most `max` of those that `is_wanted` accepts, or that are invalid. Blocks.
+/// Returns journals in a folder that were not written for longer than `idle` and that no process holds.
+/// Returns at most `max` journals that `is_wanted` accepts or that are invalid. Blocks.
 pub(crate) fn abandoned(
     folder: &Path,
     idle: Duration,

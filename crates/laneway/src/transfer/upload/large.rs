@@ -1,5 +1,4 @@
-//! Uploads a large file: in parallel parts from ranges of the file, or in a resumable session if parts can't
-//! be used.
+//! Uploads a large file in parallel parts, or in a resumable session if parts can't be used.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +22,12 @@ use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
 use crate::transfer::second_try::log_second_try;
 use crate::{CopyRequest, Error, ErrorKind};
 
-/// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Just
-/// before a part is sent from the page cache, its CRC32C is computed from there. A compressed file is sent as
-/// a stream, because its length is unknown.
+/// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Each
+/// part's CRC32C is computed just before the part is sent, so that sending finds its bytes in the page cache.
+/// A compressed file is sent as a stream, because its length is unknown.
 ///
 /// # Errors
-/// The store's error, or that the file changed. Nothing is left behind in the store then.
+/// The store's error; a file that changed. Nothing is left behind in the store then.
 pub(crate) async fn upload(
     job: &Running,
     request: &CopyRequest,
@@ -102,7 +101,7 @@ async fn send(
             input: Box::new(gzip::compressed(source.stream())),
             found: item.size,
         };
-        // For incompressible data, gzip adds less than this.
+        // gzip makes incompressible data at most this much larger.
         let expected = Some(item.size + item.size / 512);
         return input::upload(job, store, stream, &item.id, &options, expected).await;
     }
@@ -140,7 +139,7 @@ async fn send(
                 is_second = true;
             }
             Err(error) if error.kind() == ErrorKind::Integrity => {
-                // If the file was written to after it was hashed, the store got other bytes.
+                // If the file changed after it was hashed, that is the cause: the store got other bytes.
                 file.check_unchanged()?;
                 return Err(error);
             }
@@ -149,7 +148,8 @@ async fn send(
     }
 }
 
-/// Returns whether the object of an earlier run still exists and equals the file. Then nothing is sent.
+/// Compares the object of an earlier run with the file. If they are equal, nothing has to be sent, and this
+/// returns the result.
 async fn finished(
     job: &Running,
     store: &Store,
@@ -179,7 +179,7 @@ async fn finished(
     Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
 }
 
-/// Returns the state that an earlier run left of this upload, with the journal for a later run.
+/// Returns the state of this upload that an earlier run left, and the journal for a later run.
 async fn unfinished(
     job: &Running,
     request: &CopyRequest,
@@ -192,12 +192,13 @@ async fn unfinished(
         return Ok(None);
     }
     let named = item.path.clone();
-    // An open file has a path. If that is being changed just now, the upload runs without a journal.
+    // The file is open, so it had this path. If the path has just changed, the upload runs without a journal.
     let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
     let identity = source.identity();
-    // If the completion takes the condition, the upload doesn't depend on it.
+    // If the condition goes with the completion, it isn't a part of the upload. So another run may use
+    // another condition.
     let condition = match store.capabilities().multipart_takes_condition {
         true => Condition::None,
         false => options.condition.clone(),
@@ -209,7 +210,6 @@ async fn unfinished(
     job.unless_cancelled(taken_up).await?
 }
 
-/// Parts of a file.
 struct FileInput<'a> {
     job: &'a Running,
     source: Arc<Source>,
@@ -225,7 +225,7 @@ impl Input for FileInput<'_> {
     async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
         let at = self.next.fetch_add(self.part, Ordering::Relaxed);
         let len = self.part.min(self.source.size().saturating_sub(at));
-        // An empty file has one part too.
+        // An empty file has one empty part.
         Ok((len > 0 || at == 0).then_some((at, len)))
     }
 

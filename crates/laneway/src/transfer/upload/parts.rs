@@ -1,5 +1,5 @@
-//! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has none,
-//! or its multipart uploads can't take a requested precondition, this is a resumable session, chunk after
+//! Sends an object in parts. Usually this is a multipart upload with parallel parts. If the store has no
+//! multipart uploads, or they can't take a requested precondition, it is a resumable session, chunk after
 //! chunk.
 
 use std::collections::BTreeMap;
@@ -27,60 +27,56 @@ use crate::job::running::{Made, Moved, Running};
 use crate::location::url;
 use crate::plan::requests_at_once;
 
-/// A source of parts.
 pub(crate) trait Input: Send + Sync {
-    /// A part that was taken and must still be prepared.
+    /// A part that [`next`](Self::next) returned and that must still be prepared.
     type Begun: Send;
 
-    /// Takes the next part, or `None` at the end. It is never called twice at once. All parts but the last
-    /// are multiples of 256 KiB, as resumable sessions require, and have at least 5 MiB, as multipart uploads
-    /// require.
+    /// Returns the next part, or `None` at the end. Callers never make two calls at once. All parts but the
+    /// last are multiples of 256 KiB, as resumable sessions require, and have at least 5 MiB, as multipart
+    /// uploads require.
     fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
 
-    /// Prepares a part, with at least the checksums that are `wanted`. Several may be prepared at once.
+    /// Prepares a part, with at least the `wanted` checksums. Several parts may be prepared at once.
     fn prepare(
         &self,
         begun: Self::Begun,
         wanted: Wanted,
     ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
 
-    /// Checks, before the object is completed, that the parts belong together. `whole` has the checksums of
-    /// all of them.
+    /// Checks before the completion that the parts belong together, for example that the file hasn't changed.
+    /// `whole` has the checksums of all bytes.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Goes back to the first part, if the source can be read again.
     fn rewind(&self) -> bool;
 
-    /// Returns how many parts may be under way at once on this many cores. They are few if each holds its
-    /// bytes in memory.
+    /// Returns how many parts may be under way at once on this many cores. The default is small, for parts
+    /// that hold their bytes in memory.
     fn at_once(&self, cores: usize) -> usize {
         requests_at_once(cores)
     }
 }
 
-/// Number of times that an upload begins anew because another write of the object came between when it was completed.
+/// The number of times that an upload begins anew because its completion conflicted with another write of the
+/// object.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// Number of times that an upload begins anew because the store has lost it, by a restart or by a rule that aborts old
-/// uploads.
+/// The number of times that an upload begins anew because the store has lost it. A restart of the store or a
+/// lifecycle rule that aborts old uploads can be the cause.
 const LOSSES_MAX: u32 = 2;
 
-/// A part that can be sent.
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: Run,
-    /// True if it is known to be the last one. A stream that ends exactly at a part's end shows it only
-    /// afterwards.
+    /// True if the part is known to be the last one. If a stream ends exactly with a part, this may become
+    /// known only afterwards.
     pub(crate) is_last: bool,
-    /// The reservation for the body's memory.
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
-/// An upload that succeeded.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) moved: Moved,
-    /// The store's metadata of the object.
     pub(crate) meta: ObjectMeta,
 }
 
@@ -118,7 +114,7 @@ impl Parts<'_> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => self.session(session, *offset, input).await,
-            // The finished object was compared already, and differs from what is sent.
+            // A finished object was compared before, and differs from the file. So send the file anew.
             Some(There::Finished(_)) | None => self.send_anew(size, input).await,
         };
         let (mut conflicts, mut losses) = (0, 0);
@@ -170,8 +166,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Ends an upload that failed or is complete. A failed one is aborted, unless a later run can continue
-    /// it.
+    /// Ends an upload that failed or is complete. Aborts a failed upload, unless a later run can continue it.
     pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
         let error = match result {
             Ok(done) => {
@@ -253,8 +248,8 @@ impl Parts<'_> {
         self.complete(upload, parts).await
     }
 
-    /// Completes the object from its parts, which are in the order of their numbers, then compares the stored
-    /// object with them.
+    /// Completes the object from its parts, then compares the stored object with them. The parts must be in
+    /// the order of their numbers.
     /// # Errors
     /// The store's error; an object that differs.
     pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
@@ -279,7 +274,7 @@ impl Parts<'_> {
         Ok(sent)
     }
 
-    /// Sends a part, unless the store has it and the file still has the same bytes.
+    /// Sends a part, unless the store has it with the bytes that the file has now.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
@@ -309,7 +304,6 @@ impl Parts<'_> {
         Ok((part, run))
     }
 
-    /// Counts bytes that were sent.
     pub(super) fn moved(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
         self.job.progress.moved(bytes);
@@ -329,10 +323,9 @@ impl Parts<'_> {
         };
         let meta = match tells(&meta) {
             true => meta,
-            // Not every store returns the checksum at completion.
+            // Not every store returns the checksum with the completion, so request it.
             false => match self.store.head(self.id, meta.version.as_ref()).await {
-                // The permission to write doesn't always include the permission to read. The object then
-                // counts as unverified.
+                // The caller may be permitted to write but not to read. Then the object counts as unverified.
                 Err(error) if error.is_permission() => meta,
                 described => described?,
             },
@@ -344,8 +337,8 @@ impl Parts<'_> {
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
-                // If the wrong object still exists, a second try under a condition would fail for the wrong
-                // reason.
+                // If the wrong object still exists, a second try under a condition would fail because of that
+                // object.
                 let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }
@@ -361,13 +354,13 @@ impl Parts<'_> {
     }
 }
 
-/// Returns whether an upload that failed in this way is lost, but another one may replace it.
+/// Returns whether an upload with this error is lost, and a new upload may succeed.
 fn begins_anew(error: &Error) -> bool {
     error.is_conflict() || error.is_upload_gone()
 }
 
-/// Returns the checksums to compute of each part. A later run recognises the part by its CRC32C. A store that
-/// gets no CRC32Cs of parts may compute a CRC64/NVME of the whole by itself, as S3 does.
+/// Returns the checksums to compute of each part. A later run recognises a part by its CRC32C. A store that
+/// gets no checksums of parts may compute a CRC64/NVME of the whole, as S3 does.
 pub(crate) fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
@@ -377,8 +370,8 @@ fn whole(parts: &[(Part, Run)]) -> Run {
     parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
-/// Returns how an object of these parts was verified. If the store gives no checksum of the whole, these are
-/// the MD5s of all its parts. They were compared as the parts were sent, and named by the completion.
+/// Returns how an object of these parts was verified. If the store reports no checksum of the whole, the MD5s
+/// of all parts count. The store compared each when the part was sent, and the completion named them.
 fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     match whole {
         Verified::Unverified if !parts.is_empty() && parts.iter().all(|part| part.md5.is_some()) => {
@@ -388,12 +381,12 @@ fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     }
 }
 
-/// Removes an object that turned out to be wrong, if nobody has replaced it meanwhile. Returns whether it is
-/// gone.
+/// Removes an object that turned out to be wrong, unless another writer has replaced it. Returns whether the
+/// wrong object is gone.
 pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) -> bool {
     let condition = match (&meta.version, store.capabilities().delete_keeps_condition) {
         (Some(version), true) => Condition::Matches(version.clone()),
-        // The delete could remove another writer's object.
+        // Without a condition, the delete could remove another writer's object.
         _ => return false,
     };
     let removed = store.delete(&meta.id, &condition).await;

@@ -26,19 +26,19 @@ use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error, Op, Warning};
 
-/// Local sources that are looked up together.
+/// The number of local sources that are looked up together.
 const SOURCES_AT_ONCE: usize = 256;
 
 /// A local source, as found on disk.
 struct LocalSource {
     path: PathBuf,
-    /// True if it is the match of a pattern.
+    /// True if the path is the match of a pattern.
     is_matched: bool,
     metadata: Result<Metadata, Error>,
 }
 
 impl LocalSource {
-    /// Returns what a path means. Blocks.
+    /// Returns the sources that a path stands for: itself, or the matches of a pattern. Blocks.
     fn of(path: PathBuf) -> Vec<Self> {
         let look = |path: PathBuf, is_matched| {
             let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
@@ -54,7 +54,7 @@ impl LocalSource {
     }
 }
 
-/// A file that a list of names contains, as found on disk.
+/// A file from a list of names, as found on disk.
 struct ListedFile {
     path: PathBuf,
     name: String,
@@ -63,7 +63,7 @@ struct ListedFile {
 }
 
 impl ListedFile {
-    /// Returns what a name below a folder means. Blocks.
+    /// Looks up a name below a folder. Blocks.
     fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
         let path = root.join(&name);
         let found = match Relative::new(name.clone()) {
@@ -78,15 +78,14 @@ impl ListedFile {
     }
 }
 
-/// Finds the files to upload.
 pub(crate) struct Uploads<'a> {
     pub(crate) search: &'a mut Search,
     pub(crate) to: Prefix<'a>,
 }
 
-/// Files that were found and have not started yet.
+/// Files that were found and whose uploads have not started yet.
 pub(crate) struct Waiting {
-    /// Small ones that begin together.
+    /// Small files whose uploads begin together.
     group: Group<Item>,
     /// Files whose destinations must still be looked up.
     unasked: Vec<Item>,
@@ -102,7 +101,7 @@ impl Uploads<'_> {
     /// Looks through local sources.
     ///
     /// # Errors
-    /// If a store can't be used. Errors of single sources are reported as theirs.
+    /// If a store can't be used. An error of a single source is reported as the end of its item.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let store = self.search.job.store(self.to.provider)?.clone();
         let mut waiting = Waiting::new();
@@ -161,7 +160,7 @@ impl Uploads<'_> {
         self.search.request.filter.takes(&name, metadata.len(), metadata.modified().ok())
     }
 
-    /// Returns the object that a single source becomes.
+    /// Returns the id of the object that a single source becomes.
     fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
         match name_of_path(path) {
@@ -277,7 +276,7 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    /// Starts the uploads of a batch of a tree. `prefix` is that of all its keys.
+    /// Starts the uploads of a batch of a tree. All keys of the tree begin with `prefix`.
     async fn send_found(
         &mut self,
         store: &Store,
@@ -300,7 +299,7 @@ impl Uploads<'_> {
         }
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let threads = self.search.job.engine.cores.min(4);
-        // If files come in order, few pages of a listing answer for their destinations.
+        // In the order of names, a few pages of a listing show which destinations exist.
         let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
         let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
         let filter = self.search.request.filter.clone();
@@ -368,7 +367,7 @@ impl Uploads<'_> {
         self.admit(store, item, waiting).await
     }
 
-    /// Skips waiting files whose destinations exist. `tree` is the prefix of all of them.
+    /// Skips waiting files whose destinations exist. All destinations in a tree begin with the prefix `tree`.
     async fn ask(
         &mut self,
         store: &Store,
@@ -383,7 +382,6 @@ impl Uploads<'_> {
         Ok(())
     }
 
-    /// Starts an item, or only reports it.
     async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
@@ -399,7 +397,7 @@ impl Uploads<'_> {
         units.large(counted(run)).await
     }
 
-    /// Starts the items that wait to begin together.
+    /// Starts the items that were collected to begin together.
     ///
     /// # Errors
     /// If the job was cancelled.
@@ -431,7 +429,7 @@ async fn plan(job: &Running, store: &Store, item: Item) {
     }
 }
 
-/// Uploads one file that was found. Memory is reserved for it if it is small.
+/// Uploads one file that the search has found. Memory is reserved for a small file.
 pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
     if request.dry_run {
         plan(&job, &store, item).await;
@@ -442,8 +440,8 @@ pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Sto
     }
 }
 
-/// Returns standard input as a file of its own. [`std::io::Stdin`] treats a descriptor that can't be read as
-/// one at its end, and an empty object would be stored.
+/// Returns standard input as a file. [`std::io::Stdin`] reports the end if the descriptor can't be read, and
+/// then Laneway would store an empty object.
 fn standard_input() -> Result<std::fs::File, Error> {
     let owned = std::io::stdin().as_fd().try_clone_to_owned();
     Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))

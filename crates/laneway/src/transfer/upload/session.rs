@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// Number of times that a chunk is sent again if the store has kept none of it.
+/// The number of times that a chunk is sent again if the store has kept none of it.
 const FRUITLESS_MAX: u32 = 3;
 
 impl Parts<'_> {
@@ -50,8 +50,8 @@ impl Parts<'_> {
     ) -> Result<(ObjectMeta, Run), Error> {
         let mut whole = Run::of(b"", Wanted::CRC32C);
         loop {
-            // Don't read ahead to find the last part. Uploads that each hold a part and wait for memory for
-            // the next one could deadlock.
+            // Don't read ahead to find the last part. Several uploads could deadlock if each held one part
+            // and waited for memory for the next.
             let part = match input.next().await? {
                 Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
                 None => ReadyPart {
@@ -81,8 +81,8 @@ impl Parts<'_> {
         }
     }
 
-    /// Sends one chunk, or the part of it that the session doesn't have, until the store has all of it.
-    /// `whole` has the checksums of all bytes up to its end.
+    /// Sends one chunk, or the rest that the session doesn't have, until the store has all of the chunk.
+    /// `whole` has the checksums of all bytes up to the chunk's end.
     async fn chunk(
         &self,
         session: &Resumable,
@@ -92,15 +92,15 @@ impl Parts<'_> {
         part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
         let (end, is_last) = (whole.len, part.is_last);
-        // Sent ranges are multiples of the unit, even if the server's offset lies in between. It skips the
-        // bytes that it has already
+        // Ranges begin at multiples of the unit, even if the server's offset lies between two multiples. The
+        // server skips the bytes that it has already
         // (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
         let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
         let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
         loop {
             let rest = tail(&part.body, at - start);
             let appended = match self.store.resumable_append(session, at, rest, is_last).await {
-                // The session doesn't answer any more. The object may show that it is complete.
+                // The session no longer answers. It may still have completed the object, so look at that.
                 Err(error) if is_last && error.is_uncertain() => {
                     return self.made(whole).await.map(Some).map_err(|_| error.into());
                 }
@@ -123,25 +123,24 @@ impl Parts<'_> {
                 }
             }
             if fruitless >= FRUITLESS_MAX {
-                return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
+                return Err(self.wrong("makes no progress: the store keeps none of the bytes"));
             }
         }
     }
 }
 
 impl Parts<'_> {
-    /// Returns the object that a session made without reporting it. Another writer's object is not taken for
-    /// it. It isn't compared any further either, because that would end in its removal.
+    /// Returns the object that a session made without reporting it. If the object there has other bytes, it
+    /// may be another writer's. So this is an error, and the object is not removed.
     async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
         let meta = self.store.head(self.id, None).await?;
         match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
             true => Ok(meta),
-            false => Err(self.wrong("has ended, and what the object is now is not what was sent")),
+            false => Err(self.wrong("has ended, but the object isn't the one that was sent")),
         }
     }
 }
 
-/// Returns a body without its first `skip` bytes.
 fn tail(body: &Body, mut skip: u64) -> Body {
     let mut rest = Body::empty();
     for segment in body.segments() {

@@ -1,4 +1,5 @@
-//! Uploads small files. File threads read them in groups. Each then takes one request, a group at once.
+//! Uploads small files. File threads read them in groups. Each file takes one request, and all requests of a
+//! group go at once.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(crate) async fn upload_group(
     let read = Arc::clone(&those);
     let read = job.engine.files.run(move || read.iter().map(|item| load(item, &on)).collect::<Vec<_>>());
     let read = read.await;
-    // The file thread has released them, however it ended.
+    // The file thread has released the items, even if it failed.
     let items = Arc::into_inner(those).unwrap_or_default();
     let loaded = read.unwrap_or_else(|error| for_each(&items, &error));
     let mut puts: FuturesUnordered<_> = loaded
@@ -63,13 +64,13 @@ async fn upload(
 ) {
     let begun = item.begin(job, store);
     let result = match loaded {
-        // It was read before the job was cancelled, but not sent.
+        // The file was read, but the job was cancelled before it was sent.
         _ if job.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => {
             let identity = loaded.identity;
             put(job, request, store, &item, loaded).await.map(|moved| (moved, identity))
         }
-        // It has grown since it was found. Boxed, because this is rare.
+        // The file has grown since it was found. The future is boxed, because this is rare.
         Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
@@ -97,7 +98,7 @@ async fn put(
         loaded.attributes,
     );
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
-    // For a compressed file, all bytes that were found count as moved.
+    // For a compressed file, count the size that was found as moved, not the compressed size.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
     Ok(sent.moved)
 }

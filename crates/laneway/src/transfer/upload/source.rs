@@ -1,4 +1,4 @@
-//! Reads files that may change, grow or vanish meanwhile.
+//! Reads files that may change, grow or vanish while they are read.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -17,12 +17,11 @@ use crate::location::identity::Identity;
 /// Bytes of a file that are read at once for a checksum.
 const READ: usize = 256 << 10;
 
-/// The error for a file that changed.
 pub(crate) const CHANGED: &str = "changed while it was read; nothing was published";
 
-/// The unit of `st_blocks`, whatever the file system's own blocks are.
+/// The unit of `st_blocks` in bytes. It doesn't depend on the file system's block size.
 const BLOCK: u64 = 512;
-/// Holes of fewer bytes are not reported.
+/// Holes of fewer bytes in all are not reported.
 const HOLES_MIN: u64 = 1 << 20;
 
 /// A file as it was when it was opened.
@@ -35,7 +34,7 @@ pub(crate) struct Source {
     attributes: Attributes,
 }
 
-/// The facts that differ if a file has changed.
+/// Size and times of a file. If it changes, they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct FileFacts {
     size: u64,
@@ -52,9 +51,9 @@ impl Source {
     /// Opens a regular file. Blocks.
     ///
     /// # Errors
-    /// If it vanished, can't be read, or isn't a regular file any more.
+    /// If the file has vanished, can't be read, or isn't a regular file any more.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        // Non-blocking, in case a pipe that took the file's place would block the thread.
+        // Open without blocking: a pipe may have taken the file's place, and would block the thread.
         let file = std::fs::OpenOptions::new()
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
@@ -72,48 +71,48 @@ impl Source {
         Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
 
-    /// Returns its size when it was opened.
+    /// Returns the file's size when it was opened.
     pub(crate) fn size(&self) -> u64 {
         self.as_opened.size
     }
 
-    /// Returns its identity, which differs for another file and after a change.
+    /// Returns the file's identity, which differs for another file and after a change.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Returns its attributes besides the bytes when it was opened.
+    /// Returns the file's attributes (times, mode, owner) when it was opened.
     pub(crate) fn attributes(&self) -> Attributes {
         self.attributes
     }
 
-    /// Returns how many of its bytes are holes, if they are worth a warning. A compressing file system also
-    /// stores fewer bytes, but has no holes. Blocks.
+    /// Returns how many of the file's bytes are holes, if they are worth a warning. A file on a compressing
+    /// file system also takes fewer blocks, but has no holes. Blocks.
     pub(crate) fn holes(&self) -> Option<u64> {
         let size = self.as_opened.size;
         let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
         let missing = size.checked_sub(stored).filter(|missing| *missing >= HOLES_MIN)?;
         let hole = rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Hole(0)).ok()?;
-        // Whole files are read from the current position.
+        // Looking for holes has moved the position, and [`read`](Self::read) begins at the current position.
         rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Start(0)).ok()?;
         (hole < size).then_some(missing)
     }
 
-    /// Checks that it hasn't changed since it was opened. Blocks.
+    /// Checks that the file hasn't changed since it was opened. Blocks.
     ///
     /// # Errors
-    /// If its size or its time of change differs.
+    /// If the file's size or times differ.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
         if FileFacts::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// Reads all of it. Blocks.
+    /// Reads the whole file. Blocks.
     ///
     /// # Errors
-    /// If it changes meanwhile, or can't be read.
+    /// If the file changes meanwhile, or can't be read.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
-        // One more byte of room shows the file's end, or that it has grown, without another call.
+        // Room for one more byte shows the file's end, or its growth, without another call.
         let size = self.as_opened.size as usize;
         let mut bytes = Vec::with_capacity(size + 1);
         let mut file = Read::take(&*self.file, size as u64 + 1);
@@ -125,7 +124,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Reads all of it as a stream. The stream ends with an error if the file has changed meanwhile.
+    /// Reads the whole file as a stream. The stream ends with an error if the file has changed meanwhile.
     pub(crate) fn stream(self) -> Stream {
         Stream { source: self, at: 0 }
     }
@@ -181,7 +180,7 @@ impl Source {
         Error::source(self.path.display().to_string(), CHANGED)
     }
 
-    /// Returns the error for a file with content whose reported size is 0, as the kernel's files have.
+    /// Returns the error for a file that reports size 0 but has content, such as files in `/proc`.
     fn lacks_size(&self) -> Option<Error> {
         let is_empty = self.as_opened.size == 0 && self.file.metadata().is_ok_and(|now| now.len() == 0);
         let why = "its size can't be told: pipe it, as in cat FILE | laneway cp - URL";
@@ -189,7 +188,8 @@ impl Source {
     }
 }
 
-/// A file's bytes from start to end. It wraps our own errors, and [`unwrapped`] returns them.
+/// A stream of a file's bytes from start to end. Its I/O errors wrap Laneway's own errors, which
+/// [`unwrapped`] takes out again.
 #[derive(Debug)]
 pub(crate) struct Stream {
     source: Source,
@@ -214,12 +214,13 @@ impl Read for Stream {
 /// Returns the checksums of a file's current content. Blocks.
 ///
 /// # Errors
-/// If it can't be read, or changes meanwhile.
+/// If the file can't be read, or changes meanwhile.
 pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
     hashed_while(path, wanted, |_| Ok(()))
 }
 
-/// Does the same. `goes_on` receives the bytes as they are read, and may end it. Blocks.
+/// Does the same as [`hashed`]. `goes_on` gets the number of bytes read each time, and may end the reading
+/// with an error. Blocks.
 ///
 /// # Errors
 /// Those of [`hashed`], and of `goes_on`.
@@ -234,10 +235,11 @@ pub(crate) fn hashed_while(
     Ok(run)
 }
 
-/// The digest of a file's parts, where `goes_on` is told of the bytes as they are read, and may end it. Blocks.
+/// Returns the digest of a file's parts. `goes_on` gets the number of bytes read each time, and may end the
+/// reading with an error. Blocks.
 ///
 /// # Errors
-/// Those of [`hashed`], and what `goes_on` says.
+/// Those of [`hashed`], and of `goes_on`.
 pub(crate) fn hashed_parts_while(
     path: &Path,
     (parts, algorithm): (&[Range<u64>], PartsAlgorithm),
@@ -257,7 +259,7 @@ pub(crate) fn hashed_parts_while(
     Ok(algorithm.over(&digests))
 }
 
-/// Returns the error of a read: our own unchanged, any other as the path's.
+/// Converts an error of reading `path`. Takes out an error of Laneway's own, and wraps any other error.
 pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

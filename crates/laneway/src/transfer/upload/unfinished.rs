@@ -1,4 +1,4 @@
-//! Uploads that an earlier run left unfinished. They are looked up and continued, or aborted.
+//! Finds uploads that an earlier run left unfinished, and continues or aborts them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,30 +16,29 @@ use crate::Error;
 use crate::job::running::Running;
 use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
 
-/// Most abandoned uploads that a run aborts. This takes a few requests, whatever the folder contains.
+/// The most abandoned uploads that a run aborts, so that a full folder costs only a few requests.
 const ABANDONED_MAX: usize = 16;
 
-/// The time that a cancelled job waits for the name of an upload that it must abort.
+/// The longest time that a cancelled job waits for the answer that names its upload, to abort it.
 const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
-/// The journal of an upload, and the state that the store has of it.
+/// The journal of an upload, and the upload's state in the store.
 pub(crate) struct Unfinished {
     pub(crate) journal: Arc<Journal>,
     pub(crate) subject: Subject,
     pub(crate) there: Option<There>,
-    /// True if it is kept when the job is cancelled.
+    /// True if the upload is kept when the job is cancelled.
     pub(crate) keep_partial: bool,
     /// Bytes that this run didn't send because the store had them.
     resumed: AtomicU64,
 }
 
-/// The state that the store has of an upload.
 pub(crate) enum There {
-    /// These parts of a multipart upload.
+    /// A multipart upload with these parts.
     Parts(Multipart, BTreeMap<u32, Part>),
-    /// A session's bytes below the offset.
+    /// A session that has the bytes below this offset.
     Session(Resumable, u64),
-    /// The object that a session completed without the earlier run's knowledge.
+    /// The object that a session had completed, although the earlier run got no answer.
     Finished(Box<ObjectMeta>),
 }
 
@@ -78,7 +77,7 @@ impl Unfinished {
         job.progress.there(bytes);
     }
 
-    /// Notes that all bytes are sent after all. None counts as resumed any more.
+    /// Notes that all bytes are sent again after all, so no byte counts as resumed.
     pub(crate) fn starts_over(&self, job: &Running) {
         job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
@@ -88,8 +87,8 @@ impl Unfinished {
         self.journal.stands_at(offset);
     }
 
-    /// Returns how many bytes the store keeps for a later run after this error. They are kept only if file
-    /// and object are unchanged.
+    /// Returns how many bytes the store keeps for a later run after this error. A later run uses them only if
+    /// file and object are unchanged.
     pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
         let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
         Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
@@ -109,10 +108,11 @@ impl Unfinished {
     }
 }
 
-/// Opens the journal of an upload. Returns `None` if there can't be one. The upload then runs without it.
+/// Opens the journal of an upload. Returns `None` if there can't be a journal, and the upload then runs
+/// without one.
 ///
 /// # Errors
-/// If the store can't be asked for its state, so that nothing could be sent to it either.
+/// If the store can't be reached for the upload's state. Then no part could be sent either.
 pub(crate) async fn take_up(
     job: &Running,
     store: &Store,
@@ -160,7 +160,7 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
     }
 }
 
-/// Returns the state of an upload that can be continued. Aborts one that can't.
+/// Returns the state of an upload that can be continued. Aborts an upload that can't.
 async fn there(
     store: &Store,
     journal: &Journal,
@@ -188,28 +188,28 @@ async fn there(
     };
     match asked {
         Ok(Ok(there)) => Ok(Some(there)),
-        // fake-gcs-server 1.56 completes the object with the bytes it has when a session is only asked for
-        // its offset.
+        // Asked for a session's offset, fake-gcs-server 1.56 completes the object with the bytes that it has.
+        // Remove such a partial object.
         Ok(Err(Some(meta))) if meta.size < subject.file.size => {
             withdraw(store, &meta).await;
             Ok(None)
         }
         Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
-        // The session had ended, and its object may have changed since then.
+        // The session has ended. Don't use its object, which may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
-        // The permission to send parts doesn't always include the permission to list them.
+        // A lack of permission to list parts is no reason to fail: sending parts may be permitted.
         Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
         Err(error) => {
-            tracing::debug!(%error, "an upload that was begun earlier can't be gone on with");
+            tracing::debug!(%error, "an upload of an earlier run can't be continued");
             abort(store, &left.upload).await;
             Ok(None)
         }
     }
 }
 
-/// Waits for an upload to begin. If the job is cancelled after the request was sent, the upload would stay
-/// behind unknown. So this waits a little for its name, and aborts it.
+/// Waits for an upload to begin. If the job is cancelled after the request was sent, the store may have begun
+/// an upload that nobody knows. So this waits up to [`BEGIN_GRACE`] for the upload's name, and aborts it.
 pub(crate) async fn begun<T>(
     job: &Running,
     store: &Store,
@@ -245,7 +245,7 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
     aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }
 
-/// Aborts uploads to this store that were abandoned long ago, of any file.
+/// Aborts uploads of any file to this store that were abandoned long ago.
 async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
     let is_ours =
@@ -265,17 +265,17 @@ async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Resul
     Ok(())
 }
 
-/// Returns whether the journal of an abandoned upload can be removed. Its upload is gone, or the store will
-/// always refuse to abort it, which is logged once.
+/// Returns whether the journal of an abandoned upload can be removed. It can if the upload is gone, or if the
+/// store will always refuse to abort it. The refusal is logged once.
 fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
     match aborted {
         Ok(()) => true,
         Err(error) if error.is_permission() || !Error::is_passing_of(&error) => {
-            tracing::warn!(%error, "an upload that was abandoned stays behind, and isn't asked for again");
+            tracing::warn!(%error, "an abandoned upload stays in the store, which refuses to abort it");
             true
         }
         Err(error) => {
-            tracing::warn!(%error, "an upload that was abandoned stays behind for now");
+            tracing::warn!(%error, "an abandoned upload can't be aborted now; a later run tries again");
             false
         }
     }

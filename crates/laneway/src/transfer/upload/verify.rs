@@ -11,7 +11,7 @@ use crate::job::running::{Made, Moved, Running};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 
-/// The checksums that the caller knows of the bytes.
+/// The checksums of the bytes that the caller has given.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Given {
     pub(crate) url: String,
@@ -37,7 +37,8 @@ impl Given {
     }
 }
 
-/// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
+/// Compares by the first of these checksums that both sides have: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C
+/// of the parts.
 ///
 /// # Errors
 /// Integrity, if the size or the checksum differs.
@@ -55,7 +56,7 @@ pub(crate) fn verify(
     let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
     let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
     let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
-    // An upload knows no other digest of parts.
+    // An upload computes no other digest of parts.
     let composite = |sums: &Checksums| match sums.parts?.digest {
         PartsDigest::Crc32c(crc) => crc32(Some(crc)),
         _ => None,
@@ -79,8 +80,8 @@ pub(crate) fn verify(
     Ok(Verified::Unverified)
 }
 
-/// Sends bytes in one request and compares the stored object. If it differs, they are sent once more, unless
-/// there is a condition: the wrong object would be in the way of the right one.
+/// Sends bytes in one request and compares the stored object. If it differs, sends the bytes once more,
+/// unless there is a condition: then the wrong object would make the second request fail.
 ///
 /// # Errors
 /// The store's error; integrity if the stored object differs both times.
@@ -111,11 +112,11 @@ pub(crate) async fn put(
     }
 }
 
-/// Returns the checksums of bytes that were sent in one request, with the kind that the store reports, if
-/// that isn't CRC32C. Stores that take no checksum compute their own, and an ETag may be an MD5.
+/// Returns the checksums of bytes that were sent in one request, in a kind that the store reports. A store
+/// that takes no CRC32C may compute another checksum, or its ETag may be an MD5.
 ///
 /// # Errors
-/// If no thread can compute it.
+/// If no thread can compute the checksum.
 async fn comparable(
     job: &Running,
     sums: Checksums,

@@ -1,4 +1,4 @@
-//! Partial files as runs leave them and find them.
+//! Tests how runs leave and resume partial files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn write(staged: &Staged, start: u64, bytes: &[u8]) {
     staged.claim(start, &Run::of(bytes, Wanted::CRC32C));
 }
 
-/// What a run that was killed leaves: 100 bytes at 0 and 50 at 300.
+/// Leaves the partial file of a killed run: 100 bytes at offset 0, and 50 at offset 300.
 fn left_behind(dir: &Path, boot: u64) {
     let (staged, done) = resume(dir, &subject(), boot);
     assert!(done.is_empty());
@@ -66,7 +66,7 @@ fn what_a_run_left_is_gone_on_with_and_put_in_its_place() {
     assert_eq!(done, [(0, 350)]);
     staged.write_at(&[5; 650], 350).unwrap();
     staged.commit(Placing::default()).unwrap();
-    assert_eq!(names(dir.path()), ["f"], "neither the file nor its journal stays");
+    assert_eq!(names(dir.path()), ["f"], "the file and its journal are removed");
     let bytes = [vec![1; 60], vec![2; 40], vec![4; 200], vec![3; 50], vec![5; 650]].concat();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), bytes);
 }
@@ -79,7 +79,7 @@ fn a_file_that_is_neither_kept_nor_done_is_removed_with_its_journal() {
     drop(staged);
     assert!(names(dir.path()).is_empty());
     let (staged, _) = resume(dir.path(), &subject(), 1);
-    assert_eq!(staged.keep(), None, "there is nothing to go on with");
+    assert_eq!(staged.keep(), None, "there is nothing to resume");
     assert!(names(dir.path()).is_empty());
 }
 
@@ -147,7 +147,7 @@ fn what_is_of_another_state_or_size_is_begun_anew() {
         assert!(done.is_empty(), "{other:?}");
         assert_eq!(names(dir.path()).len(), 2, "the same two files");
         let bytes = std::fs::read(part_in(dir.path())).unwrap();
-        assert!(bytes == vec![0; other.size as usize], "nothing of it stays");
+        assert!(bytes == vec![0; other.size as usize], "the other object's bytes are removed");
         drop(staged);
         assert!(resume(dir.path(), &subject(), 1).1.is_empty());
     }
@@ -181,7 +181,7 @@ fn two_at_once_have_a_file_each() {
     let (first, done) = resume(dir.path(), &subject(), 1);
     assert_eq!(done.len(), 2);
     let (second, done) = resume(dir.path(), &subject(), 1);
-    assert!(done.is_empty() && !second.is_journaled(), "the second shares nothing with the first");
+    assert!(done.is_empty() && !second.is_journaled(), "the second run shares no file with the first");
     place(dir.path()).forget("s3://b/k");
     first.write_at(&[1; SIZE as usize], 0).unwrap();
     second.write_at(&[2; SIZE as usize], 0).unwrap();
@@ -221,7 +221,7 @@ fn a_file_that_took_the_temporary_name_is_left_alone() {
     let (staged, _) = resume(dir.path(), &subject(), 1);
     write(&staged, 0, &[1; 10]);
     let part = part_in(dir.path());
-    // As the download of an object of that very name does it.
+    // Put another file there, as the download of an object of that very name would.
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
     let error = staged.commit(Placing::default()).unwrap_err();
@@ -239,12 +239,12 @@ fn names_tell_sources_and_destinations_apart() {
     let names = |name: &str, url: &str| Names::of(OsStr::new(name), url).part;
     let all = [names("f", "s3://b/k"), names("g", "s3://b/k"), names("f", "gs://b/k")];
     assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
-    // What is cut off of a long name counts too.
+    // A long name is cut, but its whole text decides the hash.
     let long = "x".repeat(250);
     assert_ne!(names(&format!("{long}a"), "u"), names(&format!("{long}b"), "u"));
 }
 
-/// Whatever bytes a journal holds: no panic, and no claim beyond the object.
+/// A journal of arbitrary bytes causes no panic, and no claim beyond the object.
 #[test]
 fn a_journal_of_any_bytes_is_survived() {
     let mut random = crate::plan::random::Random(5);

@@ -14,8 +14,8 @@ use crate::transfer::sync::side::{At, Entry};
 use crate::transfer::upload::hashed_file_while;
 use crate::{Error, Location};
 
-/// Compares two entries of equal size, at least one of which is a local file. An object without a checksum of
-/// all its bytes in its listing is asked for.
+/// Compares two entries of equal size, at least one of which is a local file. If an object's listing shows no
+/// checksum of all its bytes, requests its metadata.
 ///
 /// # Errors
 /// If a file can't be read, or changes meanwhile; a store's error.
@@ -36,7 +36,8 @@ pub(super) async fn finding(
     let mut found = Finding::Same(Verified::Unverified);
     if is_comparable(&listed) {
         found = contents(&hashed(job, path, Wanted::to_compare_with(&listed, true)).await?, &listed);
-        // If a KMS or customer's key encrypts the object, the ETag isn't its MD5.
+        // A differing ETag proves nothing, because it isn't the MD5 of an object that a KMS or customer's key
+        // encrypts.
         if matches!(found, Finding::Same(_)) || is_comparable(&meta.checksums) {
             return Ok(found);
         }

@@ -6,23 +6,22 @@ use crate::event::Verified;
 use crate::transfer::sync::content::listed_sums;
 use crate::transfer::sync::side::{At, Entry};
 
-/// The finding about a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// Both sides have it, with equal size, and equal content if they share a kind of checksum.
+    /// Both sides have the name, with equal size, and with equal content if they share a kind of checksum.
     Same(Verified),
-    /// The destination lacks it.
+    /// The destination lacks the name.
     Missing,
-    /// The source lacks it.
+    /// The source lacks the name.
     Extra,
     /// The sizes differ: the source's, and the destination's.
     Size(u64, u64),
-    /// The ETags differ. They are MD5s, unless a KMS or customer's key encrypts the objects, which no listing
-    /// shows.
+    /// The ETags differ. ETags are MD5s, unless a KMS or customer's key encrypts the object. Listings don't
+    /// show such keys.
     Etag,
     /// This checksum differs.
     Checksum(&'static str),
-    /// One of the two can't be read, for this reason.
+    /// One of the sides can't be read, for this reason.
     Unreadable(String),
 }
 
@@ -38,7 +37,7 @@ impl Finding {
             Self::Size(source, destination) => {
                 format!("it has {destination} bytes, and {source} at the source")
             }
-            Self::Etag => "its ETag differs from the source's, which tells another content unless a KMS or customer key encrypts one".to_owned(),
+            Self::Etag => "its ETag differs from the source's, so the content differs, unless a KMS or customer key encrypts one of them".to_owned(),
             Self::Checksum(name) => format!("its {name} differs from the source's"),
             Self::Unreadable(why) => why.clone(),
         }
@@ -69,8 +68,8 @@ pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Fi
     }
 }
 
-/// Returns whether two ETags of the form `MD5-N` are equal. Then the content is equal. Others prove nothing,
-/// because the parts may differ.
+/// Returns whether two ETags of the form `MD5-N` are equal. If so, the content is equal. Different ones prove
+/// nothing, because the parts may differ.
 fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
     match (a, b) {
         (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
@@ -92,7 +91,7 @@ pub(super) fn contents(a: &Checksums, b: &Checksums) -> Finding {
         (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
         (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
         (Verified::Md5, "md5", pair(a.md5, b.md5)),
-        // Those of other parts say nothing.
+        // Different digests prove nothing, because the parts may differ.
         (of_parts, "digest of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
     ];
     let mut same = None;
@@ -129,7 +128,7 @@ mod tests {
         let parts = "0123456789abcdef0123456789abcdef-3";
         assert!(is_one_etag(&etag(parts), &etag(parts)));
         assert!(!is_one_etag(&etag(parts), &etag("0123456789abcdef0123456789abcdef-4")));
-        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "who knows what that is of");
+        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "an ETag of another form proves nothing");
         assert!(!is_one_etag(&Some(Version::Generation(1)), &Some(Version::Generation(1))));
     }
 }

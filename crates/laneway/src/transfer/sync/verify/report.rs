@@ -1,6 +1,6 @@
 //! The report, in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus,
-//! ErrorCode, HTTPStatusCode, ResultMessage. It has no header and URL-encoded keys like those, so its rows
-//! can be the manifest of a batch job.
+//! ErrorCode, HTTPStatusCode, ResultMessage. Like those reports, it has no header and URL-encodes keys, so
+//! its rows can be the manifest of a batch job.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/batch-ops-examples-reports.html>
 
 use std::fs::File;
@@ -62,10 +62,9 @@ fn unfinished(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// A report that is being written.
 pub(super) struct Report {
     path: PathBuf,
-    /// Its file until it is complete; `None` for a pipe or device.
+    /// The path of the file until the report is complete. `None` for a pipe or device.
     unfinished: Option<PathBuf>,
     file: Arc<File>,
     waiting: Vec<Row>,
@@ -95,8 +94,8 @@ impl Report {
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
 
-    /// Writes the waiting rows. A complete report gets its final name. An incomplete one keeps the other
-    /// name.
+    /// Writes the waiting rows. Renames a complete report to its final name. An incomplete report keeps the
+    /// name that ends in `.unfinished`.
     pub(super) async fn end(mut self, job: &Running, is_complete: bool) -> Result<(), Error> {
         self.write(job).await?;
         let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };

@@ -39,7 +39,7 @@ fn what_was_written_is_read_back_and_written_on() {
     journal.part(&part(1));
     assert_eq!(journal.kept(), 32);
     drop(journal);
-    // As if a third record had been torn.
+    // Add a third record that is torn.
     let mut torn = bytes_of(&folder);
     torn.extend_from_slice(b"0123 {");
     std::fs::write(folder.join(journal_name(&subject())), torn).unwrap();
@@ -83,7 +83,8 @@ fn a_link_in_its_place_is_not_followed() {
     assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), b"mine");
 }
 
-/// Cut short anywhere, with any bytes of it turned: what is left was written.
+/// Cuts a journal anywhere and changes random bytes. Every part that can still be read must be one that was
+/// written.
 #[test]
 fn of_a_torn_or_damaged_journal_only_whole_lines_are_believed() {
     let dir = tempfile::tempdir().unwrap();
@@ -168,7 +169,8 @@ fn a_journal_of_a_newer_format_is_left_as_it_is() {
         lay();
         let is_taken = Journal::open(dir.path(), &subject()).unwrap().is_some();
         assert_eq!(is_taken, is_swept, "{json}");
-        // One that says nothing is removed by whoever took it and began no upload.
+        // A journal without a valid first line is removed, because `open` has taken it and no upload has
+        // begun.
         assert_eq!(std::fs::read_to_string(&path).ok(), (!is_taken).then_some(text), "{json}");
         !is_taken
     };

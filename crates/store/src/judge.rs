@@ -104,10 +104,10 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
     }
 }
 
-/// Returns whether a server that failed with this status may serve the same request later. Cloudflare sends 520 to 527
-/// if it can't reach the origin
-/// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A server
-/// that doesn't support a method (501) or a version of HTTP (505) won't support it later either.
+/// Returns whether a server that failed with this status may serve the same request later. [Cloudflare] sends 520 to
+/// 527 if it can't reach the origin. A server that doesn't support a method (501) or a version of HTTP (505) won't support it later either.
+///
+/// [Cloudflare]: https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/
 fn may_recover(status: StatusCode) -> bool {
     status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
 }

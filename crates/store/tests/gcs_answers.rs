@@ -179,12 +179,16 @@ async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
 async fn another_storage_class_keeps_the_key_and_the_custom_time() {
     const KEY: &str = "projects/p/locations/l/keyRings/r/cryptoKeys/k";
     let server = Scripted::serve(|asked: &Asked| {
-        let object =
-            format!(r#"{{"name":"k","size":"9","generation":"7","kmsKeyName":"{KEY}/cryptoKeyVersions/3"}}"#);
-        match (asked.target.contains("/rewriteTo/"), asked.target.contains("fields=customTime")) {
-            (true, _) => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
-            (false, true) => json(r#"{"customTime":"2026-01-31T00:00:00Z"}"#),
-            (false, false) => json(&object),
+        let time = match asked.target.contains("customTime") {
+            true => r#","customTime":"2026-01-31T00:00:00Z""#,
+            false => "",
+        };
+        let object = format!(
+            r#"{{"name":"k","size":"9","generation":"7","kmsKeyName":"{KEY}/cryptoKeyVersions/3"{time}}}"#
+        );
+        match asked.target.contains("/rewriteTo/") {
+            true => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
+            false => json(&object),
         }
     });
     let change = laneway_store::MetaChange::default().storage_class("NEARLINE");

@@ -275,3 +275,15 @@ fn policies_deny_other_prefixes_and_lengths_of_pages() {
     assert_eq!(rig.get("/demo?list-type=2").status, 200);
     assert_eq!(rig.get("/demo?list-type=2&max-keys=2").element("Code"), "AccessDenied");
 }
+
+#[test]
+fn a_head_tells_its_length_or_only_without_encodings() {
+    for (name, is_told) in [("s3", true), ("r2", false)] {
+        let rig = like(name);
+        put(&rig, &[]);
+        for (encoding, is_told) in [("gzip", is_told), ("identity", true)] {
+            let head = rig.send("HEAD", "/demo/k", &[("accept-encoding", encoding)], "").unwrap();
+            assert_eq!(head.headers.contains_key("content-length"), is_told, "{name} {encoding}");
+        }
+    }
+}

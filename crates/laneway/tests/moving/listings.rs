@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::{CopyRequest, Entry, ListRequest, Location};
+use laneway::{CopyRequest, Entry, ErrorKind, ListRequest, Location};
 use laneway_server::{Config, Faults, Habits, ListingHabits, Treatment};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Stage, at_once};
@@ -228,7 +228,8 @@ fn a_policy_for_one_prefix_is_kept_to_and_remembered() {
     assert!(listed(&stage, stage.url("t"), true).unwrap() == keys);
     let again = stage.requests("list") - requests;
     assert!((16..=requests_max(keys.len())).contains(&again), "{again}");
-    assert!(listed(&stage, stage.url("t/hot"), true).unwrap_err().is_permission());
+    let denied = listed(&stage, stage.url("t/hot"), true).unwrap_err();
+    assert_eq!(denied.kind(), ErrorKind::Permission);
 }
 
 #[test]

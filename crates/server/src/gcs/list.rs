@@ -100,16 +100,18 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         prefixes: if fields.has("prefixes") { page.prefixes } else { Vec::new() },
         items,
     };
-    Ok(packed(&call.head.headers, json(StatusCode::OK, &listing)))
+    Ok(json(StatusCode::OK, &listing))
 }
 
-/// Packs an answer for an agent that takes gzip and says so twice, as Google's front end does.
+/// Returns true if Google's front end packs an answer: for an agent that takes gzip and says so twice.
 /// <https://cloud.google.com/storage/docs/json_api#gzip>
-fn packed(headers: &HeaderMap, answer: Response<ResponseBody>) -> Response<ResponseBody> {
+pub(super) fn is_packed(headers: &HeaderMap) -> bool {
     let names_it = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("gzip"));
-    if !accepts_gzip(headers) || !headers.get(USER_AGENT).is_some_and(names_it) {
-        return answer;
-    }
+    accepts_gzip(headers) && headers.get(USER_AGENT).is_some_and(names_it)
+}
+
+/// Packs an answer.
+pub(super) fn packed(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut head, body) = answer.into_parts();
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     let bytes = body.into_whole().unwrap_or_default();

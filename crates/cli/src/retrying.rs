@@ -45,7 +45,8 @@ impl Change {
         let after = quantity::duration(self.after);
         match self.is_away {
             _ if !self.source.is_empty() => {
-                format!("waiting for credentials: {} has not answered for {after}", self.source)
+                let cause = if self.cause.is_empty() { String::new() } else { format!("; {}", self.cause) };
+                format!("waiting for credentials: {} has not answered for {after}{cause}", self.source)
             }
             true => format!(
                 "retrying: {}; gives up after {} (--retry-for)",
@@ -73,8 +74,10 @@ impl Visit for Change {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "source" {
-            self.source = value.to_owned();
+        match field.name() {
+            "source" => self.source = value.to_owned(),
+            "cause" => self.cause = value.to_owned(),
+            _ => {}
         }
     }
 
@@ -137,6 +140,9 @@ mod tests {
             after: Duration::from_secs(5),
             ..Change::default()
         };
+        let guessed = Change { cause: "a guess".to_owned(), after: Duration::from_secs(2), ..slow };
+        assert!(guessed.line().ends_with("has not answered for 2 s; a guess"), "{}", guessed.line());
+        let slow = Change { cause: String::new(), after: Duration::from_secs(5), ..guessed };
         assert!(
             slow.line()
                 .starts_with("waiting for credentials: credential_process of profile \"p\" has not answered"),

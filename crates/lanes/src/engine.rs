@@ -169,6 +169,11 @@ impl Lanes {
         Self { inner: Arc::clone(&self.inner), user_agent, retry_for, retry_unanswered_for }
     }
 
+    /// Returns the `User-Agent` of requests that have none of their own.
+    pub fn user_agent(&self) -> &HeaderValue {
+        &self.user_agent
+    }
+
     /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists,
     /// and so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
     pub fn for_silent_origin(&self, ended: &Ended) -> Option<Self> {

@@ -84,6 +84,7 @@ impl Pages {
                     page.objects.extend(arrived.objects);
                     page.prefixes.extend(arrived.prefixes);
                     page.ends_page = arrived.ends_page;
+                    page.is_unsorted = arrived.is_unsorted;
                 }
                 Err(error) => return Some(Err(error)),
             }

@@ -138,13 +138,15 @@ pub(crate) async fn json(
     // fields.
     let is_listing = resource == Resource::Objects && head.method == Method::GET;
     let is_made_so = is_listing && !fields.of("items").is_some_and(Fields::is_deep);
+    let is_packed = is_listing && list::is_packed(&head.headers);
     let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };
     let answer = match respond(call, resource, verb).await {
         Ok(answer) if fields == Fields::All || is_made_so || verb == Verb::Get => answer,
         Ok(answer) => answer::selected(answer, &fields),
         Err(problem) => problem.json(),
     };
-    if is_compact || verb == Verb::Get { answer } else { answer::indented(answer) }
+    let answer = if is_compact || verb == Verb::Get { answer } else { answer::indented(answer) };
+    if is_packed && answer.status().is_success() { list::packed(answer) } else { answer }
 }
 
 async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {

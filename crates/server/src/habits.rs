@@ -70,6 +70,43 @@ pub struct Habits {
     /// name of a new bucket has spread. Later requests get 301 or 400 with the region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
     pub temporary_redirects: u32,
+    /// Answers to HEADs of the S3 side tell `Content-Length` whatever encodings a request accepts. Cloudflare's tell it
+    /// only where the request accepts none.
+    /// [Cloudflare](https://developers.cloudflare.com/speed/optimization/content/compression/)
+    pub head_lengths: bool,
+    /// The habits of the S3 side's listings.
+    pub listings: ListingHabits,
+}
+
+/// The habits of a service's listings of objects, and of policies for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListingHabits {
+    /// Keys come in byte order. Storj lists in the order of encrypted keys, and older versitygw in that of a walk
+    /// through directories. Pages continue in the same order.
+    /// [Storj](https://storj.dev/dcs/buckets/object-listings),
+    /// [versitygw](https://github.com/versity/versitygw/issues/1283)
+    pub sorted: bool,
+    /// The treatment of `list-type=2`. Older CloudServer ignores it and answers as version 1.
+    /// [CloudServer](https://github.com/scality/cloudserver/issues/490)
+    pub second_version: Treatment,
+    /// A truncated page of version 2 has a token for the next page. Huawei's OBS leaves it out.
+    /// [minio-go](https://github.com/minio/minio-go/pull/1704)
+    pub tokens: bool,
+    /// The only prefixes that a policy lets the caller list, as by a condition `StringEquals` on `s3:prefix`. Others
+    /// get 403. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html)
+    pub prefixes: Option<&'static [&'static str]>,
+    /// The policy lets the caller choose `max-keys`, as a condition on `s3:max-keys` may not.
+    pub max_keys: bool,
+}
+
+impl ListingHabits {
+    const STRICT: ListingHabits = ListingHabits {
+        sorted: true,
+        second_version: Honoured,
+        tokens: true,
+        prefixes: None,
+        max_keys: true,
+    };
 }
 
 /// The treatment of conditions on each kind of write.
@@ -120,7 +157,7 @@ const GZIP_CHUNKED_FROM: u64 = 8 << 20;
 
 impl Habits {
     /// The names that [`Habits::named`] accepts.
-    pub const NAMES: [&'static str; 7] = ["gcs", "s3", "r2", "b2", "minio", "sia", "gcs-interop"];
+    pub const NAMES: [&'static str; 8] = ["gcs", "s3", "r2", "b2", "minio", "sia", "storj", "gcs-interop"];
 
     /// Returns the default habits, as strict as GCS and S3 themselves, each in its dialect.
     pub fn strict() -> Habits {
@@ -143,6 +180,8 @@ impl Habits {
             unpaged_buckets: true,
             may_decrypt: true,
             temporary_redirects: 0,
+            head_lengths: true,
+            listings: ListingHabits::STRICT,
         }
     }
 
@@ -170,6 +209,7 @@ impl Habits {
             completes_again: false,
             equal_parts: true,
             object_attributes: false,
+            head_lengths: false,
             ..Habits::strict()
         }
     }
@@ -223,6 +263,20 @@ impl Habits {
         }
     }
 
+    /// Storj's gateway. It lists keys in the order of their encrypted form.
+    /// [Storj](https://storj.dev/dcs/buckets/object-listings)
+    pub fn storj() -> Habits {
+        Habits {
+            name: "storj",
+            server: "Storj",
+            conflicts: false,
+            completes_again: false,
+            object_attributes: false,
+            listings: ListingHabits { sorted: false, ..ListingHabits::STRICT },
+            ..Habits::strict()
+        }
+    }
+
     /// The interoperability API of Google Cloud Storage: S3 requests to its XML API, signed with HMAC keys. It ignores
     /// ETags as conditions on writes (Google documents them only for reads), and Amazon's checksums.
     /// [GCS](https://cloud.google.com/storage/docs/xml-api/reference-headers#ifnonematch)
@@ -252,11 +306,12 @@ impl Habits {
             "b2" => Ok(Habits::b2()),
             "minio" => Ok(Habits::minio()),
             "sia" => Ok(Habits::sia()),
+            "storj" => Ok(Habits::storj()),
             "gcs-interop" => Ok(Habits::gcs_interop()),
             other => Err(Error::unreadable(
                 "a service with known habits",
                 other,
-                "one of gcs, s3, r2, b2, minio, sia, gcs-interop",
+                "one of gcs, s3, r2, b2, minio, sia, storj, gcs-interop",
             )),
         }
     }

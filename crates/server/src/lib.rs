@@ -49,7 +49,7 @@ pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::Counters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
-pub use habits::{Conditions, Habits, RefusedHeaders, Treatment};
+pub use habits::{Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
 pub use objects::asked::{Asked, Encryption};
 pub use objects::bucket_name::parse_bucket_name;
 pub use objects::{Attributes, Object, Objects, Standing, Versioning};

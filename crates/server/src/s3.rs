@@ -151,12 +151,17 @@ pub(crate) async fn answer(
     }
     let request = Request::from_parts(head, body);
     let without_body = request.method() == http::Method::HEAD;
+    let takes_encodings =
+        request.headers().get(http::header::ACCEPT_ENCODING).is_none_or(|value| value != "identity");
     let mut answer = match called(state, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => versions::finished(archive::finished(answer)),
         // Only an answer that can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
+    if without_body && takes_encodings && !state.habits.head_lengths {
+        answer.headers_mut().remove(http::header::CONTENT_LENGTH);
+    }
     clock::show(&state.config, answer.headers_mut());
     if anonymous {
         unmarked::tell(&mut answer);

@@ -22,9 +22,9 @@ mod set_meta;
 mod sign;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
@@ -51,28 +51,35 @@ pub(crate) struct Gcs {
     project: Option<String>,
     kms_key: Option<String>,
     encryption: Encryption,
-    /// Set once the server has shown that it doesn't support XML multipart uploads.
-    lacks_multipart: AtomicBool,
-    /// Buckets in which the credentials turned out not to permit multipart uploads.
-    multipart_refused: Buckets,
-    /// Set once the server has shown that it doesn't support batches.
-    lacks_batch: AtomicBool,
+    /// The server has shown that it doesn't support XML multipart uploads.
+    lacks_multipart: Refusals,
+    /// The credentials turned out not to permit multipart uploads, by bucket.
+    multipart_refused: Refusals,
+    /// The server has shown that it doesn't support batches.
+    lacks_batch: Refusals,
 }
 
-/// A set of buckets that share a learned property.
+/// The name of a refusal that concerns the whole endpoint. No bucket has it.
+const ENDPOINT: &str = "";
+
+/// The time for which a refusal is believed. It may have come from a proxy or a server that is being replaced, and a role
+/// may be granted later. Asking again every ten minutes costs a long job next to nothing.
+const BELIEVED: Duration = Duration::from_secs(600);
+
+/// Refusals of a kind of request, by bucket, with the time of each.
 #[derive(Debug, Default)]
-struct Buckets(Mutex<BTreeSet<String>>);
+struct Refusals(Mutex<BTreeMap<String, Instant>>);
 
-impl Buckets {
-    fn has(&self, bucket: &str) -> bool {
-        self.lock().contains(bucket)
+impl Refusals {
+    fn has(&self, bucket: &str, now: Instant) -> bool {
+        self.lock().get(bucket).is_some_and(|since| now.saturating_duration_since(*since) < BELIEVED)
     }
 
-    fn add(&self, bucket: &str) {
-        self.lock().insert(bucket.to_owned());
+    fn add(&self, bucket: &str, now: Instant) {
+        self.lock().insert(bucket.to_owned(), now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,9 +109,9 @@ impl Gcs {
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
             encryption: settings.encryption.clone(),
-            lacks_multipart: AtomicBool::new(false),
-            multipart_refused: Buckets::default(),
-            lacks_batch: AtomicBool::new(false),
+            lacks_multipart: Refusals::default(),
+            multipart_refused: Refusals::default(),
+            lacks_batch: Refusals::default(),
         }))
     }
 }
@@ -224,6 +231,16 @@ impl HttpDialect for Gcs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_believed_for_its_bucket_and_for_a_while() {
+        let (refusals, now) = (Refusals::default(), Instant::now());
+        refusals.add("b", now);
+        assert!(refusals.has("b", now + BELIEVED / 2) && !refusals.has(ENDPOINT, now));
+        assert!(!refusals.has("b", now + BELIEVED));
+        refusals.add("b", now + BELIEVED);
+        assert!(refusals.has("b", now + BELIEVED), "it was refused again");
+    }
 
     #[test]
     fn answers_in_json_are_asked_for_without_indentation() {

@@ -73,7 +73,7 @@ pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
-pub use listing::{List, Page};
+pub use listing::{List, ListingLimits, Page};
 pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};

@@ -5,7 +5,8 @@ pub(crate) mod cutter;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use crate::ObjectMeta;
 
@@ -36,12 +37,65 @@ pub struct List {
     /// Lists all versions that the bucket keeps, those of one key together. GCS sends the oldest first. S3 sends the
     /// newest first, with its delete markers.
     pub versions: bool,
+    /// True for a bucket whose keys come in no order. The store's bounds mean little then, so entries outside are
+    /// left out one by one. [`Store::list`](crate::Store::list) sets it for buckets that are known for that.
+    pub is_unsorted: bool,
 }
 
 impl List {
     /// Lists all objects with a prefix.
     pub fn new(bucket: impl Into<String>, prefix: impl Into<String>) -> Self {
         Self { bucket: bucket.into(), prefix: prefix.into(), ..Self::default() }
+    }
+}
+
+/// The limits of a bucket's listings, as its answers have shown them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ListingLimits {
+    /// True if keys come in no order.
+    pub is_unsorted: bool,
+    /// True if a policy allows the caller's own prefix, but no longer ones.
+    pub refuses_longer_prefixes: bool,
+    /// True if a policy forbids to choose the length of a page.
+    pub refuses_max: bool,
+}
+
+impl ListingLimits {
+    /// Returns the limits of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            is_unsorted: self.is_unsorted | other.is_unsorted,
+            refuses_longer_prefixes: self.refuses_longer_prefixes | other.refuses_longer_prefixes,
+            refuses_max: self.refuses_max | other.refuses_max,
+        }
+    }
+}
+
+/// The most buckets whose limits are remembered. One more, and all are learned again.
+const BUCKETS_MAX: usize = 1024;
+
+/// The known limits, by bucket.
+#[derive(Debug, Default)]
+pub(crate) struct LimitsByBucket(Mutex<HashMap<String, ListingLimits>>);
+
+impl LimitsByBucket {
+    pub(crate) fn of(&self, bucket: &str) -> ListingLimits {
+        let limits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.get(bucket).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn learn(&self, bucket: &str, learned: ListingLimits) {
+        let mut limits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = limits.get(bucket).copied().unwrap_or_default();
+        if known.and(learned) == known {
+            return;
+        }
+        tracing::info!(bucket, ?learned, "listings of the bucket are asked for otherwise from now on");
+        if limits.len() >= BUCKETS_MAX && !limits.contains_key(bucket) {
+            limits.clear();
+        }
+        limits.insert(bucket.to_owned(), known.and(learned));
     }
 }
 
@@ -80,6 +134,18 @@ pub struct Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_remembered_for_a_bounded_number_of_buckets() {
+        let limits = LimitsByBucket::default();
+        let unsorted = ListingLimits { is_unsorted: true, ..ListingLimits::default() };
+        let fixed = ListingLimits { refuses_max: true, ..ListingLimits::default() };
+        limits.learn("b", unsorted);
+        limits.learn("b", fixed);
+        assert_eq!((limits.of("b"), limits.of("c")), (unsorted.and(fixed), ListingLimits::default()));
+        (0..BUCKETS_MAX).for_each(|n| limits.learn(&n.to_string(), fixed));
+        assert_eq!((limits.of("b"), limits.of("1023")), (ListingLimits::default(), fixed));
+    }
 
     #[test]
     fn a_page_that_has_come_before_is_not_asked_for_again() {

@@ -32,11 +32,11 @@ mod tags;
 mod versions;
 mod write_conditions;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use http::header::HOST;
+use http::header::{ACCEPT_ENCODING, HOST};
 use http::{HeaderMap, HeaderValue, Method};
 use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 
@@ -88,6 +88,8 @@ pub(crate) struct S3 {
     lacks_attributes: AtomicBool,
     /// Remembers whether listings may request the restore status of archived objects.
     restores: restore_status::Asking,
+    /// The form of listings that the endpoint has, once it has shown one.
+    list_form: OnceLock<list::Form>,
 }
 
 impl S3 {
@@ -125,6 +127,7 @@ impl S3 {
             md5s_of_parts,
             lacks_attributes: AtomicBool::new(false),
             restores: restore_status::Asking::default(),
+            list_form: OnceLock::new(),
         }))
     }
 
@@ -188,6 +191,10 @@ impl S3 {
         let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
         let signer = Signer { credentials, clock, service, region, session };
         let credential = signer.sign(&mut parts).await?;
+        // Cloudflare tells no length to a HEAD that doesn't refuse encodings. Google's front end would decompress objects
+        // that are stored as gzip.
+        let encoding = if is_google(&origin) { "gzip" } else { "identity" };
+        parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
         // Lanes sets the same authority, in the form of the connection's protocol.
         parts.headers.remove(HOST);
         // Parse the signed text again instead of taking it from the absolute URI, so that exactly the signed bytes are
@@ -287,6 +294,12 @@ impl HttpDialect for S3 {
         }
         self.credentials.replaces(credential)
     }
+}
+
+/// Returns whether Google Cloud Storage answers there, by its XML API.
+fn is_google(origin: &Origin) -> bool {
+    let host = origin.host.strip_suffix("storage.googleapis.com");
+    host.is_some_and(|bucket| bucket.is_empty() || bucket.ends_with('.'))
 }
 
 /// Returns whether a request to a directory bucket is signed by its session. Copies and requests about the bucket

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use laneway_lanes::{Lanes, Path, Spare};
 
 use crate::gcs::Gcs;
+use crate::listing::LimitsByBucket;
 use crate::s3::S3;
 use crate::{
     Capabilities, Condition, Dialect, Error, ErrorKind, Listings, Operation, Provider, ReadAs, Requests,
@@ -30,6 +31,8 @@ pub struct Store {
     /// The customer's key that reads send.
     read: ReadAs,
     listings: Arc<listings::Tally>,
+    /// The limits of buckets' listings, as far as they are known.
+    limits: Arc<LimitsByBucket>,
 }
 
 /// Returns the capabilities of a cloud's stores. `None` for callers' dialects, whose stores tell them.
@@ -60,7 +63,7 @@ impl Store {
 
     /// Returns a store with a dialect of the caller. `lanes` are the lanes that the caller's other stores use too.
     pub fn of(dialect: Arc<dyn Dialect>, lanes: Lanes) -> Self {
-        Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default() }
+        Self { dialect, lanes, read: ReadAs::Object, listings: Arc::default(), limits: Arc::default() }
     }
 
     /// Returns the same store as the source of copies: its reads send

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
-use laneway_server::{Config, GcsConfig, S3Config, parse_fault};
+use laneway_server::{Attributes, Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, ObjectId, ObjectMeta, Provider,
-    PutOptions, Route, Settings, SinkError, Store,
+    AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, MetaChange, ObjectId,
+    ObjectMeta, Provider, PutOptions, Route, Settings, SinkError, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -187,6 +187,56 @@ fn a_conditional_delete_whose_answer_was_lost_has_happened() {
         store.delete(&id, &state).await.unwrap_or_else(|e| panic!("{e}"));
         assert!(store.head(&id, None).await.is_err_and(|e| e.is_not_found()));
     });
+}
+
+#[test]
+fn a_conditional_patch_whose_answer_was_lost_has_happened() {
+    for (rule, happened) in [("patch:1 lose-answer", true), ("patch:1 status 412", false)] {
+        let endpoint = Endpoint::start_with(Wire::Plain, faulty(&[rule]));
+        let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+        run(async {
+            let id = ObjectId::new(Endpoint::BUCKET, "k");
+            put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            // Only a change that clears has a condition.
+            let change = MetaChange::default().clears_metadata(true).metadata("a", "1");
+            match store.set_meta(&id, &change).await {
+                Ok(meta) => assert!(happened && meta.metadata == Some([("a".into(), "1".into())].into())),
+                Err(error) => assert!(!happened && error.is_precondition(), "{error}"),
+            }
+        });
+    }
+}
+
+#[test]
+fn what_a_batch_is_not_authorized_to_delete_is_deleted_by_itself() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["delete:1-2 status 401"]));
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let keys = ["a", "b", "c"];
+        for key in keys {
+            let id = ObjectId::new(Endpoint::BUCKET, key);
+            put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        }
+        let results = store.delete_many(Endpoint::BUCKET, &keys.map(Deletion::any)).await;
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+    });
+}
+
+#[test]
+fn a_copy_with_another_description_keeps_its_custom_time() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let time =
+        || Attributes { custom_time: Some("2026-01-31T00:00:00Z".to_owned()), ..Attributes::default() };
+    endpoint.server().store().put_with(Endpoint::BUCKET, "from", b"bytes", time()).expect("it is stored");
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let [from, to] = ["from", "to"].map(|key| ObjectId::new(Endpoint::BUCKET, key));
+        let options = PutOptions::default().content_type("text/plain");
+        store.copy(&from, &to, &options, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+    });
+    let copied = endpoint.server().store().object(Endpoint::BUCKET, "to").expect("a copy");
+    let Attributes { custom_time, content_type, .. } = &*copied.attributes;
+    assert_eq!((custom_time, content_type.as_deref()), (&time().custom_time, Some("text/plain")));
 }
 
 #[test]

@@ -39,6 +39,32 @@ async fn a_write_whose_answer_tells_neither_size_nor_generation_is_done() {
 }
 
 #[tokio::test]
+async fn a_packed_listing_is_read_to_its_checksum() {
+    let page = r#"{"kind":"storage#objects","items":[{"name":"k","size":"1","generation":"7"}]}"#;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, page.as_bytes()).expect("it is packed");
+    let packed = gzip.finish().expect("it is packed");
+    for (cut, is_whole) in [(0, true), (1, false), (9, false)] {
+        let packed = packed[..packed.len() - cut].to_vec();
+        let server = Scripted::serve(move |asked: &Asked| {
+            let agent = asked.header("user-agent").unwrap_or_default();
+            assert!(agent.ends_with(" (gzip)") && asked.header("accept-encoding") == Some("gzip"));
+            answer(200, &[("Content-Encoding", "gzip")], &packed)
+        });
+        let listed = store(server.url()).list(&laneway_store::List::new("b", "")).await;
+        assert_eq!(listed.is_ok_and(|page| page.objects.len() == 1), is_whole, "{cut}");
+    }
+    let server = Scripted::serve(|_: &Asked| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let error = br#"{"error":{"code":403,"message":"not you","errors":[{"reason":"forbidden"}]}}"#;
+        std::io::Write::write_all(&mut gzip, error).expect("it is packed");
+        answer(403, &[("Content-Encoding", "gzip")], gzip.finish().expect("it is packed"))
+    });
+    let error = store(server.url()).list(&laneway_store::List::new("b", "")).await.expect_err("refused");
+    assert_eq!((error.message(), error.code()), ("not you", Some("forbidden")));
+}
+
+#[tokio::test]
 async fn what_goes_on_without_end_is_ended() {
     let server = Scripted::serve(|asked: &Asked| match asked.target.contains("/rewriteTo/") {
         true => json(r#"{"done":false,"rewriteToken":"t","totalBytesRewritten":"5"}"#),
@@ -179,12 +205,16 @@ async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
 async fn another_storage_class_keeps_the_key_and_the_custom_time() {
     const KEY: &str = "projects/p/locations/l/keyRings/r/cryptoKeys/k";
     let server = Scripted::serve(|asked: &Asked| {
-        let object =
-            format!(r#"{{"name":"k","size":"9","generation":"7","kmsKeyName":"{KEY}/cryptoKeyVersions/3"}}"#);
-        match (asked.target.contains("/rewriteTo/"), asked.target.contains("fields=customTime")) {
-            (true, _) => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
-            (false, true) => json(r#"{"customTime":"2026-01-31T00:00:00Z"}"#),
-            (false, false) => json(&object),
+        let time = match asked.target.contains("customTime") {
+            true => r#","customTime":"2026-01-31T00:00:00Z""#,
+            false => "",
+        };
+        let object = format!(
+            r#"{{"name":"k","size":"9","generation":"7","kmsKeyName":"{KEY}/cryptoKeyVersions/3"{time}}}"#
+        );
+        match asked.target.contains("/rewriteTo/") {
+            true => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
+            false => json(&object),
         }
     });
     let change = laneway_store::MetaChange::default().storage_class("NEARLINE");

@@ -121,7 +121,7 @@ pub(crate) struct Serve {
     /// Example: laneway serve --connection-bandwidth 90MB/s
     #[arg(hide_short_help = true, long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     connection_bandwidth: Option<u64>,
-    /// Behave like a service: gcs, s3, r2, b2, minio, sia, gcs-interop [default: as strict as GCS and S3]
+    /// Behave like a service: gcs, s3, r2, b2, minio, sia, storj, gcs-interop [default: as strict as GCS and S3]
     ///
     /// This covers the known differences in conditions, checksum headers, parts of unequal sizes, and lengths of objects stored as gzip.
     ///

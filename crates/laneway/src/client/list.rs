@@ -312,6 +312,9 @@ async fn matching(
     let folder_url = |folder: &str| url(store.provider(), &ObjectId::new(bucket, folder));
     while let Some(page) = pages.next().await {
         let page = page?;
+        if page.is_unsorted {
+            seen.remember_all();
+        }
         let folders = page.prefixes.iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/')));
         let mut portion: Vec<Entry> = folders.map(|folder| Entry::Prefix(folder_url(folder))).collect();
         for object in page.objects {
@@ -342,6 +345,13 @@ enum Folders {
 impl Folders {
     fn new(in_order: bool) -> Self {
         if in_order { Self::Last(String::new()) } else { Self::All(HashSet::new()) }
+    }
+
+    /// Remembers all folders from now on.
+    fn remember_all(&mut self) {
+        if let Self::Last(last) = self {
+            *self = Self::All(HashSet::from([std::mem::take(last)]));
+        }
     }
 
     fn is_new(&mut self, folder: &str) -> bool {

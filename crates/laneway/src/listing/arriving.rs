@@ -1,12 +1,13 @@
 //! Requests the pages of a listing that [`Keyspace`] plans, and hands on their entries as they arrive.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::tally;
-use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
+use laneway_store::{List, ListingLimits, ObjectId, ObjectMeta, Page, Store};
 use tokio::sync::mpsc;
 
 use crate::Error;
@@ -20,12 +21,19 @@ const WAITING_MAX: usize = 2;
 /// between the cut and this end belong to the next range.
 const BEHIND: char = ' ';
 
+/// The most returned keys that a listing remembers, so that it can start again without order and leave them out.
+/// Together they take about 3 MiB.
+const REMEMBERED_MAX: usize = 65_536;
+
+/// A batch of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// Objects in the order of their keys, if the store has an order.
     pub(crate) objects: Vec<ObjectMeta>,
     pub(crate) prefixes: Vec<String>,
     pub(crate) ends_page: bool,
+    /// True if the store turned out to list in no order. Keys then come as the store has them.
+    pub(crate) is_unsorted: bool,
 }
 
 /// All of a listing as it arrives. Dropping it ends the listing.
@@ -70,17 +78,15 @@ pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
 type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
 
 async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
-    let listed = Listed {
-        prefix: list.prefix.clone(),
-        delimiter: list.delimiter.clone(),
-        start_after: list.start_after.clone(),
-        end_before: list.end_before.clone(),
-    };
-    let by_key = !store.capabilities().tokens_are_keys;
-    let mut keyspace = Keyspace::new(listed, order, store.lists_in_order(&list.bucket), by_key);
+    let limits = store.listing_limits(&list.bucket);
+    let is_sorted = store.lists_in_order(&list.bucket);
+    let by_key = !store.capabilities().tokens_are_keys && !limits.refuses_longer_prefixes;
+    let mut keyspace = Keyspace::new(listed(list), order, is_sorted, by_key);
     let mut shelf = Shelf { order, lines: HashMap::new() };
-    let (ahead, mut coming) = mpsc::unbounded_channel();
+    let mut handed = Handed::new(is_sorted, limits.is_unsorted);
+    let (mut ahead, mut coming) = mpsc::unbounded_channel();
     let mut pages = FuturesUnordered::new();
+    let mut learned = ListingLimits::default();
     let mut failure = None;
     loop {
         while failure.is_none()
@@ -90,6 +96,9 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         }
         let is_ready = shelf.has_next(&keyspace);
         if !is_ready && (failure.is_some() || keyspace.is_over()) {
+            if failure.is_none() {
+                store.learn_listing_limits(&list.bucket, learned);
+            }
             // This fails only if the reader is gone.
             drop(out.send(failure.map_or(Ok(None), Err)).await);
             return;
@@ -98,10 +107,12 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
             biased;
             room = out.reserve(), if is_ready => {
                 let Ok(room) = room else { return };
-                if let Some(arrived) = shelf.take(&mut keyspace) {
-                    room.send(Ok(Some(arrived)));
-                }
-                Ok(())
+                let arrived = shelf.take(&mut keyspace).map(|arrived| handed.pass(arrived)).transpose();
+                arrived.map(|arrived| {
+                    if let Some(arrived) = arrived {
+                        room.send(Ok(Some(arrived)));
+                    }
+                })
             }
             () = out.closed(), if !is_ready => return,
             Some((stretch, objects)) = coming.recv(), if failure.is_none() => {
@@ -114,6 +125,12 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
                     took = took.and_then(|()| shelf.put(&mut keyspace, stretch, objects));
                 }
                 match (took, came) {
+                    (Ok(()), (stretch, Err(error), time))
+                        if error.is_permission() && keyspace.refused(stretch) =>
+                    {
+                        learned.refuses_longer_prefixes = true;
+                        shelf.end_page(&mut keyspace, stretch, Page::default(), time)
+                    }
                     (Ok(()), (_, Err(error), _)) => {
                         failure = Some(error.into());
                         Ok(())
@@ -123,10 +140,99 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
                 }
             }
         };
-        if let Err(disorder) = took {
-            let about = ObjectId::new(&list.bucket, disorder.key().unwrap_or(&list.prefix));
-            failure = Some(Error::disorder(url(store.provider(), &about), disorder.to_string()));
+        let Err(disorder) = took else { continue };
+        if disorder.is_of_order() && handed.begins_again() {
+            // The same listing as one chain of pages, in whatever order they come.
+            learned.is_unsorted = true;
+            store.learn_listing_limits(&list.bucket, learned);
+            pages = FuturesUnordered::new();
+            (ahead, coming) = mpsc::unbounded_channel();
+            keyspace = Keyspace::new(listed(list), Order::Arrival, false, false);
+            shelf = Shelf { order: Order::Arrival, lines: HashMap::new() };
+            continue;
         }
+        let about = ObjectId::new(&list.bucket, disorder.key().unwrap_or(&list.prefix));
+        failure = Some(Error::disorder(url(store.provider(), &about), disorder.to_string()));
+    }
+}
+
+fn listed(list: &List) -> Listed {
+    Listed {
+        prefix: list.prefix.clone(),
+        delimiter: list.delimiter.clone(),
+        start_after: list.start_after.clone(),
+        end_before: list.end_before.clone(),
+    }
+}
+
+/// The entries that were handed on.
+struct Handed {
+    /// Two digests of each key or prefix, and whether it has come since the beginning of the chain without order.
+    known: HashMap<(u64, u64), bool>,
+    digests: (RandomState, RandomState),
+    is_sorted: bool,
+    /// True if a listing found the store to have no order.
+    was_found_out: bool,
+    /// True if some entries are not remembered.
+    has_forgotten: bool,
+}
+
+impl Handed {
+    fn new(is_sorted: bool, was_found_out: bool) -> Self {
+        let digests = (RandomState::new(), RandomState::new());
+        Self { known: HashMap::new(), digests, is_sorted, was_found_out, has_forgotten: false }
+    }
+
+    /// Returns what is new of a batch.
+    ///
+    /// # Errors
+    /// If a listing without order repeats an entry.
+    fn pass(&mut self, mut arrived: Arrived) -> Result<Arrived, Disorder> {
+        arrived.is_unsorted = self.was_found_out;
+        let mut repeated = None;
+        let mut is_new = |key: &str| {
+            self.is_new(key).unwrap_or_else(|| {
+                repeated = Some(key.to_owned());
+                false
+            })
+        };
+        arrived.objects.retain(|object| is_new(&object.id.key));
+        arrived.prefixes.retain(|prefix| is_new(prefix));
+        match repeated {
+            Some(key) => Err(Disorder::Backwards(key.clone(), key)),
+            None => Ok(arrived),
+        }
+    }
+
+    /// Returns whether an entry wasn't handed on yet, or `None` if a chain without order repeats it.
+    fn is_new(&mut self, key: &str) -> Option<bool> {
+        if self.is_sorted && self.has_forgotten {
+            return Some(true);
+        }
+        let digest = (self.digests.0.hash_one(key), self.digests.1.hash_one(key));
+        if !self.is_sorted
+            && let Some(has_come) = self.known.get_mut(&digest)
+        {
+            return (!std::mem::replace(has_come, true)).then_some(false);
+        }
+        if self.known.len() < REMEMBERED_MAX {
+            self.known.insert(digest, !self.is_sorted);
+        } else {
+            self.has_forgotten = true;
+            if self.is_sorted {
+                self.known = HashMap::new();
+            }
+        }
+        Some(true)
+    }
+
+    /// Begins a chain without order. Returns false if that isn't possible: it is one, or too many entries were
+    /// handed on to leave them out.
+    fn begins_again(&mut self) -> bool {
+        let may = self.is_sorted && !self.has_forgotten;
+        self.is_sorted &= !may;
+        self.was_found_out |= may;
+        may
     }
 }
 
@@ -187,7 +293,7 @@ impl Shelf {
         let taken = keyspace.came(stretch, Kind::Prefixes, prefixes.iter().map(String::as_str))?;
         prefixes.truncate(taken);
         keyspace.ended(stretch, next, time)?;
-        self.add(stretch, Arrived { objects, prefixes, ends_page: true });
+        self.add(stretch, Arrived { objects, prefixes, ends_page: true, is_unsorted: false });
         Ok(())
     }
 
@@ -253,6 +359,28 @@ mod tests {
         assert!(out.try_send(one()).is_ok() && out.try_send(Ok(None)).is_ok());
         drop(out);
         assert!(block_on(whole.next()).unwrap().is_ok() && block_on(whole.next()).is_none());
+    }
+
+    #[test]
+    fn a_chain_without_order_leaves_out_what_was_handed_on_and_repeats_nothing() {
+        let batch = |keys: &[&str]| {
+            let objects = keys.iter().map(|key| ObjectMeta::new(ObjectId::new("b", *key), 0)).collect();
+            Arrived { objects, prefixes: vec!["p/".to_owned()], ..Arrived::default() }
+        };
+        let keys = |arrived: Arrived| arrived.objects.into_iter().map(|meta| meta.id.key).collect::<Vec<_>>();
+        let mut handed = Handed::new(true, false);
+        assert_eq!(keys(handed.pass(batch(&["b", "d"])).unwrap()), ["b", "d"]);
+        assert!(handed.begins_again() && !handed.begins_again());
+        let again = handed.pass(batch(&["d", "c", "b"])).unwrap();
+        assert!(again.is_unsorted && again.prefixes.is_empty());
+        assert_eq!(keys(again), ["c"]);
+        for repeated in ["c", "b"] {
+            assert!(handed.pass(Arrived { prefixes: Vec::new(), ..batch(&[repeated]) }).is_err());
+        }
+        let mut long = Handed::new(true, false);
+        let keys: Vec<_> = (0..=REMEMBERED_MAX).map(|n| n.to_string()).collect();
+        assert!(keys.iter().all(|key| long.is_new(key) == Some(true)));
+        assert!(!long.begins_again(), "too many to leave them out");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use laneway_lanes::tally;
-use laneway_store::{List, ObjectId, Store};
+use laneway_store::{List, ObjectId, Page, Store};
 use tokio::sync::mpsc;
 
 use super::arriving::{Arrived, Arriving};
@@ -38,11 +38,12 @@ async fn fetch(
         chain
             .goes_on(page.objects.iter().map(|object| object.id.key.as_str()), page.next.as_deref())
             .map_err(|why| Error::disorder(url, why))?;
-        let arrived = Arrived { objects: page.objects, prefixes: page.prefixes, ends_page: true };
+        let Page { objects, prefixes, next } = page;
+        let arrived = Arrived { objects, prefixes, ends_page: true, is_unsorted: false };
         if out.send(Ok(Some(arrived))).await.is_err() {
             return Ok(());
         }
-        match page.next {
+        match next {
             Some(next) => list.token = Some(next),
             None => return Ok(()),
         }

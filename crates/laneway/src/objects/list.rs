@@ -40,9 +40,8 @@ pub enum Listed {
 }
 
 impl Bucket {
-    /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys (directory buckets
-    /// of S3 have no order). Keys are returned without the bucket's own prefix, in the form that all verbs
-    /// accept.
+    /// Lists the objects whose keys begin with `prefix`, in the byte order of their keys. Directory buckets of
+    /// S3, and a few stores such as Storj, have no order. The keys come without the bucket's own prefix, as all verbs take them.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

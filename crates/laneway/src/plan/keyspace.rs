@@ -279,9 +279,22 @@ impl Keyspace {
         for (key, next) in between.into_iter().chain(within).filter(|_| self.may_cut) {
             self.alphabet.observe_turn(&key[below..], &next[below..]);
         }
-        stretch.end_page(next)?;
+        stretch.end_page(next, self.is_sorted)?;
         self.guess(at);
         Ok(())
+    }
+
+    /// Takes a refusal of a page. Returns whether it may concern a request for less than the caller wants. Then that page is
+    /// requested again by the caller's own prefix, as are all others.
+    pub(crate) fn refused(&mut self, id: StretchId) -> bool {
+        let Some(at) = self.place(id) else { return false };
+        let page = &mut self.stretches[at].page;
+        let is_longer = page.asked.as_ref().is_some_and(|(_, prefix)| *prefix != self.listed.prefix);
+        if is_longer || page.is_short {
+            page.is_void = true;
+            self.by_key = false;
+        }
+        page.is_void
     }
 
     /// Adjusts to the time of a page while `at_once` pages were under way.
@@ -493,7 +506,7 @@ impl Keyspace {
             false => first.asked.as_ref().is_none_or(|asked| *asked == whole),
         };
         let Some(first) = first.filter(|first| !self.cuts_hold && went_on(first)) else {
-            return Err(Disorder::Outside(key.to_owned()));
+            return Err(Disorder::Unbegun(key.to_owned()));
         };
         first.end = whole.0;
         self.may_cut = false;

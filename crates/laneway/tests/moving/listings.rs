@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use laneway::{CopyRequest, Entry, Event, ListRequest, Location, RemoveRequest};
-use laneway_server::{Config, Faults, Habits};
+use laneway::{CopyRequest, Entry, ErrorKind, Event, ListRequest, Location, RemoveRequest};
+use laneway_server::{Config, Faults, Habits, ListingHabits, Treatment};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Stage, at_once};
 
@@ -193,6 +193,76 @@ fn stat_tells_an_object_and_refuses_what_is_none() {
         assert!(stage.client.stat(&stage.url("none")).unwrap_err().is_not_found());
         assert!(stage.client.stat(&stage.url("")).unwrap_err().is_usage());
         assert!(stage.client.stat(&Location::Standard).unwrap_err().is_usage());
+    }
+}
+
+/// A server of S3 whose listings have other habits.
+fn with_habits(rtt: Duration, change: impl FnOnce(&mut ListingHabits)) -> Stage {
+    let mut habits = Habits::strict();
+    change(&mut habits.listings);
+    Stage::with(DIALECTS[1], Config { habits, rtt, ..Config::default() })
+}
+
+/// Storj lists by encrypted keys, older versitygw in the order of a walk.
+#[test]
+fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
+    let keys = skewed(2500);
+    let mut stage = with_habits(Duration::ZERO, |habits| habits.sorted = false);
+    keys.iter().for_each(|key| stage.object(key, b"x"));
+    let sorted = |mut listed: Vec<String>| {
+        listed.sort();
+        listed
+    };
+    let first = listed(&stage, stage.url("t"), true).unwrap();
+    assert_ne!(first, keys);
+    assert!(sorted(first) == keys, "each once");
+    let requests = stage.requests("list");
+    assert!(sorted(listed(&stage, stage.url("t"), true).unwrap()) == keys);
+    assert_eq!(stage.requests("list") - requests, 3, "one chain from the beginning");
+    let level = sorted(listed(&stage, stage.url("t/*"), false).unwrap());
+    assert!(
+        level.windows(2).all(|pair| pair[0] < pair[1]) && level.len() == 250 + 251 + 7 + 1,
+        "{}",
+        level.len()
+    );
+    stage.renew();
+    stage.cp_r(stage.url("t"), stage.path("t")).all_verified();
+    assert_eq!(std::fs::read_dir(stage.path("t/hot")).unwrap().count(), 3);
+    stage.renew();
+    stage.rm(vec![stage.url("t")], true).all_done();
+    assert_eq!(stage.keys(), [""; 0]);
+}
+
+/// A policy with `StringEquals` on `s3:prefix` denies the longer prefixes of a parallel listing.
+#[test]
+fn a_policy_for_one_prefix_is_kept_to_and_remembered() {
+    let keys = skewed(15_000);
+    let stage = with_habits(Duration::from_millis(40), |habits| habits.prefixes = Some(&["t/"]));
+    keys.iter().for_each(|key| stage.object(key, b"x"));
+    assert!(listed(&stage, stage.url("t"), true).unwrap() == keys);
+    let requests = stage.requests("list");
+    assert!(listed(&stage, stage.url("t"), true).unwrap() == keys);
+    let again = stage.requests("list") - requests;
+    assert!((16..=requests_max(keys.len())).contains(&again), "{again}");
+    let denied = listed(&stage, stage.url("t/hot"), true).unwrap_err();
+    assert_eq!(denied.kind(), ErrorKind::Permission);
+}
+
+#[test]
+fn pages_without_tokens_and_version_1_are_listed_whole() {
+    let without_tokens = |habits: &mut ListingHabits| habits.tokens = false;
+    let ignored = |habits: &mut ListingHabits| habits.second_version = Treatment::Ignored;
+    let refused = |habits: &mut ListingHabits| habits.second_version = Treatment::Refused;
+    let mut keys: Vec<_> = (0..2500).map(|i| format!("k/{i}/ü x")).collect();
+    keys.push("k/1".to_owned());
+    keys.sort();
+    for change in [without_tokens, ignored, refused] {
+        let stage = with_habits(Duration::ZERO, change);
+        keys.iter().for_each(|key| stage.object(key, b"x"));
+        assert!(listed(&stage, stage.url("k"), true).unwrap() == keys);
+        let level = listed(&stage, stage.url("k"), false).unwrap();
+        let folders: std::collections::BTreeSet<_> = level.iter().collect();
+        assert_eq!((level.len(), folders.len()), (2501, 2501));
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
 use laneway::{CopyRequest, Filter, Location, Op, Outcome, Provider, SyncRequest};
-use laneway_server::Attributes;
+use laneway_server::{Attributes, Config, Habits};
 
 use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, names, noise};
 
@@ -469,6 +469,16 @@ fn a_bucket_that_lists_in_no_order_is_refused() {
     let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), directory).delete(true));
     let (class, why) = report.failure();
     assert!(class == "refused" && why.contains("no order"), "{class}: {why}");
+    // Other buckets show it by their keys.
+    let stage = Stage::with(DIALECTS[1], Config { habits: Habits::storj(), ..Config::default() });
+    stage.file("tree/a", "a");
+    ["p/az", "p/ba", "p/cm"].iter().for_each(|key| stage.object(key, b"x"));
+    for _ in 0..2 {
+        let report = sync(&stage, SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true));
+        let (class, why) = report.failure();
+        assert!(class == "refused" && why.contains("no order") && why.contains("cp -r"), "{class}: {why}");
+    }
+    assert_eq!(stage.keys(), ["p/az", "p/ba", "p/cm"]);
 }
 
 #[test]

@@ -1,13 +1,19 @@
 //! Listings.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
-use http::StatusCode;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::{Serialize, Serializer};
 
 use super::answer::{Answer, Problem, json};
+use super::media::accepts_gzip;
 use super::resource::{ObjectResource, Wanted};
 use super::{JsonCall, conditions};
+use crate::body::ResponseBody;
 use crate::habits::Habits;
 use crate::objects::Object;
 use crate::objects::glob::Glob;
@@ -95,4 +101,23 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         items,
     };
     Ok(json(StatusCode::OK, &listing))
+}
+
+/// Returns true if Google's front end packs an answer: for an agent that takes gzip and says so twice.
+/// <https://cloud.google.com/storage/docs/json_api#gzip>
+pub(super) fn is_packed(headers: &HeaderMap) -> bool {
+    let names_it = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("gzip"));
+    accepts_gzip(headers) && headers.get(USER_AGENT).is_some_and(names_it)
+}
+
+/// Packs an answer.
+pub(super) fn packed(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    let (mut head, body) = answer.into_parts();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    let bytes = body.into_whole().unwrap_or_default();
+    // Writing into memory doesn't fail.
+    let bytes = gzip.write_all(&bytes).and_then(|()| gzip.finish()).unwrap_or_default();
+    head.headers.insert(CONTENT_LENGTH, bytes.len().into());
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    Response::from_parts(head, ResponseBody::whole(bytes))
 }

@@ -186,7 +186,7 @@ pub(super) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT_ENCODING).iter().any(|value| {
         let text = value.to_str().unwrap_or_default();
         text.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"))

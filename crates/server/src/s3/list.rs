@@ -6,6 +6,7 @@ use s3s::{S3Result, s3_error};
 
 use super::directory::is_directory;
 use super::{Dialect, archive, checksums, refusal, timestamp};
+use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, Page, Query};
 use crate::objects::now_us;
 
@@ -19,15 +20,18 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     let start = behind(input.marker.as_deref().unwrap_or_default(), input.delimiter.as_deref());
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
-    let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
+    let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
         ..Writing::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
     let (contents, common_prefixes) = write.entries(page);
+    // S3 tells it only where a delimiter could hide the last key.
     let next_marker = match &next {
-        Some(Cursor::After(key) | Cursor::AfterPrefix(key)) => Some(write.text(key)),
+        Some(Cursor::After(key) | Cursor::AfterPrefix(key)) if input.delimiter.is_some() => {
+            Some(write.text(key))
+        }
         _ => None,
     };
     Ok(ListObjectsOutput {
@@ -46,7 +50,13 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
 }
 
 pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
+    let is_second = match dialect.habits.listings.second_version {
+        Treatment::Honoured => true,
+        Treatment::Ignored => false,
+        Treatment::Refused => return Err(s3_error!(NotImplemented, "list-type is not supported")),
+    };
     let start = match (input.continuation_token.as_deref(), input.start_after.as_deref()) {
+        _ if !is_second => Cursor::Start,
         (Some(token), _) => Cursor::from_token(token)
             .ok_or_else(|| s3_error!(InvalidArgument, "The continuation token provided is incorrect"))?,
         (None, None | Some("")) => Cursor::Start,
@@ -54,7 +64,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     };
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
-    let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
+    let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
         ..Writing::of(input.encoding_type.as_ref())
@@ -74,13 +84,60 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
         start_after: input.start_after.map(|key| write.text(&key)),
         continuation_token: input.continuation_token,
         max_keys: Some(max_keys),
-        key_count: Some(key_count),
+        key_count: Some(key_count).filter(|_| is_second),
         is_truncated: Some(next.is_some()),
-        next_continuation_token: next.map(|next| next.to_token()),
+        next_continuation_token: next
+            .filter(|_| is_second && dialect.habits.listings.tokens)
+            .map(|next| next.to_token()),
         contents,
         common_prefixes,
         ..Default::default()
     })
+}
+
+/// Returns a page as the service lists it, unless a policy denies it.
+fn page(dialect: &Dialect, bucket: &str, query: &Query, max_keys: Option<i32>) -> S3Result<Page> {
+    let habits = &dialect.habits.listings;
+    let is_denied = habits.prefixes.is_some_and(|prefixes| !prefixes.contains(&query.prefix.as_str()))
+        || (!habits.max_keys && max_keys.is_some());
+    if is_denied {
+        return Err(s3_error!(AccessDenied, "Access Denied"));
+    }
+    match habits.sorted {
+        true => dialect.objects.list(bucket, query).map_err(refusal),
+        false => unsorted(dialect, bucket, query),
+    }
+}
+
+/// Returns a page in the order of the keys' reversed bytes, which clients can't mistake for that of the keys.
+fn unsorted(dialect: &Dialect, bucket: &str, query: &Query) -> S3Result<Page> {
+    let reversed = |key: &str| key.bytes().rev().collect::<Vec<u8>>();
+    let all = Query { from: Cursor::Start, max: usize::MAX, ..query.clone() };
+    let Page { objects, prefixes, .. } = dialect.objects.list(bucket, &all).map_err(refusal)?;
+    let objects = objects.into_iter().map(|object| (reversed(&object.key), Ok(object)));
+    let prefixes = prefixes.into_iter().map(|prefix| (reversed(&prefix), Err(prefix)));
+    let mut entries: Vec<_> = objects.chain(prefixes).collect();
+    entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let after = match &query.from {
+        Cursor::After(key) | Cursor::AfterPrefix(key) => Some(reversed(key)),
+        _ => None,
+    };
+    entries.retain(|(key, _)| after.as_ref().is_none_or(|after| key > after));
+    let is_truncated = entries.len() > query.max && query.max > 0;
+    entries.truncate(query.max);
+    let mut page = Page::default();
+    for (_, entry) in entries {
+        page.next = Some(match &entry {
+            Ok(object) => Cursor::After(object.key.clone()),
+            Err(prefix) => Cursor::AfterPrefix(prefix.clone()),
+        });
+        match entry {
+            Ok(object) => page.objects.push(object),
+            Err(prefix) => page.prefixes.push(prefix),
+        }
+    }
+    page.next = page.next.filter(|_| is_truncated);
+    Ok(page)
 }
 
 /// Returns the start of a page after a marker. If the marker is a common prefix, as at the end of a previous page, the

@@ -1,6 +1,6 @@
 //! The habits of services, each tested by a request that it affects.
 
-use laneway_server::{Attributes, Habits};
+use laneway_server::{Attributes, Habits, ListingHabits, Treatment};
 
 use crate::client::{Answer, Protocol, Rig};
 
@@ -228,5 +228,62 @@ fn the_size_of_an_empty_object_is_told_or_left_out() {
             assert_eq!(has_size, empty_sizes, "{path}");
         }
         assert!(rig.get("/storage/v1/b/demo/o/full").text().contains("\"size\": \"1\""));
+    }
+}
+
+fn listing(change: impl FnOnce(&mut ListingHabits)) -> Rig {
+    let rig = Rig::with(Protocol::PlainH1, |config| change(&mut config.habits.listings));
+    for key in ["d/az", "d/ba", "d/cm", "e"] {
+        rig.server.store().put("demo", key, b"x").unwrap();
+    }
+    rig
+}
+
+#[test]
+fn keys_are_listed_in_an_order_of_the_services_own() {
+    let rig = listing(|habits| habits.sorted = false);
+    let first = rig.get("/demo?list-type=2&max-keys=2&prefix=d/");
+    assert_eq!((first.element("Key"), first.element("IsTruncated")), ("d/ba", "true"));
+    let token = first.element("NextContinuationToken").replace('=', "%3D");
+    let second = rig.get(&format!("/demo?list-type=2&prefix=d/&continuation-token={token}"));
+    assert_eq!((second.element("Key"), second.element("IsTruncated")), ("d/az", "false"));
+    assert!(rig.get("/demo?list-type=2&delimiter=/").text().contains("<Prefix>d/</Prefix>"));
+}
+
+#[test]
+fn version_2_of_listings_is_had_passed_over_or_refused() {
+    let after = "/demo?list-type=2&max-keys=1&start-after=d/az";
+    for (treatment, key) in [(Treatment::Honoured, "d/ba"), (Treatment::Ignored, "d/az")] {
+        let page = listing(|habits| habits.second_version = treatment).get(after);
+        let has_token = !page.element("NextContinuationToken").is_empty();
+        assert_eq!((page.element("Key"), has_token), (key, treatment == Treatment::Honoured));
+    }
+    let rig = listing(|habits| habits.second_version = Treatment::Refused);
+    assert_eq!(rig.get(after).element("Code"), "NotImplemented");
+    assert_eq!(rig.get("/demo?marker=d/az").element("Key"), "d/ba");
+    let page = listing(|habits| habits.tokens = false).get(after);
+    assert_eq!((page.element("IsTruncated"), page.element("NextContinuationToken")), ("true", ""));
+}
+
+#[test]
+fn policies_deny_other_prefixes_and_lengths_of_pages() {
+    let rig = listing(|habits| habits.prefixes = Some(&["d/"]));
+    for (prefix, status) in [("d/", 200), ("d/a", 403), ("", 403)] {
+        assert_eq!(rig.get(&format!("/demo?list-type=2&prefix={prefix}")).status, status, "{prefix}");
+    }
+    let rig = listing(|habits| habits.max_keys = false);
+    assert_eq!(rig.get("/demo?list-type=2").status, 200);
+    assert_eq!(rig.get("/demo?list-type=2&max-keys=2").element("Code"), "AccessDenied");
+}
+
+#[test]
+fn a_head_tells_its_length_or_only_without_encodings() {
+    for (name, is_told) in [("s3", true), ("r2", false)] {
+        let rig = like(name);
+        put(&rig, &[]);
+        for (encoding, is_told) in [("gzip", is_told), ("identity", true)] {
+            let head = rig.send("HEAD", "/demo/k", &[("accept-encoding", encoding)], "").unwrap();
+            assert_eq!(head.headers.contains_key("content-length"), is_told, "{name} {encoding}");
+        }
     }
 }

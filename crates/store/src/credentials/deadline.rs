@@ -9,11 +9,14 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-/// The log target for a slow source of credentials. Fields: `source`, `after_ms`.
+/// The log target for a slow source of credentials. Fields: `source`, `after_ms`, and `cause` if it is guessed.
 pub const SLOW_CREDENTIALS: &str = "laneway::credentials";
 
 /// The wait after which the user is told the cause.
 const SLOW: Duration = Duration::from_secs(5);
+
+/// The same for a metadata service. It is one hop away, and answers within milliseconds.
+const SLOW_METADATA: Duration = Duration::from_secs(2);
 
 /// Returns the future's output, or `None` if it takes longer than the limit. Each call starts a thread that waits,
 /// which is cheap enough for the rare request for credentials. If the thread can't start, there is no limit.
@@ -42,6 +45,16 @@ pub(super) async fn reported_when_slow<F: Future>(source: &str, future: F) -> F:
         tracing::warn!(target: SLOW_CREDENTIALS, source, after_ms, "slow");
     };
     reported_after(SLOW, tell, future).await
+}
+
+/// Returns the future's output. If a metadata service takes more than [`SLOW_METADATA`], that is logged once with a likely
+/// cause.
+pub(super) async fn explained_when_slow<F: Future>(source: &str, cause: &str, future: F) -> F::Output {
+    let tell = || {
+        let after_ms = SLOW_METADATA.as_millis() as u64;
+        tracing::warn!(target: SLOW_CREDENTIALS, source, cause, after_ms, "slow");
+    };
+    reported_after(SLOW_METADATA, tell, future).await
 }
 
 async fn reported_after<F: Future>(limit: Duration, tell: impl FnOnce(), future: F) -> F::Output {

@@ -1,6 +1,6 @@
 //! Many deletes in one `multipart/mixed` request.
 
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -85,6 +85,10 @@ fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
     if answer.status == StatusCode::NOT_FOUND && repeated {
         return Fate::Deleted;
     }
+    // A request of its own gets another token, if there is one.
+    if answer.status == StatusCode::UNAUTHORIZED {
+        return Fate::Alone { may_be_gone: false };
+    }
     let failure =
         failure::read(&Head { status: answer.status, headers: HeaderMap::new() }, answer.body.as_bytes());
     fate(failure::kind(&failure), failure)
@@ -106,13 +110,13 @@ impl DeletesMany for Gcs {
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
     ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
-        if self.lacks_batch.load(Ordering::Acquire) {
+        if self.lacks_batch.has(super::ENDPOINT, Instant::now()) {
             return Err(FailedTogether { may_be_gone: false });
         }
         let outgoing = request(exchange.bucket, objects, &self.endpoint.origin.authority());
         let sent = exchange.send(&outgoing).await.inspect_err(|error| {
             if error.is_unsupported() || error.is_invalid() || error.is_not_found() {
-                self.lacks_batch.store(true, Ordering::Release);
+                self.lacks_batch.add(super::ENDPOINT, Instant::now());
             }
         });
         let sent = sent?;

@@ -1,6 +1,6 @@
 //! The verbs of GCS, each in a file of its own.
 
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use laneway_lanes::{Path, Protocol, Spare};
 
@@ -61,7 +61,7 @@ http_verbs!(Gcs, CAPABILITIES, {
     }
 
     fn supports_multipart(&self) -> bool {
-        !self.lacks_multipart.load(Ordering::Acquire)
+        !self.lacks_multipart.has(super::ENDPOINT, Instant::now())
     }
 
     async fn resumable_begin(

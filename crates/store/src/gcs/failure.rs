@@ -1,7 +1,9 @@
 //! Reads error answers of GCS. They are JSON, XML or plain text, depending on the API and the server.
 
+use std::io::Read as _;
 use std::time::SystemTime;
 
+use flate2::read::GzDecoder;
 use laneway_lanes::Head;
 use serde_json::Value;
 
@@ -12,7 +14,10 @@ use crate::xml;
 
 /// Reads an error answer.
 pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
-    let (code, message) = describe(body);
+    let (code, message) = match head.header("content-encoding") {
+        Some("gzip") => describe(&unpacked(body)),
+        _ => describe(body),
+    };
     Failure {
         status: head.status,
         code,
@@ -31,6 +36,17 @@ pub(crate) fn kind(failure: &Failure) -> ErrorKind {
         (400 | 412, _) if names_a_digest(&failure.message) => ErrorKind::Integrity,
         _ => kind_of_status(failure.status),
     }
+}
+
+/// The longest error document that is read after unpacking.
+const UNPACKED_MAX: u64 = 64 << 10;
+
+/// Returns a packed body, as far as it can be unpacked.
+fn unpacked(body: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    // A broken document is described by its status.
+    let _ = GzDecoder::new(body).take(UNPACKED_MAX).read_to_end(&mut plain);
+    plain
 }
 
 fn describe(body: &[u8]) -> (Option<String>, Option<String>) {

@@ -1,6 +1,7 @@
 //! `head`: the object's resource.
 
 use http::Method;
+use serde::Deserialize;
 
 use super::Gcs;
 use super::resource::{FIELDS, Resource};
@@ -50,9 +51,13 @@ pub(super) fn unless_known(
     outgoing.map_err(|e| e.to_string())
 }
 
-fn request(id: &ObjectId, generation: Option<&str>, unless: Option<&Unless>) -> Result<Outgoing, String> {
-    let query =
-        Query::new().and_some("generation", generation).and("fields", &format!("{FIELDS},timeCreated"));
+fn request(
+    id: &ObjectId,
+    generation: Option<&str>,
+    unless: Option<&Unless>,
+    extra: &str,
+) -> Result<Outgoing, String> {
+    let query = Query::new().and_some("generation", generation).and("fields", &format!("{FIELDS},{extra}"));
     unless_known(Method::GET, object_path(id), query, unless)
 }
 
@@ -80,6 +85,13 @@ pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Er
     }
 }
 
+/// The fields that a rewrite drops.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Dropped {
+    custom_time: Option<String>,
+}
+
 impl Gcs {
     /// Returns the metadata of an object, read with the key of the store's own objects.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
@@ -96,11 +108,24 @@ impl Gcs {
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let generation = asked_generation(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let outgoing = request(id, generation.as_deref(), unless)
+        let outgoing = request(id, generation.as_deref(), unless, "timeCreated")
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
         let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
         read(&exchange, &sent, id, 0)
+    }
+
+    /// Returns the metadata of a copy's source, and its custom time. A rewrite that names any metadata drops this time
+    /// unless it repeats it.
+    pub(super) async fn head_of_source(&self, id: &ObjectId) -> Result<(ObjectMeta, Option<String>), Error> {
+        let exchange = Exchange::object(self, Operation::Head, id);
+        let outgoing = request(id, id.version.as_deref(), None, "customTime")
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+            .keyed(Keyed::Source);
+        let sent = exchange.send(&outgoing).await?;
+        let meta = read(&exchange, &sent, id, 0)?;
+        let Dropped { custom_time } = serde_json::from_slice(&sent.response.body).unwrap_or_default();
+        Ok((meta, custom_time))
     }
 }
 
@@ -118,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_key_is_one_segment_of_the_path() {
-        let request = request(&ObjectId::new("b", "/a//b c/"), Some("17"), None).expect("a request");
+        let request =
+            request(&ObjectId::new("b", "/a//b c/"), Some("17"), None, "timeCreated").expect("a request");
         assert!(
             request.target.starts_with("/storage/v1/b/b/o/%2Fa%2F%2Fb%20c%2F?generation=17&fields=bucket%2C")
         );

@@ -1,6 +1,7 @@
 //! `list` and `buckets`.
 
-use http::Method;
+use http::header::{ACCEPT_ENCODING, USER_AGENT};
+use http::{HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -35,6 +36,17 @@ fn request(list: &List) -> Outgoing {
         .and("fields", &fields(list));
     let target = format!("/storage/v1/b/{}/o{query}", component(&list.bucket));
     Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, target) }
+}
+
+/// Asks for a packed answer, which has a tenth of the bytes. Google packs one only for an agent that names gzip
+/// (<https://cloud.google.com/storage/docs/json_api#gzip>).
+fn packed(mut outgoing: Outgoing, user_agent: &HeaderValue) -> Outgoing {
+    let agent = [user_agent.as_bytes(), b" (gzip)"].concat();
+    if let Ok(agent) = HeaderValue::from_bytes(&agent) {
+        outgoing.headers.insert(USER_AGENT, agent);
+        outgoing.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    outgoing
 }
 
 fn fields(list: &List) -> String {
@@ -131,7 +143,8 @@ impl Gcs {
         out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
-        arrive(&exchange, &request(list), list, Arriving::new, out).await
+        let outgoing = packed(request(list), self.lanes.user_agent());
+        arrive(&exchange, &outgoing, list, Arriving::new, out).await
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {

@@ -1,6 +1,6 @@
 //! Parallel multipart uploads, which only the XML API has.
 
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method};
 use laneway_lanes::Head;
@@ -83,7 +83,7 @@ impl Gcs {
         if !Dialect::supports_multipart(self) {
             return Err(self.no_multipart(&exchange));
         }
-        if self.multipart_refused.has(&id.bucket) {
+        if self.multipart_refused.has(&id.bucket, Instant::now()) {
             return Err(may_not(&exchange));
         }
         let outgoing =
@@ -117,7 +117,7 @@ impl Gcs {
                 // Roles from before multipart uploads permit making objects, but not these uploads
                 // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
                 tracing::debug!(%error, "multipart uploads aren't permitted: large objects use resumable sessions");
-                self.multipart_refused.add(&id.bucket);
+                self.multipart_refused.add(&id.bucket, Instant::now());
                 may_not(exchange)
             } else {
                 error
@@ -127,7 +127,7 @@ impl Gcs {
 
     /// Remembers that the server has no multipart uploads.
     fn never_multipart(&self, exchange: &Exchange<'_, Self>) -> Error {
-        self.lacks_multipart.store(true, Ordering::Release);
+        self.lacks_multipart.add(super::ENDPOINT, Instant::now());
         self.no_multipart(exchange)
     }
 

@@ -106,35 +106,22 @@ impl Gcs {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        self.rewrite(from, to, options, condition, None).await
-    }
-
-    /// Copies an object, and sets its custom time.
-    pub(super) async fn rewrite(
-        &self,
-        from: &ObjectId,
-        to: &ObjectId,
-        options: &PutOptions,
-        condition: &Condition,
-        custom_time: Option<&str>,
-    ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
         // If the request names any metadata or a storage class, the copy loses all metadata that the request leaves
         // out.
-        let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
-            true => {
-                let source = self
-                    .head_as(from, None, None, Keyed::Source)
-                    .await
-                    .map_err(|e| e.within(Operation::Copy))?;
-                options.described_like(&source)
-            }
-            false => options.clone(),
-        };
+        let (merged, custom_time) =
+            match options.describes() || options.storage_class.is_some() || options.is_protected() {
+                true => {
+                    let (source, custom_time) =
+                        self.head_of_source(from).await.map_err(|e| e.within(Operation::Copy))?;
+                    (options.described_like(&source), custom_time)
+                }
+                false => (options.clone(), None),
+            };
         let mut progress = Progress::default();
         loop {
             let (kms_key, token) = (self.kms_key.as_deref(), progress.token.as_deref());
-            let outgoing = request(from, to, &merged, condition, kms_key, custom_time, token)
+            let outgoing = request(from, to, &merged, condition, kms_key, custom_time.as_deref(), token)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,

@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use laneway_lanes::Body;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Gcs;
-use super::head::{asked_generation, gone, object_path, read};
+use super::head::{object_path, read};
 use super::resource::FIELDS;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version};
+use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
 
 /// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the metadata
 /// to clear.
@@ -55,36 +54,22 @@ fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outg
     outgoing
 }
 
+/// Returns whether an object is as a patch of `before` leaves it. Each patch raises the metageneration by one, and any
+/// other writer's would have made the condition fail.
+fn is_result(meta: &ObjectMeta, before: &ObjectMeta, change: &MetaChange) -> bool {
+    let patch = MetaChange { storage_class: None, ..change.clone() };
+    meta.version == before.version
+        && meta.metageneration == before.metageneration.map(|metageneration| metageneration + 1)
+        && MetaChange::default().applied(meta) == patch.applied(before)
+}
+
 /// Returns a key's name without its version. An object names the key version that encrypts it, but a new object takes
 /// the newest version.
 fn key_without_version(key: &str) -> &str {
     key.split_once("/cryptoKeyVersions/").map_or(key, |(key, _)| key)
 }
 
-/// The fields that a rewrite drops unless the request repeats them.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Dropped {
-    custom_time: Option<String>,
-}
-
 impl Gcs {
-    /// Returns the custom time of an object.
-    async fn custom_time(
-        &self,
-        exchange: &Exchange<'_, Self>,
-        id: &ObjectId,
-        version: Option<&Version>,
-    ) -> Result<Option<String>, Error> {
-        let generation = asked_generation(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let query = Query::new().and_some("generation", generation.as_deref()).and("fields", "customTime");
-        let outgoing = Outgoing::new(Method::GET, format!("{}{query}", object_path(id)));
-        let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
-        let dropped: Dropped = serde_json::from_slice(&sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an object resource: {e}")))?;
-        Ok(dropped.custom_time)
-    }
-
     /// Changes an object's metadata and storage class. The patch comes first, and the rewrite copies its result.
     pub(crate) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
@@ -103,8 +88,17 @@ impl Gcs {
                 let known = present.as_ref().and_then(|meta| meta.metadata.clone()).unwrap_or_default();
                 let metageneration = present.as_ref().and_then(|meta| meta.metageneration);
                 let outgoing = request(id, &resource(change, &known), metageneration);
-                let sent = exchange.send(&outgoing).await?;
-                read(&exchange, &sent, id, 0)?
+                match (exchange.send(&outgoing).await, present) {
+                    (Ok(sent), _) => read(&exchange, &sent, id, 0)?,
+                    // The answer to the first attempt was lost, and the second met its result.
+                    (Err(error), Some(before)) if error.is_precondition() && error.is_uncertain() => {
+                        match Box::pin(self.head(id, None)).await {
+                            Ok(meta) if is_result(&meta, &before, change) => meta,
+                            _ => return Err(error),
+                        }
+                    }
+                    (Err(error), _) => return Err(error),
+                }
             }
         };
         match &change.storage_class {
@@ -113,8 +107,7 @@ impl Gcs {
                 let mut options =
                     PutOptions::default().storage_class(class.as_str()).condition(condition.clone());
                 options.kms_key = meta.kms_key.as_deref().map(|key| key_without_version(key).to_owned());
-                let custom_time = self.custom_time(&exchange, id, meta.version.as_ref()).await?;
-                let rewritten = self.rewrite(id, id, &options, &condition, custom_time.as_deref()).await;
+                let rewritten = self.copy_object(id, None, id, &options, &condition).await;
                 rewritten.map_err(|e| e.within(Operation::SetMeta))
             }
             _ => Ok(meta),
@@ -127,6 +120,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_the_next_metageneration_with_the_change_is_its_result() {
+        let object = |metageneration, metadata: &[(&str, &str)]| {
+            let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 1);
+            meta.metageneration = Some(metageneration);
+            meta.metadata = Some(metadata.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
+            meta
+        };
+        let change = MetaChange::default().clears_metadata(true).metadata("a", "2").storage_class("NEARLINE");
+        let before = object(3, &[("a", "1"), ("b", "1")]);
+        for (meta, expected) in [
+            (object(4, &[("a", "2")]), true),
+            (object(5, &[("a", "2")]), false),
+            (object(4, &[("a", "2"), ("b", "1")]), false),
+        ] {
+            assert_eq!(is_result(&meta, &before, &change), expected, "{meta:?}");
+        }
+    }
 
     #[test]
     fn a_patch_says_what_changes_and_nothing_else() {

@@ -23,17 +23,56 @@ const BUCKETS_PAGE: &str = "1000";
 /// Element in an answer whose keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
-fn request(list: &List, asks_restores: bool) -> Outgoing {
+/// Beginning of a token of Laneway's own, where a truncated page has none. A form and the last key follow. XML can't
+/// contain it, so a store's tokens can't begin so.
+const OWN_TOKEN: char = '\0';
+
+/// Greater than what follows a common prefix in keys below it. A page after a prefix alone could begin with it again.
+const BEHIND_FOLDER: char = '\u{10ffff}';
+
+/// The form of a request for a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// ListObjects, which all services have.
+    First,
+    /// ListObjectsV2.
+    Second,
+}
+
+impl Form {
+    fn token(self, key: &str) -> String {
+        let form = if self == Self::First { '1' } else { '2' };
+        format!("{OWN_TOKEN}{form}{key}")
+    }
+}
+
+/// Returns the form and the last key in a token of Laneway's own.
+fn own_token(token: &str) -> Option<(Form, &str)> {
+    let text = token.strip_prefix(OWN_TOKEN)?;
+    let first = text.strip_prefix('1').map(|key| (Form::First, key));
+    first.or_else(|| Some((Form::Second, text.strip_prefix('2')?)))
+}
+
+fn request(list: &List, form: Form, asks_restores: bool) -> Outgoing {
     let ordered = is_ordered(list);
-    let prefix = if ordered { list.prefix.as_str() } else { folder(&list.prefix) };
-    let query = Query::new()
-        .and("list-type", "2")
+    let prefix = if is_directory(&list.bucket) { folder(&list.prefix) } else { list.prefix.as_str() };
+    let own = list.token.as_deref().and_then(own_token);
+    let token = list.token.as_deref().filter(|_| own.is_none());
+    let (form, after) = match own {
+        Some((form, key)) => (form, Some(key)),
+        None => (form, list.start_after.as_deref().filter(|_| ordered)),
+    };
+    let query = match form {
+        Form::First => Query::new(),
+        Form::Second => Query::new().and("list-type", "2"),
+    };
+    let query = query
         // XML can't contain every key, but it can contain every percent-encoded key.
         .and("encoding-type", "url")
         .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
-        .and_some("start-after", list.start_after.as_deref().filter(|_| ordered))
-        .and_some("continuation-token", list.token.as_deref())
+        .and_some(if form == Form::First { "marker" } else { "start-after" }, after)
+        .and_some("continuation-token", token)
         .and_some("max-keys", list.max.map(|max| max.to_string()).as_deref());
     let mut outgoing =
         Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) };
@@ -45,9 +84,10 @@ fn request(list: &List, asks_restores: bool) -> Outgoing {
 }
 
 /// Returns whether a listing is in key order. Directory buckets have no order. They accept only folders as prefixes,
-/// and no key to start after, so this client drops the entries outside the requested range.
+/// and no key to start after, so this client drops the entries outside the requested range. It does the same for other
+/// buckets without an order.
 fn is_ordered(list: &List) -> bool {
-    !is_directory(&list.bucket)
+    !is_directory(&list.bucket) && !list.is_unsorted
 }
 
 /// Returns a prefix up to its last slash.
@@ -61,6 +101,10 @@ struct Answer {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
+    /// Only ListObjectsV2 tells it.
+    key_count: Option<String>,
+    /// Only ListObjects tells it, and Amazon's only with a delimiter.
+    next_marker: Option<String>,
     /// Entries that the cutter doesn't find, because their tags have a prefix or attributes.
     contents: Vec<Content>,
     common_prefixes: Vec<CommonPrefix>,
@@ -123,6 +167,8 @@ pub(super) struct Arriving {
     says_encoded: Sought,
     /// Entries from the first one whose key would differ if it were encoded.
     held: Vec<Content>,
+    /// The last key.
+    last: String,
     /// `true` if the answer contained entries beyond the requested end.
     beyond: bool,
     /// `true` if the answer contains the restore status.
@@ -132,7 +178,15 @@ pub(super) struct Arriving {
 impl Arriving {
     pub(super) fn new(asked_restores: bool) -> Self {
         let (cutter, says_encoded) = (Cutter::xml("<Contents>", "</Contents>"), Sought::new(URL_ENCODED));
-        Self { cutter, encoded: false, says_encoded, held: Vec::new(), beyond: false, asked_restores }
+        Self {
+            cutter,
+            encoded: false,
+            says_encoded,
+            held: Vec::new(),
+            last: String::new(),
+            beyond: false,
+            asked_restores,
+        }
     }
 
     fn name(&self, text: String) -> Result<String, String> {
@@ -144,6 +198,7 @@ impl Arriving {
 
     fn meta(&mut self, list: &List, content: Content) -> Result<Option<ObjectMeta>, String> {
         let id = ObjectId::new(&list.bucket, self.name(content.key)?);
+        self.last.clone_from(&id.key);
         if !is_inside(list, &id.key) {
             self.beyond |= is_ordered(list);
             return Ok(None);
@@ -202,14 +257,37 @@ impl Reader for Arriving {
             }
         }
         if answer.is_truncated && !self.beyond {
-            page.next = answer.next_continuation_token.filter(|token| !token.is_empty());
-            if page.next.is_none() {
-                return Err(
-                    "the listing says that it is truncated, but has no token for the next page".to_owned()
-                );
-            }
+            let given = answer.next_continuation_token.filter(|token| !token.is_empty());
+            let form = if answer.key_count.is_some() { Form::Second } else { Form::First };
+            let marker = answer.next_marker.filter(|marker| !marker.is_empty());
+            let marker = marker.map(|marker| self.name(marker)).transpose()?;
+            page.next = match given {
+                Some(token) => Some(token),
+                None => Some(form.token(&self.end_of(list, &page, marker)?)),
+            };
         }
         Ok(page)
+    }
+}
+
+impl Arriving {
+    /// Returns the key behind which a truncated page without a token goes on.
+    fn end_of(&self, list: &List, page: &Page, marker: Option<String>) -> Result<String, String> {
+        let behind_folder = page.prefixes.last().map(|prefix| format!("{prefix}{BEHIND_FOLDER}"));
+        let last = Some(self.last.clone()).filter(|last| !last.is_empty());
+        // Without an order, nothing but a marker tells the place.
+        let last = last.max(behind_folder).filter(|_| is_ordered(list));
+        let end = marker
+            .or(last)
+            .ok_or("the listing says that it is truncated, but has no token for the next page")?;
+        let before = match list.token.as_deref().and_then(own_token) {
+            Some((_, key)) => Some(key),
+            None => list.start_after.as_deref(),
+        };
+        match is_ordered(list) && before.is_some_and(|before| end.as_str() <= before) {
+            true => Err(format!("the listing says that it is truncated, but doesn't go on behind {end:?}")),
+            false => Ok(end),
+        }
     }
 }
 
@@ -254,14 +332,41 @@ impl S3 {
         // missing status would prove nothing.
         let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
         if tells && !is_directory(&list.bucket) {
-            match arrive(&exchange, &request(list, true), list, || Arriving::new(true), &mut out).await {
+            let outgoing = request(list, Form::Second, true);
+            match arrive(&exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
                 Err(error) if Asking::may_be_why(&error) => {}
                 listed => return listed,
             }
-            let listed = arrive(&exchange, &request(list, false), list, || Arriving::new(false), out).await;
+            let outgoing = request(list, Form::Second, false);
+            let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
             return listed.inspect(|_| self.restores.refused());
         }
-        arrive(&exchange, &request(list, false), list, || Arriving::new(false), out).await
+        let form = self.list_form.get().copied();
+        let outgoing = request(list, form.unwrap_or(Form::Second), false);
+        let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), &mut out).await;
+        // The first page of an endpoint shows its form. Nothing is left to learn from a page by a token.
+        let is_known = form.is_some() || self.address.origin().is_none() || is_directory(&list.bucket);
+        if is_known || list.token.is_some() {
+            return listed;
+        }
+        match listed {
+            Ok(page) => {
+                if let Some(next) = &page.next {
+                    let shown = own_token(next).map_or(Form::Second, |(form, _)| form);
+                    let _ = self.list_form.set(shown);
+                }
+                Ok(page)
+            }
+            Err(error) if error.is_unsupported() || error.is_invalid() => {
+                let outgoing = request(list, Form::First, false);
+                let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
+                let page = listed.map_err(|_| error)?;
+                tracing::info!("the endpoint has no ListObjectsV2: it is asked for ListObjects from now on");
+                let _ = self.list_form.set(Form::First);
+                Ok(page)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
@@ -409,7 +514,10 @@ mod tests {
             delimiter: Some("/".into()),
             ..List::new("b--usw2-az1--x-s3", "p/x")
         };
-        assert_eq!(request(&list, false).target, "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F");
+        assert_eq!(
+            request(&list, Form::Second, false).target,
+            "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F"
+        );
         let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let body = format!(
             "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{}</ListBucketResult>",
@@ -432,11 +540,14 @@ mod tests {
         let list =
             List { start_after: Some("a/b".into()), delimiter: Some("/".into()), ..List::new("b", "p q") };
         assert_eq!(
-            request(&list, false).target,
+            request(&list, Form::Second, false).target,
             "?list-type=2&encoding-type=url&prefix=p%20q&delimiter=%2F&start-after=a%2Fb"
         );
-        assert!(request(&list, false).headers.is_empty());
-        assert_eq!(request(&list, true).headers["x-amz-optional-object-attributes"], "RestoreStatus");
+        assert!(request(&list, Form::Second, false).headers.is_empty());
+        assert_eq!(
+            request(&list, Form::Second, true).headers["x-amz-optional-object-attributes"],
+            "RestoreStatus"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::header::USER_AGENT;
+use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::request::Parts;
 use laneway_lanes::Request;
 
@@ -57,10 +57,12 @@ impl Sign for Signer {
         let Ok(uri) = format!("{}{}", request.origin, request.target).parse() else { return };
         let (mut parts, ()) = http::Request::new(()).into_parts();
         (parts.method, parts.uri, parts.headers) = (request.method.clone(), uri, request.headers.clone());
-        // The engine has added it since. Proxies change this header, so it isn't signed.
-        let user_agent = parts.headers.remove(USER_AGENT);
+        // Proxies change these headers, so they aren't signed.
+        let unsigned = [USER_AGENT, ACCEPT_ENCODING].map(|name| (parts.headers.remove(&name), name));
         if let Ok(credential) = self.sign_by(key.as_ref(), &mut parts) {
-            parts.headers.extend(user_agent.map(|value| (USER_AGENT, value)));
+            for (value, name) in unsigned {
+                parts.headers.extend(value.map(|value| (name, value)));
+            }
             (request.headers, request.credential) = (parts.headers, credential);
         }
     }

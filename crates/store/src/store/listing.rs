@@ -1,7 +1,7 @@
 //! Listings of objects.
 
 use super::Store;
-use crate::{Error, List, ObjectMeta, Page};
+use crate::{Error, List, ListingLimits, ObjectMeta, Page};
 
 impl Store {
     /// Requests one page of a listing.
@@ -16,7 +16,7 @@ impl Store {
     }
 
     /// Requests one page of a listing. `out` gets its objects as they arrive, each once and in the page's order. The
-    /// returned page holds the objects that arrived last.
+    /// returned page holds the objects that arrived last. If a policy forbids [`List::max`], the page may have more.
     ///
     /// # Errors
     /// As for [`list`](Self::list); `out` may already have received objects.
@@ -30,14 +30,40 @@ impl Store {
             asked.came(objects.len());
             out(objects);
         };
-        let page = self.dialect.list(list, &mut arrived).await?;
+        let limits = self.limits.of(&list.bucket);
+        let list = &List {
+            max: list.max.filter(|_| !limits.refuses_max),
+            is_unsorted: list.is_unsorted || limits.is_unsorted,
+            ..list.clone()
+        };
+        let page = match self.dialect.list(list, &mut arrived).await {
+            Err(error) if error.is_permission() && list.max.is_some() => {
+                let whole = List { max: None, ..list.clone() };
+                let page = self.dialect.list(&whole, &mut arrived).await.map_err(|_| error)?;
+                let learned = ListingLimits { refuses_max: true, ..ListingLimits::default() };
+                self.limits.learn(&list.bucket, learned);
+                page
+            }
+            listed => listed?,
+        };
         asked.came(page.objects.len() + page.prefixes.len());
         asked.ended();
         Ok(page)
     }
 
-    /// Returns true if a bucket's listings come in the order of its keys. Listings of S3's directory buckets don't.
+    /// Returns true if a bucket's listings come in the order of its keys, as far as is known. Listings of S3's directory
+    /// buckets don't.
     pub fn lists_in_order(&self, bucket: &str) -> bool {
-        self.dialect.lists_in_order(bucket)
+        self.dialect.lists_in_order(bucket) && !self.limits.of(bucket).is_unsorted
+    }
+
+    /// Returns the limits of a bucket's listings, as far as answers have shown them.
+    pub fn listing_limits(&self, bucket: &str) -> ListingLimits {
+        self.limits.of(bucket)
+    }
+
+    /// Remembers limits of a bucket's listings, besides those that are known.
+    pub fn learn_listing_limits(&self, bucket: &str, learned: ListingLimits) {
+        self.limits.learn(bucket, learned);
     }
 }

@@ -117,7 +117,7 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
         let expected = match name {
             "minio" => [true, true, false],
             // A server at another host that calls itself AmazonS3 isn't trusted.
-            "s3" | "r2" => [true, false, false],
+            "s3" | "r2" | "storj" => [true, false, false],
             _ => [false, false, false],
         };
         assert_eq!(seen, expected, "{name}");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, MetaChange,
+    AccessKey, Body, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, List, MetaChange,
     Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums,
     Settings, Store, Version,
 };
@@ -106,6 +106,43 @@ fn buckets_are_listed_in_pages_where_the_store_has_them() {
     run(async {
         assert_eq!(store.buckets().await.unwrap_or_else(|e| panic!("{e}")), ["a", "b"]);
     });
+}
+
+/// Cloudflare tells no length to a HEAD that accepts encodings.
+#[test]
+fn the_size_of_an_object_is_told_behind_a_service_that_compresses() {
+    let habits = Habits { head_lengths: false, ..Habits::strict() };
+    against(Config { habits, ..Config::default() }, async |store, id| {
+        put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}")).size, 5);
+    });
+}
+
+#[test]
+fn a_policy_that_fixes_the_length_of_pages_is_found_out_once() {
+    let mut habits = Habits::strict();
+    habits.listings.max_keys = false;
+    against(Config { habits, ..Config::default() }, async |store, id| {
+        put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+        let list = List { max: Some(1), ..List::new(Endpoint::BUCKET, "") };
+        for requests in [3, 4] {
+            assert_eq!(store.list(&list).await.unwrap_or_else(|e| panic!("{e}")).objects.len(), 1);
+            assert_eq!(store.lanes().counters().requests, requests);
+        }
+    });
+}
+
+#[test]
+fn a_listing_that_does_not_go_on_is_an_error() {
+    let page = "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/a</Key><Size>1</Size></Contents></ListBucketResult>";
+    let (server, store) = scripted(move |_| answer(200, &[], page), Settings::default());
+    run(async {
+        let list = List::new("bucket", "p/");
+        let token = store.list(&list).await.unwrap_or_else(|e| panic!("{e}")).next;
+        let error = store.list(&List { token, ..list }).await.expect_err("the same page").to_string();
+        assert!(error.contains("doesn't go on behind"), "{error}");
+    });
+    assert!(server.asked()[1].target.ends_with("?encoding-type=url&prefix=p%2F&marker=p%2Fa"));
 }
 
 #[test]

@@ -8,6 +8,8 @@ pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 pub(crate) enum Disorder {
     #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
     Backwards(String, String),
+    #[error("the store lists this key, which lies before those that were asked for")]
+    Unbegun(String),
     #[error("the store lists this key, which is none of those that were asked for")]
     Outside(String),
     #[error("the store's listing goes on with a page that has come before")]
@@ -17,10 +19,19 @@ pub(crate) enum Disorder {
 }
 
 impl Disorder {
+    /// Returns whether a store that lists in no order shows it so.
+    pub(crate) fn is_of_order(&self) -> bool {
+        match self {
+            Self::Backwards(before, key) => key < before,
+            Self::Unbegun(_) => true,
+            Self::Outside(_) | Self::Repeated(_) | Self::Endless(_) => false,
+        }
+    }
+
     /// Returns the key that the fault concerns, if it concerns one.
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
-            Self::Backwards(_, key) | Self::Outside(key) => Some(key),
+            Self::Backwards(_, key) | Self::Unbegun(key) | Self::Outside(key) => Some(key),
             Self::Repeated(key) | Self::Endless(key) => key.as_deref(),
         }
     }

@@ -63,7 +63,7 @@ pub(super) struct Stretch {
     /// True if a short page was requested that should have brought the whole rest.
     pub(super) was_short: bool,
     pub(super) empty_pages: usize,
-    /// The tokens that arrived since the last key.
+    /// Tokens since the last key, or all if there is no order.
     pub(super) tokens: HashSet<String>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Page {
     pub(super) is_by_key: bool,
     /// True if fewer keys were requested than a page has.
     pub(super) is_short: bool,
-    /// True if the store began the page in another place. The page is requested again.
+    /// True if the store began it in another place, or refused it. It is requested again.
     pub(super) is_void: bool,
 }
 
@@ -196,7 +196,8 @@ impl Stretch {
         self.start_after.as_deref() == Some(before) && before.starts_with(prefix)
     }
 
-    pub(super) fn end_page(&mut self, next: Option<String>) -> Result<(), Disorder> {
+    /// Ends a page. In a listing without order, keys don't show that it makes progress. Only tokens do.
+    pub(super) fn end_page(&mut self, next: Option<String>, is_sorted: bool) -> Result<(), Disorder> {
         self.is_asked = false;
         let page = std::mem::take(&mut self.page);
         let is_empty = page.entries == 0;
@@ -214,7 +215,9 @@ impl Stretch {
         }
         if !is_empty {
             self.empty_pages = 0;
-            self.tokens.clear();
+            if is_sorted {
+                self.tokens.clear();
+            }
         }
         self.empty_pages += usize::from(is_empty);
         if self.empty_pages > EMPTY_PAGES_MAX {

@@ -88,9 +88,7 @@ impl Side {
     /// If the bucket's listings have no order.
     pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
         if !store.lists_in_order(bucket) {
-            let bucket = format!("{}://{bucket}", store.scheme());
-            let why = "lists its objects in no order, so the two sides can't be compared";
-            return Err(Error::refused(bucket, why));
+            return Err(unsorted(store, bucket));
         }
         let pages = pages(store, List::new(bucket, prefix));
         let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
@@ -154,7 +152,11 @@ impl Side {
                 },
                 Stream::Prefix { pages, store, bucket, prefix } => match pages.next().await {
                     Some(page) => {
-                        for meta in page?.objects {
+                        let page = page?;
+                        if page.is_unsorted {
+                            return Err(unsorted(store, bucket));
+                        }
+                        for meta in page.objects {
                             let name = meta.id.key.get(prefix.len()..).unwrap_or_default().to_owned();
                             self.order.admit(&name).map_err(|why| {
                                 Error::source(format!("{}://{bucket}/{prefix}", store.scheme()), why)
@@ -224,6 +226,13 @@ impl Side {
         }
         Ok(())
     }
+}
+
+fn unsorted(store: &Store, bucket: &str) -> Error {
+    let bucket = format!("{}://{bucket}", store.scheme());
+    let why = "lists its objects in no order, by which two sides could be compared; copy with cp -r, and with \
+               --no-clobber to leave out what is there";
+    Error::refused(bucket, why)
 }
 
 impl Entry {

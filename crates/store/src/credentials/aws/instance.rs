@@ -5,6 +5,7 @@ use http::Method;
 use laneway_lanes::Lanes;
 
 use super::super::ask::Ask;
+use super::super::deadline::explained_when_slow;
 use super::super::lacking::Lacking;
 use super::super::presence::{Cloud, first_answer, is_there};
 use super::source::Instance;
@@ -13,6 +14,12 @@ use crate::ExpiringKey;
 
 /// The life of a session with the service, in seconds. It is the longest that the service permits.
 const SESSION_S: &str = "21600";
+
+/// The likely cause of a service that accepts connections, but doesn't begin sessions. Its answers may travel one hop only,
+/// and a container is two hops away
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>).
+const HOPS: &str = "in a container it needs a hop limit of 2 (aws ec2 modify-instance-metadata-options \
+                    --http-put-response-hop-limit 2); AWS_EC2_METADATA_DISABLED=true does without it";
 
 const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 
@@ -35,9 +42,10 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
     let session = session.header("x-aws-ec2-metadata-token-ttl-seconds", SESSION_S).map_err(unusable)?;
     let (host, port) = session.host();
     let begun = if instance.is_asked_for {
-        session.send(lanes).await
+        explained_when_slow(name, HOPS, session.send(lanes)).await
     } else if is_there(host, port, Cloud::Aws).await {
-        first_answer(&session, lanes).await.ok_or_else(|| nothing("nothing answers in time"))?
+        let begun = explained_when_slow(name, HOPS, first_answer(&session, lanes)).await;
+        begun.ok_or_else(|| nothing("nothing answers in time"))?
     } else {
         return Err(nothing("nothing answers"));
     };

@@ -1,6 +1,6 @@
 //! Roles, as STS issues them.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use laneway_lanes::Lanes;
 use serde::Deserialize;
@@ -10,10 +10,14 @@ use super::super::sigv4;
 use super::source::Role;
 use super::temporary::Temporary;
 use crate::digest::hex_sha256;
-use crate::timestamp::now_s;
+use crate::timestamp::{now_s, rfc3339, to_rfc3339};
 use crate::{AccessKey, ExpiringKey, xml};
 
 const VERSION: &str = "2011-06-15";
+
+/// The least error of a clock that explains a refusal. Signatures are valid for 5 minutes
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>).
+const SKEW_MIN: Duration = Duration::from_secs(4 * 60);
 
 /// Assumes a role with these credentials.
 ///
@@ -36,13 +40,28 @@ pub(super) async fn assume_role(
     fields.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
     let ask =
         form(role, &fields)?.header("x-amz-content-sha256", &hex_sha256(form(role, &fields)?.body()))?;
-    let mut parts = ask.parts()?;
-    sigv4::sign(&mut parts, base, (&role.sts.region, "sts"), SystemTime::now())
-        .map_err(|e| format!("the request for STS can't be signed: {e}"))?;
-    // The lanes set this header again.
-    parts.headers.remove(http::header::HOST);
-    let answer = ask.clone().with_headers(parts.headers).send(lanes).await?;
-    read(&answer, &ask.place())
+    let signed = |time| {
+        let mut parts = ask.parts()?;
+        sigv4::sign(&mut parts, base, (&role.sts.region, "sts"), time)
+            .map_err(|e| format!("the request for STS can't be signed: {e}"))?;
+        // The lanes set it anew.
+        parts.headers.remove(http::header::HOST);
+        Ok::<_, String>(ask.clone().with_headers(parts.headers))
+    };
+    let local = SystemTime::now();
+    let answer = signed(local)?.send(lanes).await?;
+    let Some(date) = date_of_refusal(&answer, local) else {
+        return read(&answer, &ask.place(), (local, local));
+    };
+    tracing::info!("this machine's clock is wrong by that of STS: the request is signed by the latter");
+    read(&signed(date)?.send(lanes).await?, &ask.place(), (date, local))
+}
+
+/// Returns the service's time if it refused a request and this machine's clock is wrong, which may be why.
+fn date_of_refusal(answer: &Answer, local: SystemTime) -> Option<SystemTime> {
+    let date = httpdate::parse_http_date(answer.headers.get("date")?.to_str().ok()?).ok()?;
+    let skew = date.duration_since(local).unwrap_or_else(|earlier| earlier.duration());
+    (answer.status.is_client_error() && skew >= SKEW_MIN).then_some(date)
 }
 
 /// Assumes a role with a token of an identity provider that the role trusts.
@@ -57,7 +76,8 @@ pub(super) async fn assume_role_with_web_identity(
     let mut fields = fields("AssumeRoleWithWebIdentity", role);
     fields.push(("WebIdentityToken", token.to_owned()));
     let ask = form(role, &fields)?;
-    read(&ask.send(lanes).await?, &ask.place())
+    let local = SystemTime::now();
+    read(&ask.send(lanes).await?, &ask.place(), (local, local))
 }
 
 fn fields(action: &str, role: &Role) -> Vec<(&'static str, String)> {
@@ -111,7 +131,13 @@ struct RefusalCause {
     message: String,
 }
 
-fn read(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
+/// Reads an answer that came at these times of the service and of this machine. The keys' expiration is by the service's
+/// clock.
+fn read(
+    answer: &Answer,
+    place: &str,
+    (date, local): (SystemTime, SystemTime),
+) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
         let said = match xml::read::<Refusal>(&answer.body) {
             Ok(Refusal { error }) => short(&format!("{}: {}", error.code, error.message)),
@@ -127,7 +153,10 @@ fn read(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
         id: handed.access_key_id,
         secret: handed.secret_access_key,
         token: Some(handed.session_token),
-        ends: Some(handed.expiration),
+        ends: Some(match rfc3339(&handed.expiration).and_then(|end| end.duration_since(date).ok()) {
+            Some(left) if date != local => to_rfc3339(local + left),
+            _ => handed.expiration,
+        }),
     }
     .into_credential()
 }
@@ -135,12 +164,64 @@ fn read(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
+    use laneway_testkit::{Scripted, answer as scripted};
 
+    use super::super::source::Service;
     use super::*;
+    use crate::timestamp::iso8601_basic;
 
     fn answer(status: u16, body: &'static str) -> Answer {
         let status = StatusCode::from_u16(status).expect("a status");
         Answer { status, headers: http::HeaderMap::new(), body: body.into() }
+    }
+
+    fn now() -> (SystemTime, SystemTime) {
+        (SystemTime::now(), SystemTime::now())
+    }
+
+    #[tokio::test]
+    async fn a_wrong_clock_is_corrected_by_the_refusals_date() {
+        for ahead_s in [7200, -7200] {
+            let ahead = Duration::from_secs(i64::unsigned_abs(ahead_s));
+            let there = move |time: SystemTime| if ahead_s < 0 { time - ahead } else { time + ahead };
+            let server = Scripted::serve(move |asked| {
+                let date = there(SystemTime::now());
+                let hours = [date, date - Duration::from_secs(60)];
+                let mut hours =
+                    hours.map(|time| iso8601_basic(time).expect("a time").0[..11].to_owned()).into_iter();
+                let signed = asked.header("x-amz-date").unwrap_or_default();
+                if !hours.any(|hour| signed.starts_with(&hour)) {
+                    let refusal =
+                        "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>";
+                    return scripted(403, &[("Date", &httpdate::fmt_http_date(date))], refusal);
+                }
+                let end = to_rfc3339(date + Duration::from_secs(3600));
+                let keys = format!(
+                    "<AccessKeyId>A</AccessKeyId><SecretAccessKey>S</SecretAccessKey>\
+                     <SessionToken>T</SessionToken><Expiration>{end}</Expiration>"
+                );
+                let body = format!(
+                    "<AssumeRoleResponse><AssumeRoleResult><Credentials>{keys}</Credentials>\
+                     </AssumeRoleResult></AssumeRoleResponse>"
+                );
+                scripted(200, &[], body)
+            });
+            let role = Role {
+                arn: "arn:aws:iam::1:role/r".to_owned(),
+                session_name: None,
+                external_id: None,
+                duration: None,
+                mfa_serial: None,
+                sts: Service { url: server.url(), region: "us-east-1".to_owned() },
+            };
+            let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+            let key = assume_role(&role, None, &AccessKey::new("K", "S"), &lanes).await.expect("keys");
+            // The hour that STS grants is an hour here.
+            let left =
+                key.expires_at.expect("an end").duration_since(SystemTime::now()).expect("a future end");
+            assert!(left > Duration::from_secs(3000) && left <= Duration::from_secs(3600), "{left:?}");
+            assert_eq!(server.asked().len(), 2);
+        }
     }
 
     #[test]
@@ -151,7 +232,7 @@ mod tests {
                  <AccessKeyId>A</AccessKeyId><SecretAccessKey>S</SecretAccessKey><SessionToken>T</SessionToken>\
                  <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></{kind}Result></{kind}Response>"
             );
-            let credential = read(&answer(200, text.leak()), "https://sts").expect("credentials");
+            let credential = read(&answer(200, text.leak()), "https://sts", now()).expect("credentials");
             assert_eq!(credential.key.id, "A");
             assert_eq!(credential.key.session_token.as_deref(), Some("T"));
             assert!(credential.expires_at.is_some());
@@ -161,9 +242,9 @@ mod tests {
     #[test]
     fn a_refusal_is_told_in_the_services_words() {
         let body = "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User x is not authorized</Message></Error></ErrorResponse>";
-        let error = read(&answer(403, body), "https://sts/").expect_err("refused");
+        let error = read(&answer(403, body), "https://sts/", now()).expect_err("refused");
         assert_eq!(error, "https://sts/ answered 403: AccessDenied: User x is not authorized");
-        let odd = read(&answer(200, "<x>hush</x>"), "https://sts/").expect_err("odd");
+        let odd = read(&answer(200, "<x>hush</x>"), "https://sts/", now()).expect_err("odd");
         assert!(!odd.contains("hush"), "{odd}");
     }
 }

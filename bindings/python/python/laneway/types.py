@@ -71,7 +71,7 @@ class SuffixRange(TypedDict):
 class GetOptions(TypedDict, total=False):
     """The bytes to read, and conditions on the object's version."""
 
-    range: tuple[int, int] | OffsetRange | SuffixRange | None
+    range: tuple[int, int] | list[int] | OffsetRange | SuffixRange | None
     version: str | None
     """GCS's generation."""
     if_match: str | None
@@ -102,9 +102,10 @@ Input: TypeAlias = "Buffer | PathLike[str] | Readable | Iterable[Buffer]"
 AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
-Paths: TypeAlias = str | Sequence[str]
+Key: TypeAlias = "str | PathLike[str]"
+Paths: TypeAlias = "Key | Sequence[Key]"
 LocalPath: TypeAlias = "str | PathLike[str]"
-Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, str]"
+Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, Key]"
 """A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or
 `[` are patterns. A job reaches a store with the store's own configuration.
 """
@@ -129,6 +130,15 @@ class ProgressCallback(Protocol):
 
 
 ProgressReport: TypeAlias = bool | Callable[[Progress], object] | ProgressCallback | None
+
+
+class PlannedItem(TypedDict):
+    """Something that a dry run would do."""
+
+    op: Literal["upload", "download", "copy", "move", "remove"]
+    source: str
+    destination: str | None
+    size: int
 
 
 class JobSummary(TypedDict):
@@ -160,3 +170,5 @@ class JobSummary(TypedDict):
     not_done: int
     interrupted: bool
     stopped: bool
+    planned: list[PlannedItem]
+    """The items of a dry run, in no particular order."""

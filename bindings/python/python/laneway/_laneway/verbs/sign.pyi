@@ -1,18 +1,18 @@
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import overload, type_check_only
 
-from laneway.types import SignMethod
+from laneway.types import Key, SignMethod
 
 @type_check_only
 class Sign:
     @overload
-    def sign(self, method: SignMethod, paths: str, expires_in: timedelta) -> str: ...
+    def sign(self, method: SignMethod, paths: Key, expires_in: timedelta) -> str: ...
     @overload
-    def sign(self, method: SignMethod, paths: list[str], expires_in: timedelta) -> list[str]: ...
+    def sign(self, method: SignMethod, paths: Sequence[Key], expires_in: timedelta) -> list[str]: ...
     @overload
-    def sign_async(self, method: SignMethod, paths: str, expires_in: timedelta) -> Awaitable[str]: ...
+    def sign_async(self, method: SignMethod, paths: Key, expires_in: timedelta) -> Awaitable[str]: ...
     @overload
     def sign_async(
-        self, method: SignMethod, paths: list[str], expires_in: timedelta
+        self, method: SignMethod, paths: Sequence[Key], expires_in: timedelta
     ) -> Awaitable[list[str]]: ...

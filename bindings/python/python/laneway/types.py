@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protoco
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore
     from typing_extensions import Buffer
+else:
+    try:
+        from collections.abc import Buffer
+    except ImportError:
+        # Python 3.11 has no name for it.
+        Buffer = Any
 
 
 class Checksums(TypedDict, total=False):
@@ -95,15 +101,15 @@ Attributes: TypeAlias = dict[str, str]
 class Readable(Protocol):
     """An object with a `read` method."""
 
-    def read(self, size: int, /) -> "Buffer": ...
+    def read(self, size: int, /) -> Buffer: ...
 
 
-Input: TypeAlias = "Buffer | PathLike[str] | Readable | Iterable[Buffer]"
-AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
+Input: TypeAlias = Buffer | PathLike[str] | Readable | Iterable[Buffer]
+AsyncInput: TypeAlias = Input | AsyncIterable[Buffer]
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
-Key: TypeAlias = "str | PathLike[str]"
-Paths: TypeAlias = "Key | Sequence[Key]"
+Key: TypeAlias = str | PathLike[str]
+Paths: TypeAlias = Key | Sequence[Key]
 LocalPath: TypeAlias = "str | PathLike[str]"
 Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, Key]"
 """A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or

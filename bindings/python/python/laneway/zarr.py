@@ -13,7 +13,9 @@ from zarr.abc.store import (  # type: ignore[import-not-found, unused-ignore]
     RangeByteRequest,
     SuffixByteRequest,
 )
-from zarr.abc.store import Store as ZarrStore
+from zarr.abc.store import (  # type: ignore[import-not-found, unused-ignore]
+    Store as ZarrStore,
+)
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype  # type: ignore[import-not-found, unused-ignore]
 
 from laneway._laneway import ObjectStore

@@ -213,7 +213,7 @@ impl GetResult {
 
     /// Returns the bytes as they arrive, for `for` and `async for`. All chunks but the last have at least
     /// this size.
-    #[pyo3(signature = (min_chunk_size = Count(CHUNK)), text_signature = "(self, min_chunk_size=10485760)")]
+    #[pyo3(signature = (min_chunk_size = Count(CHUNK)), text_signature = "($self, min_chunk_size=10485760)")]
     fn stream(&self, min_chunk_size: Count) -> PyResult<BytesStream> {
         let min_chunk_size = usize::try_from(min_chunk_size.0.max(1)).unwrap_or(usize::MAX);
         let download = Turns::new(self.take()?);

@@ -19,7 +19,7 @@ impl ObjectStore {
     /// `chunk_size`. With a `limit`, no more than that are returned or requested.
     #[pyo3(
         signature = (prefix = None, *, offset = None, limit = None, chunk_size = Count(50)),
-        text_signature = "(self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
+        text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
     )]
     fn list(
         &self,

@@ -82,7 +82,7 @@ impl FromPyObject<'_, '_> for Count {
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         object.extract::<u64>().map(Self).map_err(|error| {
             match error.is_instance_of::<PyOverflowError>(object.py()) {
-                true => PyValueError::new_err(format!("{object} is negative, or too large")),
+                true => PyValueError::new_err(format!("{} is negative, or too large", &*object)),
                 false => error,
             }
         })

@@ -118,4 +118,4 @@ async def _copy_async(
 
 # The job's form is the one with options to look up.
 for _function in (copy, copy_async):
-    _function.__signature__ = inspect.signature(get_overloads(_function)[-1])  # type: ignore[attr-defined]
+    setattr(_function, "__signature__", inspect.signature(get_overloads(_function)[-1]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protoco
 
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer as Buffer
 else:
     try:
         from collections.abc import Buffer

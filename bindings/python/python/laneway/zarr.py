@@ -85,14 +85,14 @@ class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        prototype = default_buffer_prototype() if prototype is None else prototype
+        buffer = (prototype or default_buffer_prototype()).buffer
         try:
             content = self.store.get(key, options=_options(byte_range)).bytes()
         except InvalidRangeError:
-            return prototype.buffer.from_bytes(b"")
+            return buffer.from_bytes(b"")
         except FileNotFoundError:
             return None
-        return prototype.buffer.from_bytes(content)
+        return buffer.from_bytes(content)
 
     async def exists(self, key: str) -> bool:
         try:

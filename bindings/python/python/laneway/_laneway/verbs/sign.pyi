@@ -1,4 +1,4 @@
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import overload, type_check_only
 
@@ -9,10 +9,10 @@ class Sign:
     @overload
     def sign(self, method: SignMethod, paths: Key, expires_in: timedelta) -> str: ...
     @overload
-    def sign(self, method: SignMethod, paths: Sequence[Key], expires_in: timedelta) -> list[str]: ...
+    def sign(self, method: SignMethod, paths: list[str] | list[Key], expires_in: timedelta) -> list[str]: ...
     @overload
     def sign_async(self, method: SignMethod, paths: Key, expires_in: timedelta) -> Awaitable[str]: ...
     @overload
     def sign_async(
-        self, method: SignMethod, paths: Sequence[Key], expires_in: timedelta
+        self, method: SignMethod, paths: list[str] | list[Key], expires_in: timedelta
     ) -> Awaitable[list[str]]: ...

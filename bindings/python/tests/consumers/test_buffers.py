@@ -18,18 +18,18 @@ def test_yaml():
     assert yaml.safe_load(laneway.Bytes("a: [ä]".encode())) == {"a": ["ä"]}
 
 
-def test_polars_takes_parquet_in_a_file_alone(table):
+def test_polars_takes_bytes_of_other_kinds_in_a_file_alone(table):
     polars = pytest.importorskip("polars")
     frame = polars.from_arrow(table)
     content = io.BytesIO()
     frame.write_parquet(content)
     got = laneway.Bytes(content.getvalue())
     assert polars.read_parquet(io.BytesIO(got)).equals(frame)
-    assert polars.read_csv(laneway.Bytes(CSV))["b"].to_list() == [2]
+    assert polars.read_csv(io.BytesIO(laneway.Bytes(CSV)))["b"].to_list() == [2]
     # Its core takes Python's own `bytes` and files, and no other buffer.
-    for buffer in (got, memoryview(got)):
+    for read, buffer in ((polars.read_parquet, got), (polars.read_parquet, memoryview(got)), (polars.read_csv, laneway.Bytes(CSV))):
         with pytest.raises(TypeError):
-            polars.read_parquet(buffer)
+            read(buffer)
 
 
 def test_pyarrow_and_pandas_take_bytes_of_any_kind_in_a_file_alone(table):

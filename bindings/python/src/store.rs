@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::Call;
-use crate::value::Key;
+use crate::value::KeyArgument;
 use crate::{error, meta, settings};
 
 /// The object with the verbs. Its subclasses `GCSStore` and `S3Store` read configuration by common names.
@@ -75,7 +75,7 @@ impl ObjectStore {
 pub(crate) fn versions_async<'py>(
     py: Python<'py>,
     store: &ObjectStore,
-    path: Key,
+    path: KeyArgument,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (client, at) = (store.bucket.client(), store.location(&path));
     let mut listing = client.list(ListRequest::new(at).all_versions(true));
@@ -110,7 +110,7 @@ pub(crate) fn versions_async<'py>(
 pub(crate) fn set_metadata_async<'py>(
     py: Python<'py>,
     store: &ObjectStore,
-    path: Key,
+    path: KeyArgument,
     changes: BTreeMap<String, Option<String>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (client, at) = (store.bucket.client(), store.location(&path));

@@ -15,9 +15,9 @@ use crate::error;
 
 /// A key of a store: text, or a path of `pathlib`.
 #[derive(Debug)]
-pub(crate) struct Key(String);
+pub(crate) struct KeyArgument(String);
 
-impl Deref for Key {
+impl Deref for KeyArgument {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -25,13 +25,13 @@ impl Deref for Key {
     }
 }
 
-impl From<Key> for String {
-    fn from(key: Key) -> Self {
+impl From<KeyArgument> for String {
+    fn from(key: KeyArgument) -> Self {
         key.0
     }
 }
 
-impl FromPyObject<'_, '_> for Key {
+impl FromPyObject<'_, '_> for KeyArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
@@ -49,9 +49,9 @@ impl FromPyObject<'_, '_> for Key {
 
 /// The beginning of keys. A path stands for a folder, so a slash follows it.
 #[derive(Default, Debug)]
-pub(crate) struct Prefix(String);
+pub(crate) struct PrefixArgument(String);
 
-impl Deref for Prefix {
+impl Deref for PrefixArgument {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -59,11 +59,11 @@ impl Deref for Prefix {
     }
 }
 
-impl FromPyObject<'_, '_> for Prefix {
+impl FromPyObject<'_, '_> for PrefixArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let Key(text) = object.extract()?;
+        let KeyArgument(text) = object.extract()?;
         Ok(Self(match object.hasattr(intern!(object.py(), "__fspath__"))? {
             true if text == "." => String::new(),
             true => text + "/",
@@ -74,9 +74,9 @@ impl FromPyObject<'_, '_> for Prefix {
 
 /// A number of bytes or objects, or an offset. `u64` would make a negative one an `OverflowError`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Count(pub(crate) u64);
+pub(crate) struct NumberArgument(pub(crate) u64);
 
-impl FromPyObject<'_, '_> for Count {
+impl FromPyObject<'_, '_> for NumberArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {

@@ -5,13 +5,19 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::meta::written;
 use crate::store::ObjectStore;
-use crate::value::Key;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
     /// Copies an object within the store, without its bytes passing through this machine.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
-    fn copy(&self, py: Python<'_>, from_: Key, to: Key, overwrite: bool) -> PyResult<Py<PyAny>> {
+    fn copy(
+        &self,
+        py: Python<'_>,
+        from_: KeyArgument,
+        to: KeyArgument,
+        overwrite: bool,
+    ) -> PyResult<Py<PyAny>> {
         copy(self, &from_, &to, overwrite).wait(py)
     }
 
@@ -20,8 +26,8 @@ impl ObjectStore {
     fn copy_async<'py>(
         &self,
         py: Python<'py>,
-        from_: Key,
-        to: Key,
+        from_: KeyArgument,
+        to: KeyArgument,
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         copy(self, &from_, &to, overwrite).awaited(py)

@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 
 use crate::call::Call;
 use crate::store::ObjectStore;
-use crate::value::Key;
+use crate::value::KeyArgument;
 
 /// One path or many.
 #[derive(FromPyObject)]
 pub(super) enum Paths {
-    One(Key),
-    Many(Vec<Key>),
+    One(KeyArgument),
+    Many(Vec<KeyArgument>),
 }
 
 #[pymethods]

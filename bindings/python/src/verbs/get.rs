@@ -17,7 +17,7 @@ use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
 use crate::turns;
-use crate::value::{Count, Key};
+use crate::value::{KeyArgument, NumberArgument};
 use crate::{error, meta};
 
 /// The default size of `stream`'s chunks.
@@ -32,7 +32,7 @@ impl ObjectStore {
     fn get(
         &self,
         py: Python<'_>,
-        path: Key,
+        path: KeyArgument,
         options: Option<&Bound<'_, PyDict>>,
         into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
@@ -44,7 +44,7 @@ impl ObjectStore {
     fn get_async<'py>(
         &self,
         py: Python<'py>,
-        path: Key,
+        path: KeyArgument,
         options: Option<&Bound<'py, PyDict>>,
         into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -146,16 +146,16 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
 fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
     let is_pair = value.cast::<PyTuple>().is_ok() || value.cast::<PyList>().is_ok();
     if is_pair && value.len()? == 2 {
-        let [Count(start), Count(end)] = value.extract()?;
+        let [NumberArgument(start), NumberArgument(end)] = value.extract()?;
         return Ok(call.range(between(start, Some(end), None)?));
     }
     let number =
         |name| value.cast::<PyDict>().ok().and_then(|range| range.get_item(name).transpose()).transpose();
     if let Some(offset) = number("offset")? {
-        return Ok(call.range(offset.extract::<Count>()?.0..));
+        return Ok(call.range(offset.extract::<NumberArgument>()?.0..));
     }
     match number("suffix")? {
-        Some(suffix) => Ok(call.last(suffix.extract::<Count>()?.0)),
+        Some(suffix) => Ok(call.last(suffix.extract::<NumberArgument>()?.0)),
         None => Err(PyTypeError::new_err("a range is (start, end), {'offset': first} or {'suffix': bytes}")),
     }
 }
@@ -213,8 +213,8 @@ impl GetResult {
 
     /// Returns the bytes as they arrive, for `for` and `async for`. All chunks but the last have at least
     /// this size.
-    #[pyo3(signature = (min_chunk_size = Count(CHUNK)), text_signature = "($self, min_chunk_size=10485760)")]
-    fn stream(&self, min_chunk_size: Count) -> PyResult<BytesStream> {
+    #[pyo3(signature = (min_chunk_size = NumberArgument(CHUNK)), text_signature = "($self, min_chunk_size=10485760)")]
+    fn stream(&self, min_chunk_size: NumberArgument) -> PyResult<BytesStream> {
         let min_chunk_size = usize::try_from(min_chunk_size.0.max(1)).unwrap_or(usize::MAX);
         let download = Turns::new(self.take()?);
         Ok(BytesStream {
@@ -231,11 +231,11 @@ impl GetResult {
     }
 
     fn __iter__(&self) -> PyResult<BytesStream> {
-        self.stream(Count(CHUNK))
+        self.stream(NumberArgument(CHUNK))
     }
 
     fn __aiter__(&self) -> PyResult<BytesStream> {
-        self.stream(Count(CHUNK))
+        self.stream(NumberArgument(CHUNK))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
-use crate::value::{Count, Key};
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
@@ -21,10 +21,10 @@ impl ObjectStore {
     fn get_range(
         &self,
         py: Python<'_>,
-        path: Key,
-        start: Count,
-        end: Option<Count>,
-        length: Option<Count>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
         into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         get_range(self, &path, start.0, (offset(end), offset(length)), into)?.wait(py)
@@ -35,17 +35,17 @@ impl ObjectStore {
     fn get_range_async<'py>(
         &self,
         py: Python<'py>,
-        path: Key,
-        start: Count,
-        end: Option<Count>,
-        length: Option<Count>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
         into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         get_range(self, &path, start.0, (offset(end), offset(length)), into)?.awaited(py)
     }
 }
 
-fn offset(count: Option<Count>) -> Option<u64> {
+fn offset(count: Option<NumberArgument>) -> Option<u64> {
     count.map(|count| count.0)
 }
 

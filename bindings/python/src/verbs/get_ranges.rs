@@ -9,7 +9,7 @@ use super::get_range::between;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
-use crate::value::{Count, Key};
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
@@ -18,10 +18,10 @@ impl ObjectStore {
     fn get_ranges(
         &self,
         py: Python<'_>,
-        path: Key,
-        starts: Vec<Count>,
-        ends: Option<Vec<Count>>,
-        lengths: Option<Vec<Count>>,
+        path: KeyArgument,
+        starts: Vec<NumberArgument>,
+        ends: Option<Vec<NumberArgument>>,
+        lengths: Option<Vec<NumberArgument>>,
     ) -> PyResult<Py<PyAny>> {
         get_ranges(self, &path, ranges(starts, ends, lengths)?).wait(py)
     }
@@ -31,10 +31,10 @@ impl ObjectStore {
     fn get_ranges_async<'py>(
         &self,
         py: Python<'py>,
-        path: Key,
-        starts: Vec<Count>,
-        ends: Option<Vec<Count>>,
-        lengths: Option<Vec<Count>>,
+        path: KeyArgument,
+        starts: Vec<NumberArgument>,
+        ends: Option<Vec<NumberArgument>>,
+        lengths: Option<Vec<NumberArgument>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         get_ranges(self, &path, ranges(starts, ends, lengths)?).awaited(py)
     }
@@ -49,9 +49,9 @@ fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call 
 }
 
 fn ranges(
-    starts: Vec<Count>,
-    ends: Option<Vec<Count>>,
-    lengths: Option<Vec<Count>>,
+    starts: Vec<NumberArgument>,
+    ends: Option<Vec<NumberArgument>>,
+    lengths: Option<Vec<NumberArgument>>,
 ) -> PyResult<Vec<Range<u64>>> {
     let is_end = ends.is_some();
     let (Some(others), false) = (ends.or(lengths.clone()), is_end && lengths.is_some()) else {
@@ -67,7 +67,7 @@ fn ranges(
         return Err(PyValueError::new_err(message));
     }
     let both = starts.into_iter().zip(others);
-    both.map(|(Count(start), Count(other))| match is_end {
+    both.map(|(NumberArgument(start), NumberArgument(other))| match is_end {
         true => between(start, Some(other), None),
         false => between(start, None, Some(other)),
     })

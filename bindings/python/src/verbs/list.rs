@@ -11,29 +11,29 @@ use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
 use crate::turns;
-use crate::value::{Count, Key, Prefix};
+use crate::value::{KeyArgument, NumberArgument, PrefixArgument};
 
 #[pymethods]
 impl ObjectStore {
     /// Lists the objects whose paths begin with `prefix`, in byte order, as they arrive: in lists of at most
     /// `chunk_size`. With a `limit`, no more than that are returned or requested.
     #[pyo3(
-        signature = (prefix = None, *, offset = None, limit = None, chunk_size = Count(50)),
+        signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50)),
         text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
     )]
     fn list(
         &self,
-        prefix: Option<Prefix>,
-        offset: Option<Key>,
-        limit: Option<Count>,
-        chunk_size: Count,
+        prefix: Option<PrefixArgument>,
+        offset: Option<KeyArgument>,
+        limit: Option<NumberArgument>,
+        chunk_size: NumberArgument,
     ) -> ListStream {
         let prefix = prefix.unwrap_or_default();
         let mut list = self.bucket.list(&prefix);
         if let Some(offset) = offset {
             list = list.start_after(&offset);
         }
-        if let Some(Count(limit)) = limit {
+        if let Some(NumberArgument(limit)) = limit {
             list = list.limit(limit);
         }
         ListStream {

@@ -15,7 +15,7 @@ impl ObjectStore {
     /// Lists the entries directly below a prefix, which usually ends in a slash: `objects`, and as
     /// `common_prefixes` the prefixes of objects further down, which end in a slash too.
     #[pyo3(signature = (prefix = None))]
-    fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<Prefix>) -> PyResult<Py<PyAny>> {
+    fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<PrefixArgument>) -> PyResult<Py<PyAny>> {
         list_with_delimiter(self, prefix).wait(py)
     }
 
@@ -24,13 +24,13 @@ impl ObjectStore {
     fn list_with_delimiter_async<'py>(
         &self,
         py: Python<'py>,
-        prefix: Option<Prefix>,
+        prefix: Option<PrefixArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
         list_with_delimiter(self, prefix).awaited(py)
     }
 }
 
-fn list_with_delimiter(store: &ObjectStore, prefix: Option<Prefix>) -> Call {
+fn list_with_delimiter(store: &ObjectStore, prefix: Option<PrefixArgument>) -> Call {
     let list = store.bucket.list_dir(&prefix.unwrap_or_default());
     Call::new(store.bucket.client(), list.try_collect::<Vec<Listed>>(), |py, below| {
         let (prefixes, objects) = (PyList::empty(py), PyList::empty(py));

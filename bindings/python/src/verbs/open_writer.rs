@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use crate::attributes::options;
 use crate::files::{AsyncWritableFile, Writable, WritableFile};
 use crate::store::ObjectStore;
-use crate::value::Key;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
@@ -15,7 +15,7 @@ impl ObjectStore {
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer(
         &self,
-        path: Key,
+        path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
@@ -27,7 +27,7 @@ impl ObjectStore {
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer_async(
         &self,
-        path: Key,
+        path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,

@@ -12,7 +12,7 @@ use crate::buffer::lent;
 use crate::call::Call;
 use crate::meta::written;
 use crate::store::ObjectStore;
-use crate::value::Key;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
@@ -22,7 +22,7 @@ impl ObjectStore {
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put(
         slf: &Bound<'_, Self>,
-        path: Key,
+        path: KeyArgument,
         file: &Bound<'_, PyAny>,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
@@ -38,7 +38,7 @@ impl ObjectStore {
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put_async<'py>(
         slf: &Bound<'py, Self>,
-        path: Key,
+        path: KeyArgument,
         file: &Bound<'py, PyAny>,
         attributes: Option<&Bound<'py, PyDict>>,
         tags: Option<&Bound<'py, PyDict>>,

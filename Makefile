@@ -23,7 +23,7 @@ python: ## build the Python package as a wheel, into target/wheels
 jvm: ## build the JVM's modules with the library as it is shipped, and test them; jars are in bindings/jvm/*/target
 	LANEWAY_JVM_PROFILE=release .ci/jvm
 
-consumers: ## test the crates under DataFusion, the JVM's modules under Spark, Hudi and Iceberg, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch
+consumers: ## test the crates under DataFusion, the JVM's modules under Spark, Hudi and Iceberg, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars, zarr and PyTorch
 	.ci/consumers
 
 soak: ## run the dispatcher against 100000 random networks, kill transfers at 200 moments each, resume downloads of a GiB, jobs of minutes, and three hours of mixed work

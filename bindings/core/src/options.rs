@@ -144,6 +144,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         }
     ),
     request!(follow_symlinks, Flag, [copy sync -], "Enters directories through symbolic links too."),
+    request!(force, Flag, [- sync -], "Lets `delete` remove a folder named like the source where it is alone at the destination."),
     JobOption {
         name: "gzip",
         kind: Kind::Texts,

@@ -64,7 +64,6 @@ const SETTINGS_OF_THE_TABLE: Lacks = &[
 /// Settings that Python lacks.
 const SETTINGS_OF_PYTHON: Lacks = &[
     ("environment", "a client always begins with the environment"),
-    ("project", "no verb lists buckets"),
     ("service_account_file", "the variable that `application_credentials` sets names the file"),
 ];
 

@@ -9,7 +9,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PySlice, PyTuple, PyType};
 
 use crate::buffer;
 
@@ -28,6 +28,12 @@ impl Bytes {
             Some(bytes) => Ok(Self(bytes)),
             None => Err(PyTypeError::new_err("an object with a buffer is needed")),
         }
+    }
+
+    /// Returns `bytes`: many libraries take a buffer only if `isinstance(buffer, bytes)`. `type` returns `Bytes`.
+    #[getter]
+    fn __class__<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
+        py.get_type::<PyBytes>()
     }
 
     /// Returns a copy as Python's own `bytes`.

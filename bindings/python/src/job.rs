@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use laneway::{Canceller, Client, Job as Running, Progress, PutOptions, Summary};
+use laneway::{Canceller, Client, Item, Job as Running, Progress, PutOptions, Summary};
 use laneway_bindings_core::described::counts;
 use laneway_bindings_core::fork::Turns;
 use laneway_bindings_core::options::{self, JobRequest, JobVerb};
@@ -47,8 +47,8 @@ impl Job {
         Ok(Self { client, job: Turns::new(job), progress, canceller })
     }
 
-    /// Returns the events so far, or a moment later: failures, warnings, and the summary once the job has
-    /// ended.
+    /// Returns the events so far, or a moment later: failures, warnings, items that a dry run would do, and the
+    /// summary once the job has ended.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.happened(py)?.wait(py)
     }
@@ -63,6 +63,11 @@ impl Job {
         let progress = &self.progress;
         let bytes = (progress.bytes_done(), progress.bytes_found());
         (bytes.0, bytes.1, progress.items_done(), progress.items_found(), progress.scan_complete())
+    }
+
+    fn __repr__(&self) -> String {
+        let (_, _, done, found, _) = self.progress();
+        format!("<laneway.Job items={done}/{found}>")
     }
 
     /// Begins nothing more, abandons work under way and cleans up. The summary comes when that is done.
@@ -80,15 +85,25 @@ impl Job {
             let ended = || JobEvents { summary: Some(Summary::default()), ..JobEvents::default() };
             Ok(next_events(&mut job).await.unwrap_or_else(ended))
         };
-        Ok(Call::new(&self.client, happened, |py, JobEvents { failures, warnings, summary }| {
+        Ok(Call::new(&self.client, happened, |py, JobEvents { failures, warnings, planned, summary }| {
             let raised = PyList::empty(py);
             for failure in &failures {
                 raised.append(error::raised(py, failure).into_value(py))?;
             }
+            let planned = planned.iter().map(|item| planned_item(py, item)).collect::<PyResult<Vec<_>>>()?;
             let summary = summary.map(|summary| summarised(py, &summary)).transpose()?;
-            Ok((raised, warnings, summary).into_pyobject(py)?.into_any().unbind())
+            Ok((raised, warnings, planned, summary).into_pyobject(py)?.into_any().unbind())
         }))
     }
+}
+
+fn planned_item<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("op", item.op.name())?;
+    dict.set_item("source", &item.source)?;
+    dict.set_item("destination", &item.destination)?;
+    dict.set_item("size", item.bytes)?;
+    Ok(dict)
 }
 
 fn summarised<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {

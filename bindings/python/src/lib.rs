@@ -45,7 +45,7 @@ mod _laneway {
     #[pymodule_export]
     use crate::program::program;
     #[pymodule_export]
-    use crate::store::ObjectStore;
+    use crate::store::{ObjectStore, buckets_async, set_metadata_async, versions_async};
     #[pymodule_export]
     use crate::verbs::{BytesStream, GetResult, ListStream};
     use pyo3::prelude::*;

@@ -1,12 +1,18 @@
 //! A bucket, or the part of one below a prefix.
 
-use laneway::Bucket;
+use std::collections::BTreeMap;
+
 use laneway::dialect::VersionNames;
+use laneway::{
+    Bucket, Entry, Error, ErrorKind, Event, Item, ListRequest, Location, MetaChange, Outcome, SetMetaRequest,
+};
 use laneway_bindings_core::described::counters;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::{error, settings};
+use crate::call::Call;
+use crate::value::KeyArgument;
+use crate::{error, meta, settings};
 
 /// The object with the verbs. Its subclasses `GCSStore` and `S3Store` read configuration by common names.
 #[pyclass(frozen, subclass, module = "laneway")]
@@ -28,6 +34,10 @@ impl ObjectStore {
     #[getter]
     fn url(&self) -> String {
         self.bucket.url()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<laneway.ObjectStore {}>", self.bucket.url())
     }
 
     /// Returns the bucket's name.
@@ -58,7 +68,103 @@ impl ObjectStore {
     }
 }
 
+/// Lists the versions of an object that its bucket keeps, to be awaited. S3 lists the newest first, with delete
+/// markers, and GCS the oldest.
+#[pyfunction]
+#[pyo3(signature = (store, path, /))]
+pub(crate) fn versions_async<'py>(
+    py: Python<'py>,
+    store: &ObjectStore,
+    path: KeyArgument,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (client, at) = (store.bucket.client(), store.location(&path));
+    let mut listing = client.list(ListRequest::new(at).all_versions(true));
+    let key = format!("{}{}", store.bucket.prefix(), &*path);
+    let versions = async move {
+        let mut versions = Vec::new();
+        while let Some(entry) = listing.next().await {
+            match entry? {
+                Entry::Object(meta) if meta.id.key == key => versions.push(*meta),
+                _ => {}
+            }
+        }
+        Ok::<_, Error>(versions)
+    };
+    let call = Call::new(client, versions, |py, versions| {
+        let described = versions.iter().map(|meta| {
+            let dict = meta::described(py, meta)?;
+            dict.set_item("version", meta.version_id.as_deref().or(meta.id.version.as_deref()))?;
+            dict.set_item("is_latest", meta.is_latest)?;
+            dict.set_item("delete_marker", meta.delete_marker)?;
+            Ok(dict)
+        });
+        let described: Vec<_> = described.collect::<PyResult<_>>()?;
+        Ok(described.into_pyobject(py)?.into_any().unbind())
+    });
+    call.awaited(py)
+}
+
+/// Changes the user metadata of an object in place, to be awaited. `None` removes an entry; others stay.
+#[pyfunction]
+#[pyo3(signature = (store, path, changes, /))]
+pub(crate) fn set_metadata_async<'py>(
+    py: Python<'py>,
+    store: &ObjectStore,
+    path: KeyArgument,
+    changes: BTreeMap<String, Option<String>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (client, at) = (store.bucket.client(), store.location(&path));
+    if at.is_pattern() {
+        let why = format!("{at}: the metadata of a key with *, ? or [ can't be changed");
+        return Err(error::own(py, ErrorKind::Unsupported, &why));
+    }
+    let change = changes.into_iter().fold(MetaChange::default(), |change, (name, value)| match value {
+        Some(value) => change.metadata(name, value),
+        None => change.removed(name),
+    });
+    let mut job = client.set_meta(SetMetaRequest::new(vec![at], change));
+    let done = async move {
+        let mut failed = None;
+        while let Some(event) = job.next().await {
+            if let Event::Item(Item { outcome: Outcome::Failed(error), .. }) = event {
+                failed = Some(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    };
+    Call::new(client, done, |py, ()| Ok(py.None())).awaited(py)
+}
+
+/// Lists the names of an account's buckets, to be awaited. `url` has none: `gs://` or `s3://`.
+#[pyfunction]
+#[pyo3(signature = (url, settings, /))]
+pub(crate) fn buckets_async<'py>(
+    py: Python<'py>,
+    url: &str,
+    settings: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let client = settings::client(py, settings)?;
+    let at: Location = url.parse().map_err(|error| error::raised(py, &error))?;
+    let mut listing = client.list(ListRequest::new(at));
+    let names = async move {
+        let mut names = Vec::new();
+        while let Some(entry) = listing.next().await {
+            if let Entry::Bucket(name) = entry? {
+                names.push(name);
+            }
+        }
+        Ok::<_, Error>(names)
+    };
+    Call::new(&client, names, |py, names| Ok(names.into_pyobject(py)?.into_any().unbind())).awaited(py)
+}
+
 impl ObjectStore {
+    fn location(&self, path: &str) -> Location {
+        let bucket = &self.bucket;
+        let key = format!("{}{path}", bucket.prefix());
+        Location::Object { provider: bucket.provider(), bucket: bucket.name().to_owned(), key }
+    }
+
     pub(crate) fn versions(&self) -> VersionNames {
         self.bucket.capabilities().versions
     }

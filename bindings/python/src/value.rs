@@ -1,13 +1,93 @@
-//! Values of options and settings, by the tables of the bindings' core.
+//! Values that Python passes: keys, numbers, and those of options and settings by the tables of the bindings' core.
 
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use laneway_bindings_core::failure::Failure;
 use laneway_bindings_core::value::{Kind, Named, Value};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::error;
+
+/// A key of a store: text, or a path of `pathlib`.
+#[derive(Debug)]
+pub(crate) struct KeyArgument(String);
+
+impl Deref for KeyArgument {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<KeyArgument> for String {
+    fn from(key: KeyArgument) -> Self {
+        key.0
+    }
+}
+
+impl FromPyObject<'_, '_> for KeyArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = object.cast::<PyString>() {
+            return Ok(Self(text.to_cow()?.into_owned()));
+        }
+        let path = object.extract::<PathBuf>().ok().and_then(|path| path.to_str().map(str::to_owned));
+        let refused = || {
+            let kind = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            PyTypeError::new_err(format!("a key is text or a path, not {kind}"))
+        };
+        path.map(Self).ok_or_else(refused)
+    }
+}
+
+/// The beginning of keys. A path stands for a folder, so a slash follows it.
+#[derive(Default, Debug)]
+pub(crate) struct PrefixArgument(String);
+
+impl Deref for PrefixArgument {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromPyObject<'_, '_> for PrefixArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let KeyArgument(text) = object.extract()?;
+        Ok(Self(match object.hasattr(intern!(object.py(), "__fspath__"))? {
+            true if text == "." => String::new(),
+            true => text + "/",
+            false => text,
+        }))
+    }
+}
+
+/// A number of bytes or objects, or an offset. `u64` would make a negative one an `OverflowError`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct NumberArgument(pub(crate) u64);
+
+impl FromPyObject<'_, '_> for NumberArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        object.extract::<u64>().map(Self).map_err(|error| {
+            match error.is_instance_of::<PyOverflowError>(object.py()) {
+                true => PyValueError::new_err(format!("{} is negative, or too large", &*object)),
+                false => error,
+            }
+        })
+    }
+}
 
 /// Reads the values of a dictionary. `kind` returns their kinds by name.
 ///

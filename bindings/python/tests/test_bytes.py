@@ -1,5 +1,6 @@
 """Received bytes."""
 
+import copy
 import json
 import pickle
 
@@ -36,8 +37,15 @@ def test_they_have_the_methods_of_bytes():
     assert got.partition(b": ") == (b"Key", b": ", b"value") and got.split(b":") == [b"Key", b" value"]
     assert got + b"!" == b"Key: value!" and b">" + got == b">Key: value" and got + got[:0] == got
     assert b"A" < got < b"L" and got >= got and got <= laneway.Bytes(b"Z") and sorted([got, b"A"]) == [b"A", got]
-    assert json.loads(laneway.Bytes(b"[1]").decode()) == [1]
+    assert json.loads(laneway.Bytes(b"[1]")) == [1]
     with pytest.raises(TypeError):
         got < 5
     with pytest.raises(TypeError):
         got + "text"
+
+
+def test_they_are_taken_for_bytes():
+    got = laneway.Bytes(b"ab")
+    assert isinstance(got, bytes) and isinstance(got, laneway.Bytes) and type(got) is laneway.Bytes
+    for one in (copy.copy(got), copy.deepcopy(got), pickle.loads(pickle.dumps(got, 2))):
+        assert type(one) is laneway.Bytes and one == got

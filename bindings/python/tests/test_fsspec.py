@@ -134,8 +134,6 @@ def test_what_is_missing_or_forbidden_is_pythons_own(fs, folder):
             failing()
     with pytest.raises(ValueError, match="'rb', 'wb', 'xb' or 'ab'"):
         fs.open(path, "r+b")
-    with pytest.raises(NotImplementedError):
-        fs.ls("")
 
 
 def test_options_are_judged_at_once(filesystem):
@@ -174,9 +172,11 @@ def test_options_of_s3fs_have_their_meaning(given, meant):
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ({"project": "p"}, {}),
-        ({"project": "p", "requester_pays": True}, {"user_project": "p"}),
-        ({"project": "p", "requester_pays": "q"}, {"user_project": "q"}),
+        ({"project": "p"}, {"project": "p"}),
+        ({"project": "p", "requester_pays": True}, {"project": "p", "user_project": "p"}),
+        ({"project": "p", "requester_pays": "q"}, {"project": "p", "user_project": "q"}),
+        ({"access": "read_only"}, {"is_read_only": True}),
+        ({"access": "full_control"}, {}),
         ({"block_size": 5, "cache_timeout": 0}, {"default_block_size": 5, "listings_expiry_time": 0}),
     ],
 )
@@ -188,8 +188,50 @@ def test_options_of_gcsfs_have_their_meaning(given, meant):
 
 
 def test_options_without_a_meaning_are_logged_in_one_line(caplog):
-    laneway_fsspec.GCSFileSystem(access="read_only", consistency="md5", default_location="EU", skip_instance_cache=True)
-    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["access, consistency, default_location"]
+    laneway_fsspec.GCSFileSystem(consistency="md5", default_location="EU", skip_instance_cache=True)
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["consistency, default_location"]
+
+
+def test_a_bypass_by_arrow_is_logged_once(monkeypatch, caplog):
+    installed = {"pandas"}
+    monkeypatch.setattr(laneway_fsspec, "_is_warned", False)
+    monkeypatch.setattr(laneway_fsspec.importlib.util, "find_spec", lambda name: name if name in installed else None)
+    laneway_fsspec.register()
+    assert caplog.records == []
+    installed.add("pyarrow")
+    for _ in range(2):
+        laneway_fsspec.register()
+    assert ["storage_options={}" in record.message for record in caplog.records] == [True]
+
+
+WRITES = {
+    "pipe": lambda fs, path: fs.pipe_file(path, b"x"),
+    "open": lambda fs, path: fs.open(path, "wb"),
+    "append": lambda fs, path: fs.open(path, "ab"),
+    "put": lambda fs, path: fs.put(__file__, path),
+    "put a tree": lambda fs, path: fs.put(os.path.dirname(__file__), path, recursive=True),
+    "copy": lambda fs, path: fs.cp_file(path, f"{path}2"),
+    "move": lambda fs, path: fs.mv(path, f"{path}2"),
+    "remove": lambda fs, path: fs.rm(path),
+    "touch": lambda fs, path: fs.touch(path),
+    "mkdir": lambda fs, path: fs.mkdir(f"{path}/d"),
+    "makedirs": lambda fs, path: fs.makedirs(f"{path}/d", exist_ok=True),
+    "rmdir": lambda fs, path: fs.rmdir(path.rpartition("/")[0]),
+    "setxattr": lambda fs, path: fs.setxattr(path, colour="blue"),
+    "sign": lambda fs, path: fs.sign(path, method="PUT"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_filesystem_with_access_to_read_forbids_writes(filesystem, folder, write):
+    path = f"{folder}/k"
+    filesystem("gs").pipe_file(path, b"bytes")
+    fs = pickle.loads(pickle.dumps(filesystem("gs", access="read_only")))
+    with pytest.raises(PermissionError, match="read_only"):
+        WRITES[write](fs, path)
+    assert fs.cat_file(path) == b"bytes" and fs.find(folder) == [path]
+    with pytest.raises(ValueError, match="access is"):
+        filesystem("gs", access="all")
 
 
 @pytest.mark.parametrize(
@@ -221,6 +263,55 @@ def test_buckets_are_neither_made_nor_removed_in_silence(fs):
     with pytest.raises(FileExistsError):
         fs.mkdir("lake")
     fs.makedirs("lake", exist_ok=True)
+
+
+def test_buckets_are_listed(filesystem):
+    for fs in (filesystem("s3"), filesystem("gs", project="p")):
+        assert "lake" in fs.ls("", detail=False) and "lake" in fs.ls("/", detail=False)
+        assert {"name": "lake", "size": 0, "type": "directory"} in fs.ls(f"{fs.protocol[0]}://")
+        with pytest.raises(ValueError, match="begins with the name of a bucket"):
+            fs.find("")
+    with pytest.raises(laneway.exceptions.InvalidError, match="give project, or set GOOGLE_CLOUD_PROJECT"):
+        filesystem("gs").ls("")
+
+
+def test_metadata_of_objects_is_read_and_changed(fs, folder):
+    path = f"{folder}/k"
+    fs.pipe_file(path, b"bytes", attributes={"colour": "blue", "taste": "sweet", "Content-Type": "text/x"})
+    assert fs.metadata(path) == {"colour": "blue", "taste": "sweet"} and fs.getxattr(path, "colour") == "blue"
+    fs.setxattr(path, colour="red", taste=None, size="large")
+    assert fs.metadata(path) == {"colour": "red", "size": "large"} and fs.getxattr(path, "taste") is None
+    assert fs.cat_file(path) == b"bytes" and fs.info(path)["content_type"] == "text/x"
+    with pytest.raises(FileNotFoundError):
+        fs.setxattr(f"{folder}/nothing", colour="red")
+    with pytest.raises(NotImplementedError, match="can't be changed"):
+        fs.setxattr(f"{folder}/*", colour="red")
+
+
+def test_versions_are_told(fs, folder):
+    path = f"{folder}/k"
+    fs.pipe({path: b"bytes", f"{path}2": b"other"})
+    [version] = fs.object_version_info(path)
+    assert (version["name"], version["size"], version["delete_marker"]) == (path, 5, False) and version["version"]
+    with pytest.raises(FileNotFoundError):
+        fs.object_version_info(f"{folder}/nothing")
+
+
+def test_a_url_of_an_object(filesystem, folder):
+    path = f"{folder}/a b"
+    filesystem("s3").pipe_file(path, b"bytes")
+    for url in (filesystem("s3").url(path, expires=60), filesystem("gs").url(path)):
+        assert urlopen(url).read() == b"bytes"
+    with pytest.raises(ValueError, match="client_method"):
+        filesystem("s3").url(path, client_method="list_objects")
+
+
+def test_what_is_open_says_what_it_is(fs, folder):
+    path = f"{folder}/k"
+    with fs.open(path, "wb") as writer:
+        assert repr(writer) == f"<laneway.fsspec.Writer {fs.unstrip_protocol(path)} mode='wb'>"
+    with fs.open(path) as reader:
+        assert repr(reader) == f"<laneway.fsspec.Reader {fs.unstrip_protocol(path)}>"
 
 
 def test_only_an_empty_directory_is_removed_by_rmdir(fs, folder):

@@ -1,6 +1,7 @@
 """Reading objects."""
 
 import asyncio
+from pathlib import Path, PurePosixPath
 
 import laneway
 import pytest
@@ -117,3 +118,53 @@ def test_awaited(store):
         assert many == [LARGE[n : n + 2] for n in range(200)]
 
     asyncio.run(read())
+
+
+def test_keys_are_text_or_paths(store):
+    key = PurePosixPath("folder") / "k"
+    store.put(key, b"0123456789", mode="create")
+    assert store.head(Path("folder/k"))["path"] == "folder/k" and laneway.get(store, key).bytes() == b"0123456789"
+    assert store.get_range(key, start=1, length=2) == b"12" and store.get_ranges(key, starts=[1], ends=[2]) == [b"1"]
+    store.copy(key, PurePosixPath("folder2"))
+    assert [meta["path"] for meta in store.list(PurePosixPath("folder")).collect()] == ["folder/k"]
+    assert store.list_with_delimiter(PurePosixPath("."))["common_prefixes"] == ["folder/"]
+    with store.open_reader(key) as file:
+        assert file.read() == b"0123456789"
+    store.delete([key, PurePosixPath("folder2")])
+    assert store.list().collect() == []
+    with pytest.raises(TypeError, match="a key is text or a path, not int"):
+        store.get(5)
+
+
+def test_ranges_are_tuples_or_lists_and_negative_numbers_are_values(store):
+    store.put("k", b"0123456789")
+    for pair in ((2, 4), [2, 4]):
+        assert store.get("k", options={"range": pair}).bytes() == b"23"
+    wrong = [
+        lambda: store.get("k", options={"range": (-2, 4)}),
+        lambda: store.get("k", options={"range": {"suffix": -2}}),
+        lambda: store.get("k", options={"range": {"offset": -2}}),
+        lambda: store.get_range("k", start=-1, length=2),
+        lambda: store.get_range("k", start=1, length=-2),
+        lambda: store.get_ranges("k", starts=[1, -1], lengths=[2, 2]),
+        lambda: store.list(limit=-1),
+        lambda: store.list(chunk_size=-1),
+        lambda: store.get("k").stream(min_chunk_size=-1),
+        lambda: store.open_reader("k", footer=-1),
+        lambda: store.open_reader("k").read_ranges(starts=[-1], ends=[2]),
+        lambda: store.get_range("k", start=2**64, length=2),
+    ]
+    for call in wrong:
+        with pytest.raises(ValueError, match="is negative, or too large"):
+            call()
+    with pytest.raises(TypeError, match="a range is"):
+        store.get("k", options={"range": "2-4"})
+
+
+def test_results_say_what_they_are(store):
+    store.put("k", b"0123456789")
+    result = store.get("k", options={"range": (2, 4)})
+    assert repr(result) == '<laneway.GetResult path="k" size=10 range=(2, 4)>'
+    assert repr(result.stream()) == '<laneway.BytesStream path="k">'
+    assert repr(store.list("a", chunk_size=7)) == '<laneway.ListStream prefix="a" chunk_size=7>'
+    assert repr(laneway.ObjectStore(store.url, store._settings())) == f"<laneway.ObjectStore {store.url}>"

@@ -4,10 +4,13 @@ import asyncio
 import itertools
 import logging
 import os
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
 
 import laneway
 import pytest
+from laneway.exceptions import in_python
 
 # Timeouts in seconds that no other store of these tests has.
 _TIMEOUTS = itertools.count(1000)
@@ -70,7 +73,12 @@ def test_two_places_made_equal(store, tree, reached, tmp_path):
     (tree / "new").write_bytes(b"x")
     wishes = {"delete": True, "filters": ["*.tmp"], "newer": datetime.now(UTC) - timedelta(days=1)}
     planned = laneway.sync(tree, there, dry_run=True, max_delete=1, **wishes, **reached)
+    assert sorted((item["op"], item["source"], item["destination"], item["size"]) for item in planned["planned"]) == [
+        ("remove", f"{there}/0/0", None, 1000),
+        ("upload", str(tree / "new"), f"{there}/new", 1),
+    ]
     done = laneway.sync(tree, there, **wishes, **reached)
+    assert done["planned"] == []
     for summary in planned, done:
         assert (summary["files"], summary["removed"], summary["unchanged"]) == (1, 1, 29)
     assert laneway.sync(there, tmp_path / "back", preserve=True, **reached)["files"] == 30
@@ -157,8 +165,43 @@ def test_what_failed_is_raised(store, tree, reached):
     assert "1 more" in raised.value.__notes__[0]
     with pytest.raises(ValueError):
         laneway.copy(tree, "ftp://x/", **reached)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"^copy\(\) got an unexpected keyword argument 'recusrive'"):
         laneway.copy(tree, store.url, recusrive=True)
+    with pytest.raises(TypeError, match=r"^sync\(\) got"):
+        laneway.sync(tree, store.url, recusrive=True)
+    with pytest.raises(Exception, match="use recursive=True to copy it"):
+        laneway.copy(tree, store.url, **reached)
+    (tree / "empty").mkdir()
+    with pytest.raises(ValueError, match="add allow_empty=True"):
+        store.put("full/k", b"x")
+        laneway.sync(tree / "empty", store / "full", delete=True)
+
+
+def test_a_second_copy_beside_the_first_is_refused(store, tree):
+    laneway.copy(tree, (store, ""), recursive=True)
+    with pytest.raises(ValueError, match=r"holds only the folder tree/.*delete=True would copy all again.*add force=True"):
+        laneway.sync(tree, store, delete=True)
+    assert laneway.sync(tree, (store, PurePosixPath("tree")), delete=True)["unchanged"] == 30
+    forced = laneway.sync(tree, store, delete=True, force=True)
+    assert (forced["files"], forced["removed"]) == (30, 30)
+
+
+def test_no_message_names_an_option_that_python_lacks():
+    """Each option of the program in a message of the library has its word here."""
+    crates, named = Path(__file__).parents[3] / "crates", set()
+    for source in (path for crate in ("laneway", "store", "lanes") for path in (crates / crate / "src").rglob("*.rs")):
+        if "test" in source.stem or source.stem in UNSEEN:
+            continue
+        code = re.sub(r"(?m)^\s*//.*$", "", source.read_text().partition("#[cfg(test)]")[0])
+        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', code):
+            named.update(re.findall(r"(?<![\w-])--[a-z][a-z-]+", in_python(text)))
+    assert named == UNREACHED
+
+
+# Modules whose messages bindings never show, or whose words begin with dashes for another reason.
+UNSEEN = {"cases", "address", "directory", "arn"}
+# Options of other programs, and of jobs that this package has none of.
+UNREACHED = {"--all-versions", "--expect-size", "--json", "--profile", "--sso-session"}
 
 
 def test_what_interrupts_a_job_cancels_it(store, tree, reached):

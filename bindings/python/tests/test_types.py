@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import laneway
@@ -62,3 +63,26 @@ def test_all_names_are_there():
     assert sorted(laneway.__all__) == laneway.__all__
     for name in laneway.__all__:
         assert getattr(laneway, name) is not None
+
+
+def test_functions_have_signatures_with_annotations():
+    functions = [name for name in laneway.__all__ if inspect.isroutine(getattr(laneway, name))]
+    assert len(functions) >= 30
+    for name in functions:
+        function = getattr(laneway, name)
+        signature = inspect.signature(function)
+        bare = [one.name for one in signature.parameters.values() if one.annotation is one.empty and one.kind is not one.VAR_KEYWORD]
+        assert not bare and signature.return_annotation is not signature.empty and inspect.getdoc(function), (name, bare)
+        if hasattr(laneway.ObjectStore, name) and not name.startswith("copy"):
+            method = inspect.signature(getattr(laneway.ObjectStore, name))
+            of_function = [*signature.parameters.values()][1:]
+            assert [(one.name, one.kind, one.default) for one in of_function] == [
+                (one.name, one.kind, one.default) for one in [*method.parameters.values()][1:]
+            ], name
+    assert typing.get_type_hints(laneway.head)["return"] is laneway.types.ObjectMeta
+    assert [*inspect.signature(laneway.sync).parameters][:4] == ["source", "destination", "delete", "allow_empty"]
+    assert "recursive" in inspect.signature(laneway.copy).parameters
+
+
+def test_the_package_lists_its_own_names_alone():
+    assert dir(laneway) == sorted(laneway.__all__)

@@ -215,6 +215,20 @@ fn a_removal_that_would_be_too_much_is_refused_with_status_1() {
 }
 
 #[test]
+fn a_second_copy_beside_the_first_is_refused_unless_it_is_forced() {
+    let (endpoint, laneway) = endpoint();
+    fs::create_dir_all(endpoint.folder().join("photos")).expect("made");
+    fs::write(endpoint.folder().join("photos/1.jpg"), b"photo").expect("written");
+    laneway.run(["cp", "-r", "photos", "gs://bucket/"]).succeeds();
+    let run = laneway.run(["sync", "--delete", "photos", "gs://bucket"]).exits(1);
+    assert!(run.stderr.contains("Sync to gs://bucket/photos, or add --force"), "{}", run.stderr);
+    laneway.run(["sync", "--delete", "photos", "gs://bucket/photos"]).succeeds();
+    assert_eq!(endpoint.server().store().keys("bucket"), ["photos/1.jpg"]);
+    laneway.run(["sync", "--delete", "--force", "photos", "gs://bucket"]).succeeds();
+    assert_eq!(endpoint.server().store().keys("bucket"), ["1.jpg"]);
+}
+
+#[test]
 fn a_file_that_changes_while_it_is_read_is_told_and_no_object() {
     let bytes = laneway_testkit::random_bytes(1, 40 << 20);
     for (change, scheme) in [("cut", "gs"), ("rewritten", "gs"), ("rewritten", "s3")] {

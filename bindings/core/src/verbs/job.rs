@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use laneway::dialect::VersionNames;
-use laneway::{Client, Error, Event, Job, Outcome, Summary};
+use laneway::{Client, Error, Event, Item, Job, Outcome, Summary};
 use tokio::sync::Mutex;
 
 use crate::attributes::put_options;
@@ -64,6 +64,8 @@ pub struct JobEvents {
     pub failures: Vec<Error>,
     /// Warnings.
     pub warnings: Vec<String>,
+    /// Items that a dry run would do.
+    pub planned: Vec<Item>,
     /// The summary, once the job has ended.
     pub summary: Option<Summary>,
 }
@@ -78,11 +80,11 @@ pub async fn next_events(job: &mut Job) -> Option<JobEvents> {
             _ => job.next().now_or_never(),
         };
         match next {
-            Some(Some(Event::Item(item))) => {
-                if let Outcome::Failed(error) = item.outcome {
-                    events.failures.push(error);
-                }
-            }
+            Some(Some(Event::Item(item))) => match item.outcome {
+                Outcome::Failed(error) => events.failures.push(error),
+                Outcome::Planned => events.planned.push(item),
+                _ => {}
+            },
             Some(Some(Event::Warning(warning))) => events.warnings.push(warning.to_string()),
             Some(Some(Event::Done(done))) => {
                 events.summary = Some(done);

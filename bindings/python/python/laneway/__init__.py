@@ -2,6 +2,8 @@
 
 import atexit
 import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from laneway import exceptions, store
 from laneway._laneway import (
@@ -23,29 +25,56 @@ from laneway._sync import sync, sync_async
 from laneway.store import GCSStore, S3Store, from_url
 
 # A verb as a function takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
-get = ObjectStore.get
-get_async = ObjectStore.get_async
-get_range = ObjectStore.get_range
-get_range_async = ObjectStore.get_range_async
-get_ranges = ObjectStore.get_ranges
-get_ranges_async = ObjectStore.get_ranges_async
-put = ObjectStore.put
-put_async = ObjectStore.put_async
-head = ObjectStore.head
-head_async = ObjectStore.head_async
-list = ObjectStore.list
-list_with_delimiter = ObjectStore.list_with_delimiter
-list_with_delimiter_async = ObjectStore.list_with_delimiter_async
-delete = ObjectStore.delete
-delete_async = ObjectStore.delete_async
-rename = ObjectStore.rename
-rename_async = ObjectStore.rename_async
-sign = ObjectStore.sign
-sign_async = ObjectStore.sign_async
-open_reader = ObjectStore.open_reader
-open_reader_async = ObjectStore.open_reader_async
-open_writer = ObjectStore.open_writer
-open_writer_async = ObjectStore.open_writer_async
+if TYPE_CHECKING:
+    get = ObjectStore.get
+    get_async = ObjectStore.get_async
+    get_range = ObjectStore.get_range
+    get_range_async = ObjectStore.get_range_async
+    get_ranges = ObjectStore.get_ranges
+    get_ranges_async = ObjectStore.get_ranges_async
+    put = ObjectStore.put
+    put_async = ObjectStore.put_async
+    head = ObjectStore.head
+    head_async = ObjectStore.head_async
+    list = ObjectStore.list
+    list_with_delimiter = ObjectStore.list_with_delimiter
+    list_with_delimiter_async = ObjectStore.list_with_delimiter_async
+    delete = ObjectStore.delete
+    delete_async = ObjectStore.delete_async
+    rename = ObjectStore.rename
+    rename_async = ObjectStore.rename_async
+    sign = ObjectStore.sign
+    sign_async = ObjectStore.sign_async
+    open_reader = ObjectStore.open_reader
+    open_reader_async = ObjectStore.open_reader_async
+    open_writer = ObjectStore.open_writer
+    open_writer_async = ObjectStore.open_writer_async
+else:
+    from laneway._verbs import (
+        delete,
+        delete_async,
+        get,
+        get_async,
+        get_range,
+        get_range_async,
+        get_ranges,
+        get_ranges_async,
+        head,
+        head_async,
+        list,
+        list_with_delimiter,
+        list_with_delimiter_async,
+        open_reader,
+        open_reader_async,
+        open_writer,
+        open_writer_async,
+        put,
+        put_async,
+        rename,
+        rename_async,
+        sign,
+        sign_async,
+    )
 
 # Objects as files count as files wherever Python's own do.
 io.BufferedIOBase.register(ReadableFile)
@@ -100,3 +129,7 @@ __all__ = [
     "sync",
     "sync_async",
 ]
+
+
+def __dir__() -> Sequence[str]:
+    return __all__

@@ -116,6 +116,7 @@ _GCS: _Known = {
     "bearer_token": _Setting("bearer_token", str),
     "user_project": _Setting("user_project", str),
     "kms_key": _Setting("kms_key", str),
+    "project": _Setting("project", str),
     "service_account_key": _Setting("service_account_key", str),
 }
 _CLIENT: _Known = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, get_overloads, overload
 
 from laneway._jobs import copy_job, run, run_async
 from laneway._laneway import ObjectStore
@@ -50,7 +51,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     destination becomes the copy of the tree itself, whether it exists or not. A job copies files, trees and patterns
     to a store, from a store, or between
     two. Trees need `recursive`; `contents` leaves out their own names. The job compares all bytes with the stores'
-    checksums, and returns its summary. It raises the first failure, which has all of them as `failures`, and the
+    checksums, and returns its summary; with `dry_run`, its `planned` lists what would be done. It raises the first failure, which has all of them as `failures`, and the
     `summary`.
 
     `remove_source` keeps a source if only the size of its copy could be compared, unless `allow_unverified`.
@@ -114,3 +115,8 @@ async def _copy_async(
     sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:
     return await run_async(copy_job(sources, destination, **options), progress)
+
+
+# The job's form is the one with options to look up.
+for _function in (copy, copy_async):
+    setattr(_function, "__signature__", inspect.signature(get_overloads(_function)[-1]))

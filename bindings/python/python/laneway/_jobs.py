@@ -11,8 +11,8 @@ from typing import Any, cast
 from laneway._configuration import settings
 from laneway._laneway import Job, ObjectStore
 from laneway._progress import reporter
-from laneway.exceptions import UsageError
-from laneway.types import Attributes, Config, JobSummary, LocalPath, Place, ProgressReport
+from laneway.exceptions import UsageError, in_python
+from laneway.types import Attributes, Config, JobSummary, Key, LocalPath, Place, ProgressReport
 
 _LOGGER = logging.getLogger("laneway")
 
@@ -66,12 +66,17 @@ def copy_job(
     return Job.begin("copy", chosen, _places(sources, chosen), _place(destination, chosen), wished)
 
 
+# A `TypeError` names the function that was called.
+copy_job.__qualname__ = "copy"
+
+
 def sync_job(
     source: Place,
     destination: Place,
     *,
     delete: bool = False,
     allow_empty: bool = False,
+    force: bool = False,
     max_delete: int | None = None,
     dry_run: bool = False,
     checksum: bool = False,
@@ -100,6 +105,7 @@ def sync_job(
     wishes = {
         "delete": delete,
         "allow_empty": allow_empty,
+        "force": force,
         "max_delete": max_delete,
         "dry_run": dry_run,
         "checksum": checksum,
@@ -172,8 +178,8 @@ def _places(places: Place | Sequence[Place], chosen: dict[str, Any]) -> list[str
 def _place(place: Place, chosen: dict[str, Any]) -> str:
     """Returns a place as text. Adds a store's settings to the job's."""
     if _is_in_store(place):
-        store, key = cast("tuple[ObjectStore, str]", place)
-        return _place(store, chosen) + key
+        store, key = cast("tuple[ObjectStore, Key]", place)
+        return _place(store, chosen) + os.fspath(key)
     if not isinstance(place, ObjectStore):
         return os.fspath(cast("str | os.PathLike[str]", place))
     for name, value in getattr(place, "_settings", dict)().items():
@@ -183,21 +189,22 @@ def _place(place: Place, chosen: dict[str, Any]) -> str:
 
 
 def _is_in_store(place: object) -> bool:
-    return isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], ObjectStore) and isinstance(place[1], str)
+    return isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], ObjectStore) and not isinstance(place[1], ObjectStore)
 
 
 def run(job: Job, progress: ProgressReport) -> JobSummary:
     """Waits for a job to end. An interrupt cancels the job, and is raised once the job has cleaned up."""
     failures: list[BaseException] = []
+    planned: list[Any] = []
     with reporter(progress) as report:
         try:
             while True:
-                summary = _taken(job, job.wait(), failures, report)
+                summary = _taken(job, job.wait(), failures, planned, report)
                 if summary is not None:
                     return _ended(summary, failures)
         except BaseException:
             job.cancel()
-            while job.wait()[2] is None:
+            while job.wait()[3] is None:
                 pass
             raise
 
@@ -205,10 +212,11 @@ def run(job: Job, progress: ProgressReport) -> JobSummary:
 async def run_async(job: Job, progress: ProgressReport) -> JobSummary:
     """Does the same, awaited. A cancelled task doesn't wait for the job's end."""
     failures: list[BaseException] = []
+    planned: list[Any] = []
     with reporter(progress) as report:
         try:
             while True:
-                summary = _taken(job, await job.wait_async(), failures, report)
+                summary = _taken(job, await job.wait_async(), failures, planned, report)
                 if summary is not None:
                     return _ended(summary, failures)
         except BaseException:
@@ -218,16 +226,18 @@ async def run_async(job: Job, progress: ProgressReport) -> JobSummary:
 
 def _taken(
     job: Job,
-    happened: tuple[list[BaseException], list[str], dict[str, Any] | None],
+    happened: tuple[list[BaseException], list[str], list[dict[str, Any]], dict[str, Any] | None],
     failures: list[BaseException],
+    planned: list[Any],
     report: Callable[[tuple[int, int, int, int, bool]], object],
 ) -> JobSummary | None:
-    failed, warnings, summary = happened
+    failed, warnings, would, summary = happened
     failures += failed
+    planned += would
     for warning in warnings:
-        _LOGGER.warning("%s", warning)
+        _LOGGER.warning("%s", in_python(warning))
     report(job.progress())
-    return cast("JobSummary | None", summary)
+    return None if summary is None else cast("JobSummary", {**summary, "planned": planned})
 
 
 def _ended(summary: JobSummary, failures: list[BaseException]) -> JobSummary:

@@ -15,6 +15,7 @@ def sync(
     *,
     delete: bool = False,
     allow_empty: bool = False,
+    force: bool = False,
     max_delete: int | None = None,
     dry_run: bool = False,
     checksum: bool = False,
@@ -46,7 +47,10 @@ def sync(
     compares contents instead of times, and `size_only` only sizes. `update` keeps objects that are newer at the
     destination. `delete` removes objects that the source doesn't have, after everything else and only if nothing
     failed. It removes nothing if the source is empty (unless `allow_empty`), or if it would remove more than
-    `max_delete`.
+    `max_delete`. It also refuses a destination whose only entry is a folder named like the source (unless `force`).
+    That usually is an earlier copy, which the sync would make again beside it and then remove.
+
+    With `dry_run`, the summary's `planned` lists what would be done.
 
     `filters` are rules in order. The first that matches a name, or a folder above it, decides: `"+ GLOB"` takes, `"-
     GLOB"` or `"GLOB"` leaves out. `files_from` is a file of names, one per line. Each name is then looked up on both
@@ -57,6 +61,7 @@ def sync(
         destination,
         delete=delete,
         allow_empty=allow_empty,
+        force=force,
         max_delete=max_delete,
         dry_run=dry_run,
         checksum=checksum,
@@ -90,6 +95,7 @@ async def sync_async(
     *,
     delete: bool = False,
     allow_empty: bool = False,
+    force: bool = False,
     max_delete: int | None = None,
     dry_run: bool = False,
     checksum: bool = False,
@@ -121,6 +127,7 @@ async def sync_async(
         destination,
         delete=delete,
         allow_empty=allow_empty,
+        force=force,
         max_delete=max_delete,
         dry_run=dry_run,
         checksum=checksum,

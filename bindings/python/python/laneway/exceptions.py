@@ -5,6 +5,7 @@ Each has `kind`, the name in the library and the program, and `url`, `status`, `
 """
 
 import errno
+import re
 from typing import Any
 
 
@@ -194,9 +195,39 @@ _CLASSES: dict[str, type[BaseError]] = {
 }
 
 
+# The program's options in messages of the library, as this package calls them.
+_WORDS = {
+    "-r": "recursive=True",
+    "--allow-empty": "allow_empty=True",
+    "--anonymous": "skip_signature=True",
+    "--ca-cert FILE": "root_certificate",
+    "--delete": "delete=True",
+    "--existing": "existing",
+    "--follow-symlinks": "follow_symlinks",
+    "--force": "force=True",
+    "--gcs-endpoint": "base_url",
+    "--ignore-existing": "ignore_existing",
+    "--ignore-symlinks": "ignore_symlinks",
+    "--include and --exclude": "filters",
+    "--max-delete": "max_delete",
+    "--profile": "profile",
+    "--project": "project",
+    "--retry-for": "retry_timeout",
+    "--s3-endpoint": "endpoint",
+    "use cp to": "use laneway.copy to",
+}
+# Commands of other programs keep their options.
+_OPTIONS = re.compile(rf"(?<!login )(?<!ls )(?<![\w/-])({'|'.join(map(re.escape, _WORDS))})(?![\w-])")
+
+
+def in_python(message: str) -> str:
+    """Returns a message of the library with this package's names of options."""
+    return _OPTIONS.sub(lambda found: _WORDS[found[1]], message)
+
+
 def _of(kind: str, message: str, details: dict[str, Any]) -> BaseError:
     """Returns the exception of one of the library's kinds, with its details."""
-    error = _CLASSES.get(kind, GenericError)(message)
+    error = _CLASSES.get(kind, GenericError)(in_python(message))
     for name, value in details.items():
         setattr(error, name, value)
     if isinstance(error, OSError) and kind in _ERRNO:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protoco
 
 if TYPE_CHECKING:
     from laneway._laneway import ObjectStore
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer as Buffer
+else:
+    try:
+        from collections.abc import Buffer
+    except ImportError:
+        # Python 3.11 has no name for it.
+        Buffer = Any
 
 
 class Checksums(TypedDict, total=False):
@@ -71,7 +77,7 @@ class SuffixRange(TypedDict):
 class GetOptions(TypedDict, total=False):
     """The bytes to read, and conditions on the object's version."""
 
-    range: tuple[int, int] | OffsetRange | SuffixRange | None
+    range: tuple[int, int] | list[int] | OffsetRange | SuffixRange | None
     version: str | None
     """GCS's generation."""
     if_match: str | None
@@ -95,16 +101,17 @@ Attributes: TypeAlias = dict[str, str]
 class Readable(Protocol):
     """An object with a `read` method."""
 
-    def read(self, size: int, /) -> "Buffer": ...
+    def read(self, size: int, /) -> Buffer: ...
 
 
-Input: TypeAlias = "Buffer | PathLike[str] | Readable | Iterable[Buffer]"
-AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
+Input: TypeAlias = Buffer | PathLike[str] | Readable | Iterable[Buffer]
+AsyncInput: TypeAlias = Input | AsyncIterable[Buffer]
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
-Paths: TypeAlias = str | Sequence[str]
+Key: TypeAlias = str | PathLike[str]
+Paths: TypeAlias = Key | Sequence[Key]
 LocalPath: TypeAlias = "str | PathLike[str]"
-Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, str]"
+Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, Key]"
 """A local path, `gs://bucket/key` or `s3://bucket/key`, or a store, or a store and a key in it. Keys with `*`, `?` or
 `[` are patterns. A job reaches a store with the store's own configuration.
 """
@@ -129,6 +136,15 @@ class ProgressCallback(Protocol):
 
 
 ProgressReport: TypeAlias = bool | Callable[[Progress], object] | ProgressCallback | None
+
+
+class PlannedItem(TypedDict):
+    """Something that a dry run would do."""
+
+    op: Literal["upload", "download", "copy", "move", "remove"]
+    source: str
+    destination: str | None
+    size: int
 
 
 class JobSummary(TypedDict):
@@ -160,3 +176,5 @@ class JobSummary(TypedDict):
     not_done: int
     interrupted: bool
     stopped: bool
+    planned: list[PlannedItem]
+    """The items of a dry run, in no particular order."""

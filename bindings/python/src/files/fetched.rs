@@ -27,6 +27,10 @@ impl Fetched {
 
 #[pymethods]
 impl Fetched {
+    fn __repr__(&self) -> String {
+        format!("<laneway.Fetched done={}>", self.0.is_done())
+    }
+
     /// Waits for the ranges, and returns them, once. Call it in the process that began to read them.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.result(py, |py, ranges| {

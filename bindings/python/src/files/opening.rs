@@ -24,6 +24,10 @@ impl Opening {
 
 #[pymethods]
 impl Opening {
+    fn __repr__(&self) -> String {
+        format!("<laneway.Opening done={}>", self.begun.is_done())
+    }
+
     /// Returns whether the file is open.
     fn is_done(&self) -> bool {
         self.begun.is_done()

@@ -16,6 +16,7 @@ use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::turns;
+use crate::value::NumberArgument;
 use crate::{error, meta};
 
 /// Bytes that are searched for the end of a line at a time.
@@ -255,15 +256,20 @@ impl Readable {
 
     /// # Errors
     /// If the lengths of the lists differ, or the file is closed.
-    fn ranges(&self, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Vec<Range<u64>>> {
+    fn ranges(&self, starts: Vec<NumberArgument>, ends: Vec<NumberArgument>) -> PyResult<Vec<Range<u64>>> {
         self.check_open()?;
         match starts.len() == ends.len() {
-            true => Ok(starts.into_iter().zip(ends).map(|(start, end)| start..end).collect()),
+            true => Ok(starts.into_iter().zip(ends).map(|(start, end)| start.0..end.0).collect()),
             false => Err(PyValueError::new_err(format!("{} starts and {} ends", starts.len(), ends.len()))),
         }
     }
 
-    fn read_ranges(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Call> {
+    fn read_ranges(
+        &self,
+        py: Python<'_>,
+        starts: Vec<NumberArgument>,
+        ends: Vec<NumberArgument>,
+    ) -> PyResult<Call> {
         let read = self.beside(py).read_ranges(self.ranges(starts, ends)?);
         Ok(Call::new(&self.client, read, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
@@ -380,8 +386,8 @@ macro_rules! methods {
             fn read_ranges<'py>(
                 &self,
                 py: Python<'py>,
-                starts: Vec<u64>,
-                ends: Vec<u64>,
+                starts: Vec<NumberArgument>,
+                ends: Vec<NumberArgument>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 self.0.read_ranges(py, starts, ends)?.$answer(py)
             }
@@ -447,7 +453,12 @@ refused!(ReadableFile: detach, fileno, truncate, write, writelines);
 impl ReadableFile {
     /// Begins to read ranges. The returned object gives them later.
     #[pyo3(signature = (*, starts, ends))]
-    fn fetch(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Fetched> {
+    fn fetch(
+        &self,
+        py: Python<'_>,
+        starts: Vec<NumberArgument>,
+        ends: Vec<NumberArgument>,
+    ) -> PyResult<Fetched> {
         Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
     }
 
@@ -459,8 +470,13 @@ impl ReadableFile {
 
     /// Reads bytes from a position on, fewer at the end. The file's own position stays.
     #[pyo3(signature = (start, size, /))]
-    fn read_at<'py>(&self, py: Python<'py>, start: u64, size: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.0.read_at(py, start, size)?.wait_if_need_be(py)
+    fn read_at<'py>(
+        &self,
+        py: Python<'py>,
+        start: NumberArgument,
+        size: NumberArgument,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.0.read_at(py, start.0, size.0)?.wait_if_need_be(py)
     }
 
     fn flush(&self) {}

@@ -5,13 +5,20 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::meta::written;
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
     /// Copies an object within the store, without its bytes passing through this machine.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
-    fn copy(&self, py: Python<'_>, from_: &str, to: &str, overwrite: bool) -> PyResult<Py<PyAny>> {
-        copy(self, from_, to, overwrite).wait(py)
+    fn copy(
+        &self,
+        py: Python<'_>,
+        from_: KeyArgument,
+        to: KeyArgument,
+        overwrite: bool,
+    ) -> PyResult<Py<PyAny>> {
+        copy(self, &from_, &to, overwrite).wait(py)
     }
 
     /// As `copy`, to be awaited.
@@ -19,11 +26,11 @@ impl ObjectStore {
     fn copy_async<'py>(
         &self,
         py: Python<'py>,
-        from_: &str,
-        to: &str,
+        from_: KeyArgument,
+        to: KeyArgument,
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        copy(self, from_, to, overwrite).awaited(py)
+        copy(self, &from_, &to, overwrite).awaited(py)
     }
 }
 

@@ -5,12 +5,13 @@ use pyo3::prelude::*;
 
 use crate::call::Call;
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 /// One path or many.
 #[derive(FromPyObject)]
 pub(super) enum Paths {
-    One(String),
-    Many(Vec<String>),
+    One(KeyArgument),
+    Many(Vec<KeyArgument>),
 }
 
 #[pymethods]
@@ -36,7 +37,7 @@ fn delete(store: &ObjectStore, paths: Paths) -> Call {
             Paths::One(path) => return bucket.delete(&path).await,
             Paths::Many(paths) => paths,
         };
-        let mut outcomes = bucket.delete_many(stream::iter(paths));
+        let mut outcomes = bucket.delete_many(stream::iter(paths.into_iter().map(String::from)));
         let mut failed = None;
         while let Some((_, outcome)) = outcomes.next().await {
             failed = failed.or(outcome.err());

@@ -8,7 +8,7 @@ use laneway::{Client, Download, Error, ErrorKind, Get, ObjectMeta};
 use laneway_bindings_core::fork::Turns;
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::get_range::between;
 use crate::attributes::version;
@@ -17,10 +17,11 @@ use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
 use crate::turns;
+use crate::value::{KeyArgument, NumberArgument};
 use crate::{error, meta};
 
 /// The default size of `stream`'s chunks.
-const CHUNK: usize = 10 << 20;
+const CHUNK: u64 = 10 << 20;
 
 #[pymethods]
 impl ObjectStore {
@@ -31,11 +32,11 @@ impl ObjectStore {
     fn get(
         &self,
         py: Python<'_>,
-        path: &str,
+        path: KeyArgument,
         options: Option<&Bound<'_, PyDict>>,
         into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        get(self, path, options, into)?.wait(py)
+        get(self, &path, options, into)?.wait(py)
     }
 
     /// As `get`, to be awaited.
@@ -43,11 +44,11 @@ impl ObjectStore {
     fn get_async<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
+        path: KeyArgument,
         options: Option<&Bound<'py, PyDict>>,
         into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        get(self, path, options, into)?.awaited(py)
+        get(self, &path, options, into)?.awaited(py)
     }
 }
 
@@ -141,18 +142,20 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
     }
 }
 
-/// Reads `(start, end)`, `{"offset": n}` or `{"suffix": n}`.
+/// Reads `(start, end)` or `[start, end]`, `{"offset": n}` or `{"suffix": n}`.
 fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
-    if let Ok((start, end)) = value.extract::<(u64, u64)>() {
+    let is_pair = value.cast::<PyTuple>().is_ok() || value.cast::<PyList>().is_ok();
+    if is_pair && value.len()? == 2 {
+        let [NumberArgument(start), NumberArgument(end)] = value.extract()?;
         return Ok(call.range(between(start, Some(end), None)?));
     }
     let number =
         |name| value.cast::<PyDict>().ok().and_then(|range| range.get_item(name).transpose()).transpose();
     if let Some(offset) = number("offset")? {
-        return Ok(call.range(offset.extract::<u64>()?..));
+        return Ok(call.range(offset.extract::<NumberArgument>()?.0..));
     }
     match number("suffix")? {
-        Some(suffix) => Ok(call.last(suffix.extract()?)),
+        Some(suffix) => Ok(call.last(suffix.extract::<NumberArgument>()?.0)),
         None => Err(PyTypeError::new_err("a range is (start, end), {'offset': first} or {'suffix': bytes}")),
     }
 }
@@ -210,18 +213,29 @@ impl GetResult {
 
     /// Returns the bytes as they arrive, for `for` and `async for`. All chunks but the last have at least
     /// this size.
-    #[pyo3(signature = (min_chunk_size = CHUNK))]
-    fn stream(&self, min_chunk_size: usize) -> PyResult<BytesStream> {
+    #[pyo3(signature = (min_chunk_size = NumberArgument(CHUNK)), text_signature = "($self, min_chunk_size=10485760)")]
+    fn stream(&self, min_chunk_size: NumberArgument) -> PyResult<BytesStream> {
+        let min_chunk_size = usize::try_from(min_chunk_size.0.max(1)).unwrap_or(usize::MAX);
         let download = Turns::new(self.take()?);
-        Ok(BytesStream { client: self.client.clone(), download, min_chunk_size: min_chunk_size.max(1) })
+        Ok(BytesStream {
+            client: self.client.clone(),
+            path: self.meta.id.key.clone(),
+            download,
+            min_chunk_size,
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let (path, (start, end)) = (&self.meta.id.key, self.range);
+        format!("<laneway.GetResult path={path:?} size={} range=({start}, {end})>", self.meta.size)
     }
 
     fn __iter__(&self) -> PyResult<BytesStream> {
-        self.stream(CHUNK)
+        self.stream(NumberArgument(CHUNK))
     }
 
     fn __aiter__(&self) -> PyResult<BytesStream> {
-        self.stream(CHUNK)
+        self.stream(NumberArgument(CHUNK))
     }
 }
 
@@ -254,12 +268,17 @@ impl GetResult {
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct BytesStream {
     client: Client,
+    path: String,
     download: Turns<Download>,
     min_chunk_size: usize,
 }
 
 #[pymethods]
 impl BytesStream {
+    fn __repr__(&self) -> String {
+        format!("<laneway.BytesStream path={:?}>", self.path)
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

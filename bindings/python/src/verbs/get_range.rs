@@ -10,6 +10,7 @@ use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
@@ -20,13 +21,13 @@ impl ObjectStore {
     fn get_range(
         &self,
         py: Python<'_>,
-        path: &str,
-        start: u64,
-        end: Option<u64>,
-        length: Option<u64>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
         into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        get_range(self, path, start, (end, length), into)?.wait(py)
+        get_range(self, &path, start.0, (offset(end), offset(length)), into)?.wait(py)
     }
 
     /// As `get_range`, to be awaited.
@@ -34,14 +35,18 @@ impl ObjectStore {
     fn get_range_async<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
-        start: u64,
-        end: Option<u64>,
-        length: Option<u64>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
         into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        get_range(self, path, start, (end, length), into)?.awaited(py)
+        get_range(self, &path, start.0, (offset(end), offset(length)), into)?.awaited(py)
     }
+}
+
+fn offset(count: Option<NumberArgument>) -> Option<u64> {
+    count.map(|count| count.0)
 }
 
 fn get_range(

@@ -9,6 +9,7 @@ use super::get_range::between;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
@@ -17,12 +18,12 @@ impl ObjectStore {
     fn get_ranges(
         &self,
         py: Python<'_>,
-        path: &str,
-        starts: Vec<u64>,
-        ends: Option<Vec<u64>>,
-        lengths: Option<Vec<u64>>,
+        path: KeyArgument,
+        starts: Vec<NumberArgument>,
+        ends: Option<Vec<NumberArgument>>,
+        lengths: Option<Vec<NumberArgument>>,
     ) -> PyResult<Py<PyAny>> {
-        get_ranges(self, path, ranges(starts, ends, lengths)?).wait(py)
+        get_ranges(self, &path, ranges(starts, ends, lengths)?).wait(py)
     }
 
     /// As `get_ranges`, to be awaited.
@@ -30,12 +31,12 @@ impl ObjectStore {
     fn get_ranges_async<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
-        starts: Vec<u64>,
-        ends: Option<Vec<u64>>,
-        lengths: Option<Vec<u64>>,
+        path: KeyArgument,
+        starts: Vec<NumberArgument>,
+        ends: Option<Vec<NumberArgument>>,
+        lengths: Option<Vec<NumberArgument>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        get_ranges(self, path, ranges(starts, ends, lengths)?).awaited(py)
+        get_ranges(self, &path, ranges(starts, ends, lengths)?).awaited(py)
     }
 }
 
@@ -47,7 +48,11 @@ fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call 
     })
 }
 
-fn ranges(starts: Vec<u64>, ends: Option<Vec<u64>>, lengths: Option<Vec<u64>>) -> PyResult<Vec<Range<u64>>> {
+fn ranges(
+    starts: Vec<NumberArgument>,
+    ends: Option<Vec<NumberArgument>>,
+    lengths: Option<Vec<NumberArgument>>,
+) -> PyResult<Vec<Range<u64>>> {
     let is_end = ends.is_some();
     let (Some(others), false) = (ends.or(lengths.clone()), is_end && lengths.is_some()) else {
         return Err(PyTypeError::new_err("give either ends or lengths"));
@@ -62,7 +67,7 @@ fn ranges(starts: Vec<u64>, ends: Option<Vec<u64>>, lengths: Option<Vec<u64>>) -
         return Err(PyValueError::new_err(message));
     }
     let both = starts.into_iter().zip(others);
-    both.map(|(start, other)| match is_end {
+    both.map(|(NumberArgument(start), NumberArgument(other))| match is_end {
         true => between(start, Some(other), None),
         false => between(start, None, Some(other)),
     })

@@ -5,19 +5,20 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
     /// Returns the store's metadata of an object, in one request and without its bytes.
     #[pyo3(signature = (path))]
-    fn head(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
-        head(self, path).wait(py)
+    fn head(&self, py: Python<'_>, path: KeyArgument) -> PyResult<Py<PyAny>> {
+        head(self, &path).wait(py)
     }
 
     /// As `head`, to be awaited.
     #[pyo3(signature = (path))]
-    fn head_async<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
-        head(self, path).awaited(py)
+    fn head_async<'py>(&self, py: Python<'py>, path: KeyArgument) -> PyResult<Bound<'py, PyAny>> {
+        head(self, &path).awaited(py)
     }
 }
 

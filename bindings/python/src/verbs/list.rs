@@ -11,30 +11,36 @@ use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
 use crate::turns;
+use crate::value::{KeyArgument, NumberArgument, PrefixArgument};
 
 #[pymethods]
 impl ObjectStore {
     /// Lists the objects whose paths begin with `prefix`, in byte order, as they arrive: in lists of at most
     /// `chunk_size`. With a `limit`, no more than that are returned or requested.
-    #[pyo3(signature = (prefix = None, *, offset = None, limit = None, chunk_size = 50))]
+    #[pyo3(
+        signature = (prefix = None, *, offset = None, limit = None, chunk_size = NumberArgument(50)),
+        text_signature = "($self, prefix=None, *, offset=None, limit=None, chunk_size=50)"
+    )]
     fn list(
         &self,
-        prefix: Option<&str>,
-        offset: Option<&str>,
-        limit: Option<u64>,
-        chunk_size: usize,
+        prefix: Option<PrefixArgument>,
+        offset: Option<KeyArgument>,
+        limit: Option<NumberArgument>,
+        chunk_size: NumberArgument,
     ) -> ListStream {
-        let mut list = self.bucket.list(prefix.unwrap_or_default());
+        let prefix = prefix.unwrap_or_default();
+        let mut list = self.bucket.list(&prefix);
         if let Some(offset) = offset {
-            list = list.start_after(offset);
+            list = list.start_after(&offset);
         }
-        if let Some(limit) = limit {
+        if let Some(NumberArgument(limit)) = limit {
             list = list.limit(limit);
         }
         ListStream {
             client: self.bucket.client().clone(),
             list: Turns::new(list),
-            chunk_size: chunk_size.max(1),
+            prefix: prefix.to_owned(),
+            chunk_size: usize::try_from(chunk_size.0.max(1)).unwrap_or(usize::MAX),
         }
     }
 }
@@ -44,11 +50,16 @@ impl ObjectStore {
 pub(crate) struct ListStream {
     client: Client,
     list: Turns<List>,
+    prefix: String,
     chunk_size: usize,
 }
 
 #[pymethods]
 impl ListStream {
+    fn __repr__(&self) -> String {
+        format!("<laneway.ListStream prefix={:?} chunk_size={}>", self.prefix, self.chunk_size)
+    }
+
     /// Returns all that have not come yet, in one list.
     fn collect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.wait(py)

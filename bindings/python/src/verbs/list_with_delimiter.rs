@@ -8,13 +8,14 @@ use pyo3::types::{PyDict, PyList};
 use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
+use crate::value::Prefix;
 
 #[pymethods]
 impl ObjectStore {
     /// Lists the entries directly below a prefix, which usually ends in a slash: `objects`, and as
     /// `common_prefixes` the prefixes of objects further down, which end in a slash too.
     #[pyo3(signature = (prefix = None))]
-    fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<&str>) -> PyResult<Py<PyAny>> {
+    fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<PrefixArgument>) -> PyResult<Py<PyAny>> {
         list_with_delimiter(self, prefix).wait(py)
     }
 
@@ -23,14 +24,14 @@ impl ObjectStore {
     fn list_with_delimiter_async<'py>(
         &self,
         py: Python<'py>,
-        prefix: Option<&str>,
+        prefix: Option<PrefixArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
         list_with_delimiter(self, prefix).awaited(py)
     }
 }
 
-fn list_with_delimiter(store: &ObjectStore, prefix: Option<&str>) -> Call {
-    let list = store.bucket.list_dir(prefix.unwrap_or_default());
+fn list_with_delimiter(store: &ObjectStore, prefix: Option<PrefixArgument>) -> Call {
+    let list = store.bucket.list_dir(&prefix.unwrap_or_default());
     Call::new(store.bucket.client(), list.try_collect::<Vec<Listed>>(), |py, below| {
         let (prefixes, objects) = (PyList::empty(py), PyList::empty(py));
         for entry in below {

@@ -6,14 +6,20 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::files::{AsyncReadableFile, Opening, ReadableFile};
 use crate::store::ObjectStore;
+use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
     /// Opens an object as a file, with one request that also brings its last `footer` bytes. All reads are of
     /// the current version.
     #[pyo3(signature = (path, *, footer = None))]
-    fn open_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Py<PyAny>> {
-        open_reader(self, path, footer, |py, file| {
+    fn open_reader(
+        &self,
+        py: Python<'_>,
+        path: KeyArgument,
+        footer: Option<NumberArgument>,
+    ) -> PyResult<Py<PyAny>> {
+        open_reader(self, &path, footer, |py, file| {
             Ok(ReadableFile(file).into_pyobject(py)?.into_any().unbind())
         })
         .wait(py)
@@ -24,10 +30,10 @@ impl ObjectStore {
     fn open_reader_async<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
-        footer: Option<u64>,
+        path: KeyArgument,
+        footer: Option<NumberArgument>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        open_reader(self, path, footer, |py, file| {
+        open_reader(self, &path, footer, |py, file| {
             Ok(AsyncReadableFile(file).into_pyobject(py)?.into_any().unbind())
         })
         .awaited(py)
@@ -35,15 +41,20 @@ impl ObjectStore {
 
     /// Begins to open an object as a file. The returned object gives the file later.
     #[pyo3(signature = (path, *, footer = None))]
-    fn begin_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Opening> {
-        Opening::begin(py, self.bucket.client(), open(self, path, footer))
+    fn begin_reader(
+        &self,
+        py: Python<'_>,
+        path: KeyArgument,
+        footer: Option<NumberArgument>,
+    ) -> PyResult<Opening> {
+        Opening::begin(py, self.bucket.client(), open(self, &path, footer))
     }
 }
 
-fn open(store: &ObjectStore, path: &str, footer: Option<u64>) -> Open {
+fn open(store: &ObjectStore, path: &str, footer: Option<NumberArgument>) -> Open {
     let open = store.bucket.open(path);
     match footer {
-        Some(bytes) => open.footer(bytes),
+        Some(NumberArgument(bytes)) => open.footer(bytes),
         None => open,
     }
 }
@@ -51,7 +62,7 @@ fn open(store: &ObjectStore, path: &str, footer: Option<u64>) -> Open {
 fn open_reader(
     store: &ObjectStore,
     path: &str,
-    footer: Option<u64>,
+    footer: Option<NumberArgument>,
     give: impl FnOnce(Python<'_>, crate::files::Readable) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> Call {
     let client = store.bucket.client().clone();

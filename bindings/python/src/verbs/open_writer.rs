@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 use crate::attributes::options;
 use crate::files::{AsyncWritableFile, Writable, WritableFile};
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
@@ -14,24 +15,24 @@ impl ObjectStore {
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer(
         &self,
-        path: &str,
+        path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<WritableFile> {
-        Ok(WritableFile(open_writer(self, path, attributes, tags, mode)?))
+        Ok(WritableFile(open_writer(self, &path, attributes, tags, mode)?))
     }
 
     /// As `open_writer`; the file's methods are awaited.
     #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
     fn open_writer_async(
         &self,
-        path: &str,
+        path: KeyArgument,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<AsyncWritableFile> {
-        Ok(AsyncWritableFile(open_writer(self, path, attributes, tags, mode)?))
+        Ok(AsyncWritableFile(open_writer(self, &path, attributes, tags, mode)?))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::buffer::lent;
 use crate::call::Call;
 use crate::meta::written;
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
@@ -21,15 +22,15 @@ impl ObjectStore {
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put(
         slf: &Bound<'_, Self>,
-        path: &str,
+        path: KeyArgument,
         file: &Bound<'_, PyAny>,
         attributes: Option<&Bound<'_, PyDict>>,
         tags: Option<&Bound<'_, PyDict>>,
         mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         match payload(file)? {
-            Some(payload) => put(slf.get(), path, payload, attributes, tags, mode)?.wait(slf.py()),
-            None => Ok(streamed("put", slf, (path, file), attributes, tags, mode)?.unbind()),
+            Some(payload) => put(slf.get(), &path, payload, attributes, tags, mode)?.wait(slf.py()),
+            None => Ok(streamed("put", slf, (&path, file), attributes, tags, mode)?.unbind()),
         }
     }
 
@@ -37,15 +38,15 @@ impl ObjectStore {
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
     fn put_async<'py>(
         slf: &Bound<'py, Self>,
-        path: &str,
+        path: KeyArgument,
         file: &Bound<'py, PyAny>,
         attributes: Option<&Bound<'py, PyDict>>,
         tags: Option<&Bound<'py, PyDict>>,
         mode: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match payload(file)? {
-            Some(payload) => put(slf.get(), path, payload, attributes, tags, mode)?.awaited(slf.py()),
-            None => streamed("put_async", slf, (path, file), attributes, tags, mode),
+            Some(payload) => put(slf.get(), &path, payload, attributes, tags, mode)?.awaited(slf.py()),
+            None => streamed("put_async", slf, (&path, file), attributes, tags, mode),
         }
     }
 }

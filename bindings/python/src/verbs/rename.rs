@@ -5,14 +5,21 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::meta::written;
 use crate::store::ObjectStore;
+use crate::value::KeyArgument;
 
 #[pymethods]
 impl ObjectStore {
     /// Renames an object: copies it, then removes the source in the version that was copied. Others may see
     /// the state in between.
     #[pyo3(signature = (from_, to, *, overwrite = true))]
-    fn rename(&self, py: Python<'_>, from_: &str, to: &str, overwrite: bool) -> PyResult<Py<PyAny>> {
-        rename(self, from_, to, overwrite).wait(py)
+    fn rename(
+        &self,
+        py: Python<'_>,
+        from_: KeyArgument,
+        to: KeyArgument,
+        overwrite: bool,
+    ) -> PyResult<Py<PyAny>> {
+        rename(self, &from_, &to, overwrite).wait(py)
     }
 
     /// As `rename`, to be awaited.
@@ -20,11 +27,11 @@ impl ObjectStore {
     fn rename_async<'py>(
         &self,
         py: Python<'py>,
-        from_: &str,
-        to: &str,
+        from_: KeyArgument,
+        to: KeyArgument,
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        rename(self, from_, to, overwrite).awaited(py)
+        rename(self, &from_, &to, overwrite).awaited(py)
     }
 }
 

@@ -1,6 +1,9 @@
 """A table of several files, in folders that are named by a column."""
 
+import asyncio
+import inspect
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,6 +27,29 @@ def storage(scheme, filesystem):
 @pytest.fixture
 def fs(scheme, filesystem):
     return filesystem(scheme)
+
+
+@pytest.fixture
+def by_laneway(fs):
+    """Fails a block in which Laneway sends no request: the library went past it, to a client of its own."""
+
+    @contextmanager
+    def block():
+        store, _ = fs._at("lake")
+        before = store.counters()["requests"]
+        yield
+        assert store.counters()["requests"] > before, "Laneway sent no request"
+
+    return block
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs tests that are coroutines, such as zarr's own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 @pytest.fixture

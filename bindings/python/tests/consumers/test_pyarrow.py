@@ -5,18 +5,29 @@ import pytest
 pytest.importorskip("pyarrow")
 
 
-def test_a_dataset(table, total, fs, folder):
+def test_a_dataset(table, total, fs, folder, by_laneway):
     import pyarrow.compute
     import pyarrow.dataset
 
     where = pyarrow.dataset.partitioning(flavor="hive")
-    pyarrow.dataset.write_dataset(
-        table, f"{folder}/table", filesystem=fs, format="parquet", partitioning=["year"], partitioning_flavor="hive"
-    )
+    with by_laneway():
+        pyarrow.dataset.write_dataset(
+            table, f"{folder}/table", filesystem=fs, format="parquet", partitioning=["year"], partitioning_flavor="hive"
+        )
     dataset = pyarrow.dataset.dataset(f"{folder}/table", filesystem=fs, format="parquet", partitioning=where)
     assert len(dataset.files) == 2 and dataset.count_rows() == len(table)
-    later = dataset.to_table(columns=["row"], filter=pyarrow.compute.field("year") == 2025)
+    with by_laneway():
+        later = dataset.to_table(columns=["row"], filter=pyarrow.compute.field("year") == 2025)
     assert sum(later["row"].to_pylist()) == total
+
+
+def test_one_file(table, fs, folder, by_laneway):
+    import pyarrow.parquet
+
+    with by_laneway():
+        pyarrow.parquet.write_table(table, f"{folder}/one.parquet", filesystem=fs)
+    with by_laneway():
+        assert pyarrow.parquet.read_table(f"{folder}/one.parquet", filesystem=fs).equals(table)
 
 
 def test_what_is_written_replaces_what_was(table, fs, folder):

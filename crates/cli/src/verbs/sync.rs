@@ -91,6 +91,13 @@ pub(crate) struct Sync {
     /// Example: laneway sync --delete --allow-empty site gs://my-bucket/site
     #[arg(hide_short_help = true, long, requires = "delete")]
     allow_empty: bool,
+    /// Let --delete remove a DST whose only entry is a folder named like SRC
+    ///
+    /// Such a folder usually is an earlier copy of SRC, made by `cp -r` to a DST with a trailing slash.
+    ///
+    /// Example: laneway sync --delete --force site gs://my-bucket/site
+    #[arg(hide_short_help = true, long, requires = "delete")]
+    force: bool,
     /// Update what DST has; add nothing
     ///
     /// Example: laneway sync --existing site gs://my-bucket/site
@@ -147,6 +154,7 @@ impl Sync {
         let mut request = request
             .delete(self.delete)
             .allow_empty(self.allow_empty)
+            .force(self.force)
             .dry_run(self.dry_run)
             .checksum(self.checksum)
             .size_only(self.size_only)

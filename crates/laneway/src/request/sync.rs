@@ -40,6 +40,10 @@ pub struct SyncRequest {
     pub delete: bool,
     /// Allows removals even if the source is empty.
     pub allow_empty: bool,
+    /// Allows removals even if the destination's only entry is a folder that is named like the source. Such a
+    /// folder usually is an earlier copy of the source. The sync would copy the source again beside it, and then
+    /// remove it.
+    pub force: bool,
     /// The most items that may be removed. If a sync would remove more, it removes none.
     pub max_delete: Option<u64>,
     /// Only reports what would be done.
@@ -91,6 +95,7 @@ impl SyncRequest {
             destination: destination.as_written(),
             delete: false,
             allow_empty: false,
+            force: false,
             max_delete: None,
             dry_run: false,
             checksum: false,
@@ -117,6 +122,7 @@ impl SyncRequest {
         manifest: into Manifest,
         delete: bool,
         allow_empty: bool,
+        force: bool,
         max_delete: some u64,
         dry_run: bool,
         checksum: bool,

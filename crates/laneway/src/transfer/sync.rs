@@ -15,6 +15,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use laneway_store::List;
+
 use crate::inventory::Place;
 use crate::job::pump::{Cancelled, Units, pumped};
 use crate::job::running::{FILTERED, Running};
@@ -23,6 +25,7 @@ use crate::listing::folder_prefix;
 use crate::listing::names_from::NameList;
 use crate::listing::walk::Links;
 use crate::local::folder;
+use crate::location::mapping::{SourceName, name_of_key, name_of_path};
 use crate::location::names::FOLDED;
 use crate::{Error, Location, Op, SyncRequest, Warning};
 
@@ -147,6 +150,7 @@ async fn merge(
         None => {
             let mut source = side(job, request, Role::Source)?;
             let mut destination = side(job, request, Role::Destination)?;
+            refuse_a_second_copy(job, request, &mut source, &mut destination).await?;
             let merged = merging.merge(&mut source, &mut destination).await;
             // An empty bucket is no error, because it exists if it can be listed. An empty prefix may be a
             // typing error.
@@ -371,6 +375,82 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     let error = Error::refused(&target, why);
     job.fail(Op::Remove, target, None, error).await;
     false
+}
+
+/// Refuses removals that would take an earlier copy of the source, before anything is copied again. It looks at
+/// folders only if the first names on both sides permit this.
+async fn refuse_a_second_copy(
+    job: &Running,
+    request: &SyncRequest,
+    source: &mut Side,
+    destination: &mut Side,
+) -> Result<(), Error> {
+    let own_name = match &request.source {
+        Location::Local(path) => match name_of_path(path) {
+            SourceName::Named(name) => name,
+            SourceName::Contents | SourceName::NotUtf8 => return Ok(()),
+        },
+        Location::Object { bucket, key, .. } => name_of_key(bucket, key).to_owned(),
+        Location::Version { .. } | Location::Standard => return Ok(()),
+    };
+    let folder = format!("{own_name}/");
+    let is_below = |entry: &Entry| entry.name.starts_with(&folder);
+    if !request.delete || request.force || !destination.peek(job).await?.is_some_and(is_below) {
+        return Ok(());
+    }
+    // Another rule is about an empty source.
+    if source.peek(job).await?.is_none_or(is_below) {
+        return Ok(());
+    }
+    let there = first_names(job, &request.destination, "").await?;
+    let source_has_it = !first_names(job, &request.source, &folder).await?.is_empty();
+    if !compare::holds_only_a_copy(&own_name, &there, source_has_it) {
+        return Ok(());
+    }
+    let at = request.destination.to_string();
+    let copy = format!("{}/{own_name}", at.trim_end_matches('/'));
+    let why = format!(
+        "holds only the folder {folder}, which looks like an earlier copy of {}. --delete would copy all again beside \
+         it and then remove it. Sync to {copy}, or add --force",
+        request.source
+    );
+    Err(Error::refused(at, why))
+}
+
+/// Returns the first two names directly below a folder of a place, or fewer if it has no more. Folders end in a
+/// slash.
+async fn first_names(job: &Running, at: &Location, folder: &str) -> Result<Vec<String>, Error> {
+    const NAMES: usize = 2;
+    let mut names = Vec::new();
+    match at {
+        Location::Object { provider, bucket, key } => {
+            let prefix = format!("{}{folder}", folder_prefix(key));
+            let list = List::new(bucket, prefix.clone());
+            // The prefix may be an object too.
+            let max = Some(NAMES as u32 + 1);
+            let mut list = List { delimiter: Some("/".to_owned()), max, ..list };
+            while names.len() < NAMES {
+                let page = job.store(*provider)?.list(&list).await?;
+                let keys = page.objects.into_iter().map(|meta| meta.id.key).chain(page.prefixes);
+                names.extend(keys.filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())));
+                names.retain(|name| !name.is_empty());
+                list.token = page.next;
+                if list.token.is_none() {
+                    break;
+                }
+            }
+        }
+        Location::Local(root) => {
+            let Ok(entries) = std::fs::read_dir(root.join(folder)) else { return Ok(names) };
+            for entry in entries.take(NAMES).flatten() {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let name = entry.file_name().to_string_lossy().into_owned();
+                names.push(if is_folder { name + "/" } else { name });
+            }
+        }
+        Location::Version { .. } | Location::Standard => {}
+    }
+    Ok(names)
 }
 
 /// Returns which links of the source are followed.

@@ -178,6 +178,45 @@ fn filtered_source_names_are_not_removed_under_another_case() {
 }
 
 #[test]
+fn a_copy_of_the_source_below_its_own_name_is_not_made_again_and_removed() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for name in ["photos/1.jpg", "photos/a/2.jpg"] {
+            stage.file(name, "photo");
+            stage.object(&format!("lake/{name}"), b"photo");
+        }
+        let up = || SyncRequest::new(local(&stage, "photos"), stage.url("lake/")).delete(true);
+        let down = || SyncRequest::new(stage.url("lake/photos/"), local(&stage, "back")).delete(true);
+        stage.file("back/photos/1.jpg", "photo");
+        for (request, copy) in [(up(), "lake/photos"), (down(), "back/photos")] {
+            for is_dry in [true, false] {
+                let report = sync(&stage, request.clone().dry_run(is_dry));
+                let (class, why) = report.failure();
+                assert!(
+                    class == "refused" && why.contains(copy) && why.contains("--force"),
+                    "{kind:?}: {why}"
+                );
+                assert_eq!(counts(&report), (0, 0, 0, 1), "{kind:?}");
+            }
+        }
+        assert_eq!(stage.keys(), ["lake/photos/1.jpg", "lake/photos/a/2.jpg"]);
+        // Without removals it is a plain second copy.
+        assert_eq!(counts(&sync(&stage, up().delete(false).dry_run(true))), (2, 0, 0, 0));
+        stage.object("lake/other", b"x");
+        assert_eq!(counts(&sync(&stage, up().dry_run(true))), (2, 3, 0, 0), "it holds more than a copy");
+        stage.rm(vec![stage.url("lake/other")], false).all_done();
+        assert_eq!(counts(&sync(&stage, up().force(true))), (2, 2, 0, 0));
+        assert_eq!(stage.keys(), ["lake/1.jpg", "lake/a/2.jpg"]);
+        assert_eq!(counts(&sync(&stage, down().force(true))), (0, 0, 0, 1), "its source is gone");
+        // A source with a folder of its own name.
+        stage.file("photos/photos/3.jpg", "photo");
+        stage.object("own/photos/old", b"x");
+        let own = SyncRequest::new(local(&stage, "photos"), stage.url("own")).delete(true);
+        assert_eq!(counts(&sync(&stage, own)), (3, 1, 0, 0));
+    }
+}
+
+#[test]
 fn more_than_may_be_removed_are_not_removed_at_all() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

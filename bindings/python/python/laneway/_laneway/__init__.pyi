@@ -9,6 +9,9 @@ from laneway._laneway.files import ReadableFile as ReadableFile
 from laneway._laneway.files import WritableFile as WritableFile
 from laneway._laneway.job import Job as Job
 from laneway._laneway.store import ObjectStore as ObjectStore
+from laneway._laneway.store import buckets_async as buckets_async
+from laneway._laneway.store import set_metadata_async as set_metadata_async
+from laneway._laneway.store import versions_async as versions_async
 from laneway._laneway.verbs.get import BytesStream as BytesStream
 from laneway._laneway.verbs.get import GetResult as GetResult
 from laneway._laneway.verbs.list import ListStream as ListStream

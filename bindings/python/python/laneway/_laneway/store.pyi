@@ -1,6 +1,8 @@
+from collections.abc import Awaitable
 from typing import Any, Self
 
 from laneway._laneway import verbs
+from laneway.types import Key
 
 class ObjectStore(
     verbs.Get,
@@ -27,3 +29,7 @@ class ObjectStore(
     @property
     def scheme(self) -> str: ...
     def counters(self) -> dict[str, int]: ...
+
+def buckets_async(url: str, settings: dict[str, Any], /) -> Awaitable[list[str]]: ...
+def versions_async(store: ObjectStore, path: Key, /) -> Awaitable[list[dict[str, Any]]]: ...
+def set_metadata_async(store: ObjectStore, path: Key, changes: dict[str, str | None], /) -> Awaitable[None]: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -45,6 +46,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         if listings_expiry_time is not None and listings_expiry_time <= 0:
             # gcsfs's `cache_timeout=0`.
             use_listings_cache = False
+        self.is_read_only: bool = options.pop("is_read_only", False)
         if (block_size := options.pop("default_block_size", None)) is not None:
             self.blocksize = int(block_size)
         # Report bad options here, not at the first file.
@@ -96,7 +98,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         """Returns the store of a path's bucket, and the key in it: empty for the bucket itself."""
         bucket, _, key = self._strip_protocol(path).partition("/")
         if not bucket:
-            raise NotImplementedError("buckets can't be listed: a path begins with the name of one")
+            raise ValueError("a path begins with the name of a bucket")
         store = self._stores.get(bucket)
         if store is None:
             store = self._stores.setdefault(bucket, self._store_of(bucket, **self._given))
@@ -108,3 +110,12 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         if not key:
             raise IsADirectoryError(f"{path} is a bucket, not an object")
         return store, key
+
+    def _to_write(self, path: str) -> tuple[ObjectStore, str]:
+        """Does the same for an object that is about to change."""
+        self._check_writable(path)
+        return self._object(path)
+
+    def _check_writable(self, path: str) -> None:
+        if self.is_read_only:
+            raise PermissionError(errno.EACCES, 'the filesystem has access="read_only"', path)

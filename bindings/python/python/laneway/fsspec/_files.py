@@ -45,6 +45,7 @@ def open_file(
         return Reader(fs, path)
     if mode not in ("wb", "xb", "ab"):
         raise ValueError(f"{path}: objects are opened as {_MODES}, not {mode!r}")
+    fs._check_writable(path)
     options = said(kwargs)
     old = None
     if mode == "xb":
@@ -85,6 +86,9 @@ class Reader(io.BufferedIOBase):
         # For a file that was opened early: the lock of its first reader, and whether its size was reported.
         self._first, self._is_size_told = threading.RLock(), False
         self.blocksize = fs.blocksize
+
+    def __repr__(self) -> str:
+        return f"<laneway.fsspec.Reader {self.full_name}>"
 
     @property
     def size(self) -> int:
@@ -226,6 +230,9 @@ class Writer(io.BufferedIOBase):
         self._file = store.open_writer(key, **options)
         self.blocksize = fs.blocksize
 
+    def __repr__(self) -> str:
+        return f"<laneway.fsspec.Writer {self.full_name} mode={self.mode!r}>"
+
     @property
     def full_name(self) -> str:
         return cast("str", self.fs.unstrip_protocol(self.path))
@@ -288,6 +295,7 @@ async def open_stream(fs: LanewayFileSystem, path: str, mode: str, kwargs: dict[
         return Stream(fs, path, await store.open_reader_async(key))
     if mode not in ("wb", "xb"):
         raise ValueError(f"{path}: objects are opened as 'rb', 'wb' or 'xb' to be awaited, not {mode!r}")
+    fs._check_writable(path)
     options = said(kwargs)
     if mode == "xb":
         if await fs._exists(path):
@@ -305,6 +313,9 @@ class Stream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+    def __repr__(self) -> str:
+        return f"<laneway.fsspec.Stream {self.path} of {self._file!r}>"
 
     async def read(self, length: int = -1) -> bytes:
         return cast("bytes", await cast("Any", self._file).read(length))

@@ -10,14 +10,17 @@ from datetime import datetime, timedelta
 from glob import has_magic
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
+from fsspec.asyn import sync_wrapper  # type: ignore[import-untyped, unused-ignore]
 from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped, unused-ignore]
 from fsspec.implementations.local import make_path_posix, trailing_sep  # type: ignore[import-untyped, unused-ignore]
 from fsspec.utils import isfilelike, tokenize  # type: ignore[import-untyped, unused-ignore]
 
 from laneway._jobs import run_async
-from laneway._laneway import Job
+from laneway._laneway import Job, set_metadata_async, versions_async
 from laneway.exceptions import GenericError, InvalidRangeError
+from laneway.fsspec._entries import file as entry_of_file
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
@@ -111,7 +114,7 @@ class LanewayFileSystem(Listing):
         return first, after
 
     async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
-        store, key = self._object(path)
+        store, key = self._to_write(path)
         await store.put_async(key, value, mode=cast("Any", mode), **said(kwargs))
         self.invalidate_cache(path)
 
@@ -120,7 +123,7 @@ class LanewayFileSystem(Listing):
     ) -> None:
         if os.path.isdir(lpath):
             return
-        store, key = self._object(rpath)
+        store, key = self._to_write(rpath)
         callback.set_size(os.path.getsize(lpath))
         done = await store.put_async(key, Path(lpath), mode=cast("Any", mode), **said(kwargs))
         callback.absolute_update(done["size"])
@@ -202,6 +205,7 @@ class LanewayFileSystem(Listing):
         **kwargs: Any,
     ) -> Any:
         """Does the same for a local directory."""
+        self._check_writable(str(rpath))
         is_job = recursive and maxdepth is None and kwargs == said(kwargs) and _is_plain(lpath, rpath)
         if not is_job or not os.path.isdir(lpath):
             return await super()._put(lpath, rpath, recursive, callback, batch_size, maxdepth, **kwargs)
@@ -229,6 +233,7 @@ class LanewayFileSystem(Listing):
         await run_async(Job.begin("copy", self._settings(), [source], destination, wishes), report)
 
     async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        self._check_writable(path2)
         path1 = self._strip_protocol(path1)
         known = self._known(path1)
         if known is not None and known["type"] == "directory":
@@ -252,6 +257,7 @@ class LanewayFileSystem(Listing):
     ) -> Any:
         """Removes files, and with `recursive` everything below directories, in full batches."""
         paths = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
+        self._check_writable(str(path))
         matched: list[str] = []
         for one in paths:
             matched += cast("list[str]", await self._glob(one)) if has_magic(one) else [one]
@@ -331,6 +337,33 @@ class LanewayFileSystem(Listing):
             raise IsADirectoryError(f"{path}: a directory has no time")
         return info
 
+    async def _metadata(self, path: str, **kwargs: Any) -> dict[str, str]:
+        """Returns the user metadata of an object."""
+        store, key = self._object(path)
+        return dict((await store.head_async(key)).get("metadata") or {})
+
+    async def _getxattr(self, path: str, attr_name: str, **kwargs: Any) -> str | None:
+        """Returns an entry of the user metadata, or `None` if there is none of this name."""
+        return (await self._metadata(path)).get(attr_name)
+
+    async def _setxattr(self, path: str, copy_kwargs: Any = None, **changes: str | None) -> None:
+        """Changes entries of the user metadata, as `setxattr(path, name="value")`. `None` removes one."""
+        store, key = self._to_write(path)
+        await set_metadata_async(store, key, changes)
+        self.invalidate_cache(path)
+
+    async def _object_version_info(self, path: str, **kwargs: Any) -> list[dict[str, Any]]:
+        """Returns the versions of an object that its bucket keeps, as the store lists them. Each is an entry with
+        `version`, `is_latest` and `delete_marker`.
+        """
+        store, key = self._object(path)
+        return [entry_of_file(store.bucket, cast("Any", meta)) for meta in await versions_async(store, key)]
+
+    metadata = sync_wrapper(_metadata)
+    getxattr = sync_wrapper(_getxattr)
+    setxattr = sync_wrapper(_setxattr)
+    object_version_info = sync_wrapper(_object_version_info)
+
     def checksum(self, path: str, refresh: bool = False) -> int:
         """Returns a number that changes whenever the object does."""
         return int(self.ukey(path, refresh=refresh), 16)
@@ -341,12 +374,22 @@ class LanewayFileSystem(Listing):
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
         """Returns a URL. Whoever has it may read the object for this many seconds."""
+        if method not in ("GET", "HEAD"):
+            self._check_writable(path)
         store, key = self._object(path)
         return store.sign(method, key, timedelta(seconds=expiration))
 
 
 class GCSFileSystem(LanewayFileSystem):
     """Google Cloud Storage."""
+
+    def url(self, path: str) -> str:
+        """Returns the object's URL, which needs credentials unless the object is public. `sign` returns one that needs
+        none.
+        """
+        store, key = self._object(path)
+        base = self._settings().get("gcs_endpoint", "https://storage.googleapis.com").rstrip("/")
+        return f"{base}/storage/v1/b/{store.bucket}/o/{quote(key, safe='')}?alt=media"
 
     protocol = ("gs", "gcs")
     _scheme = "gs"
@@ -359,6 +402,15 @@ class GCSFileSystem(LanewayFileSystem):
 
 class S3FileSystem(LanewayFileSystem):
     """S3, or a server that speaks its protocol."""
+
+    def url(self, path: str, expires: int = 3600, client_method: str = "get_object", **kwargs: Any) -> str:
+        """Returns a signed URL, as s3fs does."""
+        methods: dict[str, SignMethod] = {
+            "get_object": "GET", "head_object": "HEAD", "put_object": "PUT", "delete_object": "DELETE"
+        }
+        if client_method not in methods:
+            raise ValueError(f"client_method is one of {', '.join(methods)}, not {client_method!r}")
+        return self.sign(path, expires, methods[client_method])
 
     protocol = ("s3", "s3a")
     _scheme = "s3"

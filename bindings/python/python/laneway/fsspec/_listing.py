@@ -9,7 +9,7 @@ from typing import Any
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from laneway._laneway import ObjectStore
+from laneway._laneway import ObjectStore, buckets_async
 from laneway.fsspec._base import Base
 from laneway.fsspec._entries import Entry, directory, entry, file, tree
 from laneway.fsspec._openings import Openings
@@ -24,6 +24,7 @@ class Listing(Base):
         self.openings = Openings(self.dircache.get, self._object)
 
     async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        self._check_writable(path)
         path = self._strip_protocol(path)
         if "/" in path:
             self._made.add(path)
@@ -33,6 +34,7 @@ class Listing(Base):
         raise NotImplementedError(f"{path}: Laneway makes no buckets; use the provider's own tools")
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
+        self._check_writable(path)
         if not exist_ok and await self._exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         if "/" in self._strip_protocol(path) or not await self._exists(path):
@@ -40,6 +42,7 @@ class Listing(Base):
 
     async def _rmdir(self, path: str) -> None:
         """Removes an empty directory that was made here. Raises if it isn't one, as `os.rmdir` does."""
+        self._check_writable(path)
         info = await self._info(path, refresh=True)
         path = info["name"]
         if info["type"] != "directory":
@@ -61,6 +64,7 @@ class Listing(Base):
 
     async def _touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
         """Makes an empty object. `truncate=False` makes one only where none is: objects have no time to set."""
+        self._check_writable(path)
         if truncate or not await self._exists(path):
             await self._pipe_file(path, b"", **kwargs)
             return
@@ -106,6 +110,10 @@ class Listing(Base):
 
     async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
         path = self._strip_protocol(path)
+        if not path:
+            # They aren't cached, because others make and remove buckets.
+            buckets = await buckets_async(f"{self._scheme}://", self._settings())
+            return [directory(name) if detail else name for name in buckets]
         entries = await self._level(path, kwargs.get("prefix", ""), refresh=refresh)
         if not entries and "/" in path:
             info = await self._info(path, refresh=True)

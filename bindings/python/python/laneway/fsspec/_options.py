@@ -40,7 +40,6 @@ _CONFIG_IGNORED = ("connect_timeout", "max_pool_connections", "payload_signing_e
 _S3FS_IGNORED = ("cache_regions", "default_cache_type", "default_fill_cache", "fixed_upload_size", "max_concurrency")
 _GCSFS = {"endpoint_url": "base_url", "block_size": "default_block_size", "cache_timeout": "listings_expiry_time"}
 _GCSFS_IGNORED = (
-    "access",
     "check_connection",
     "consistency",
     "default_location",
@@ -109,7 +108,12 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
     options = _renamed(options, _GCSFS)
     _leave_out(options, _GCSFS_IGNORED)
     _refuse_versions(options)
-    project, payer = options.pop("project", None), options.pop("requester_pays", False)
+    access = options.pop("access", "full_control")
+    if access not in ("read_only", "read_write", "full_control"):
+        raise UnknownConfigurationKeyError(f"access is 'read_only', 'read_write' or 'full_control', not {access!r}")
+    if access == "read_only":
+        options["is_read_only"] = True
+    project, payer = options.get("project"), options.pop("requester_pays", False)
     if payer:
         payer = project if payer is True else payer
         if not payer:

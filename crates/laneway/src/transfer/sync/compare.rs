@@ -37,6 +37,15 @@ pub(super) struct Rules {
     pub(super) keeps_times: bool,
 }
 
+/// Returns whether a sync with removals would copy its source a second time and remove the first copy. The first copy
+/// is a folder named like the source, and the only entry at the destination. Copying to a destination with a
+/// trailing `/` makes such a folder. If the source itself has a folder of that name, it is no first copy. `there`
+/// has the names directly below the destination. Folders end in a slash.
+pub(super) fn holds_only_a_copy(own_name: &str, there: &[String], source_has_it: bool) -> bool {
+    let is_it = |name: &String| name.strip_suffix('/') == Some(own_name);
+    !source_has_it && matches!(there, [only] if is_it(only))
+}
+
 /// The way to compare two sides of equal size if listings don't show enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
@@ -145,6 +154,21 @@ mod tests {
         assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Compare(By::Content));
         let unknown = Facts { changed: None, ..facts(1, 0) };
         assert_eq!(action(facts(1, 0), unknown), Action::Compare(By::Content));
+    }
+
+    #[test]
+    fn only_a_folder_of_the_sources_name_alone_is_taken_for_its_copy() {
+        for (there, source_has_it, expected) in [
+            (&["photos/"][..], false, true),
+            (&["photos/"], true, false),
+            (&["photos"], false, false),
+            (&["photos2/"], false, false),
+            (&["photos/", "other"], false, false),
+            (&[], false, false),
+        ] {
+            let names: Vec<String> = there.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(holds_only_a_copy("photos", &names, source_has_it), expected, "{there:?}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import final, type_check_only
 
-from laneway.types import ObjectMeta
+from laneway.types import Key, ObjectMeta
 
 @type_check_only
 class List:
-    def list(self, prefix: str | None = None, *, offset: str | None = None, limit: int | None = None, chunk_size: int = 50) -> ListStream: ...
+    def list(self, prefix: Key | None = None, *, offset: Key | None = None, limit: int | None = None, chunk_size: int = 50) -> ListStream: ...
 
 @final
 class ListStream:

@@ -85,6 +85,14 @@ public final class JobOptions {
     return with("allow_empty", "true");
   }
 
+  /**
+   * Syncs: allows removals even if the destination holds nothing but a folder named like the source, which usually is
+   * an earlier copy of it.
+   */
+  public JobOptions force() {
+    return with("force", "true");
+  }
+
   /** Syncs: removes nothing if more than this many items would be removed. */
   public JobOptions maxDelete(long most) {
     return with("max_delete", Long.toString(most));

@@ -38,6 +38,8 @@ pub(crate) enum Call {
 pub(crate) enum Resource {
     Buckets,
     Bucket,
+    /// `/b/{bucket}/lockRetentionPolicy`.
+    LockRetentionPolicy,
     /// `/b/{bucket}/storageLayout`.
     StorageLayout,
     /// `/b/{bucket}/managedFolders`, and one of them by name.
@@ -124,6 +126,9 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         ["b"] | ["b", ""] => Route::json(Resource::Buckets, Verb::Bucket, "", ""),
         ["b", bucket] => Route::json(Resource::Bucket, Verb::Bucket, bucket, ""),
         ["b", bucket, "storageLayout"] => Route::json(Resource::StorageLayout, Verb::Bucket, bucket, ""),
+        ["b", bucket, "lockRetentionPolicy"] => {
+            Route::json(Resource::LockRetentionPolicy, Verb::Bucket, bucket, "")
+        }
         ["b", bucket, "managedFolders", name @ ..] => {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
             Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")

@@ -16,6 +16,7 @@ mod encryption;
 mod get;
 mod list;
 mod multipart;
+mod object_lock;
 mod put;
 mod refusals;
 pub(crate) mod region;
@@ -289,6 +290,8 @@ fn refusal(refused: Refused) -> S3Error {
         Refused::Precondition(_) => {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }
+        Refused::Protected(_) => object_lock::protected(),
+        Refused::NoLocks => s3_error!(InvalidRequest, "Bucket is missing ObjectLockConfiguration"),
         Refused::TooManyUploads => {
             s3_error!(SlowDown, "Too many uploads were begun that nobody has completed")
         }
@@ -452,6 +455,48 @@ impl S3 for Dialect {
     ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
         let output = tagging::delete(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn get_object_lock_configuration(
+        &self,
+        request: S3Request<GetObjectLockConfigurationInput>,
+    ) -> S3Result<S3Response<GetObjectLockConfigurationOutput>> {
+        object_lock::configuration(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_lock_configuration(
+        &self,
+        request: S3Request<PutObjectLockConfigurationInput>,
+    ) -> S3Result<S3Response<PutObjectLockConfigurationOutput>> {
+        object_lock::configure(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_retention(
+        &self,
+        request: S3Request<GetObjectRetentionInput>,
+    ) -> S3Result<S3Response<GetObjectRetentionOutput>> {
+        object_lock::retention(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_retention(
+        &self,
+        request: S3Request<PutObjectRetentionInput>,
+    ) -> S3Result<S3Response<PutObjectRetentionOutput>> {
+        object_lock::retain(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_legal_hold(
+        &self,
+        request: S3Request<GetObjectLegalHoldInput>,
+    ) -> S3Result<S3Response<GetObjectLegalHoldOutput>> {
+        object_lock::legal_hold(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_legal_hold(
+        &self,
+        request: S3Request<PutObjectLegalHoldInput>,
+    ) -> S3Result<S3Response<PutObjectLegalHoldOutput>> {
+        object_lock::hold(self, request.input).map(S3Response::new)
     }
 
     async fn restore_object(

@@ -80,6 +80,7 @@ impl Server {
                 managed_folders: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),
+                accept_unenforced: config.accept_unenforced,
                 denied_buckets: denied_buckets.clone(),
                 draws: draws.clone(),
                 url,

@@ -1,7 +1,7 @@
 //! The store on disk, under one folder:
 //!
 //! ```text
-//! buckets/BUCKET/bucket.json          when the bucket was created, and whether it keeps versions
+//! buckets/BUCKET/bucket.json          when the bucket was created, and its settings
 //! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the stretches of data files it is made of
 //! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
 //! uploads/ID/upload.json              an upload in parts that is neither completed nor aborted
@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
 use super::sessions::{LeftSession, SessionRecord};
+use super::settings::BucketSettings;
 use super::uploads::{Part, Upload};
-use super::versions::Versioning;
 use super::writer::Written;
 use crate::checksum::{Sums, hex};
 
@@ -51,7 +51,7 @@ pub(crate) struct Left {
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) created_us: u64,
-    pub(crate) versioning: Option<Versioning>,
+    pub(crate) settings: BucketSettings,
     pub(crate) objects: Vec<Object>,
     pub(crate) noncurrent: Vec<Object>,
 }
@@ -59,8 +59,8 @@ pub(crate) struct Found {
 #[derive(Serialize, Deserialize)]
 struct BucketRecord {
     created_us: u64,
-    #[serde(default)]
-    versioning: Option<Versioning>,
+    #[serde(flatten)]
+    settings: BucketSettings,
 }
 
 #[derive(Serialize)]
@@ -121,19 +121,19 @@ impl Disk {
         &self,
         name: &str,
         created_us: u64,
-        versioning: Option<Versioning>,
+        settings: &BucketSettings,
     ) -> io::Result<()> {
         fs::create_dir_all(self.bucket(name))?;
-        self.describe_bucket(name, created_us, versioning)
+        self.describe_bucket(name, created_us, settings)
     }
 
     pub(crate) fn describe_bucket(
         &self,
         name: &str,
         created_us: u64,
-        versioning: Option<Versioning>,
+        settings: &BucketSettings,
     ) -> io::Result<()> {
-        let record = serde_json::to_vec(&BucketRecord { created_us, versioning })?;
+        let record = serde_json::to_vec(&BucketRecord { created_us, settings: settings.clone() })?;
         self.replace(&self.bucket(name).join("bucket.json"), &record)
     }
 
@@ -203,14 +203,14 @@ impl Disk {
 
     fn read_bucket(&self, name: String, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
         let folder = self.bucket(&name);
-        let mut found =
-            Found { name, created_us: 0, versioning: None, objects: Vec::new(), noncurrent: Vec::new() };
+        let settings = BucketSettings::default();
+        let mut found = Found { name, created_us: 0, settings, objects: Vec::new(), noncurrent: Vec::new() };
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             match path.file_name().and_then(|name| name.to_str()) {
                 Some("bucket.json") => {
                     let record: BucketRecord = serde_json::from_slice(&fs::read(&path)?)?;
-                    (found.created_us, found.versioning) = (record.created_us, record.versioning);
+                    (found.created_us, found.settings) = (record.created_us, record.settings);
                 }
                 Some(name) if name.ends_with(".json") => {
                     let record: OwnedObjectRecord = serde_json::from_slice(&fs::read(&path)?)?;

@@ -7,7 +7,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, Trail
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, encryption, refusal, refusals, unmarked, versions};
+use super::{Dialect, conditions, encryption, object_lock, refusal, refusals, unmarked, versions};
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
@@ -22,6 +22,7 @@ pub(super) async fn put(
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
     let asked = asked_of!(input);
+    object_lock::check_integrity(dialect, &input.bucket, &asked, &headers)?;
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);

@@ -5,11 +5,13 @@
 mod client;
 mod disk;
 mod faults;
+mod gcs_buckets;
 mod gcs_clients;
 mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;
 mod habits;
+mod locks;
 mod operations;
 mod s3_archive;
 mod s3_multipart;

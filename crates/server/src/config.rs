@@ -64,6 +64,8 @@ pub struct Config {
     /// If true, access control lists, bucket policies and lifecycles are kept and answered, though nothing enforces
     /// them. If false, a request for them gets 501.
     pub accept_unenforced: bool,
+    /// Told in one line about trouble that no client can mend, such as a full disk.
+    pub report: Option<fn(&str)>,
     /// The settings of the S3 dialect.
     pub s3: S3Config,
     /// The settings of the GCS dialect.
@@ -95,6 +97,7 @@ impl Default for Config {
             threads: None,
             habits: Habits::strict(),
             accept_unenforced: false,
+            report: None,
             s3: S3Config::default(),
             gcs: GcsConfig::default(),
             denied_buckets: BTreeSet::new(),

@@ -124,7 +124,18 @@ pub(crate) struct NewObject {
 }
 
 impl Objects {
+    #[cfg(test)]
     pub(crate) fn open(storage: &Storage, create_buckets: bool, versions: bool) -> io::Result<Objects> {
+        Self::reporting(storage, create_buckets, versions, None)
+    }
+
+    /// Opens a store that reports a full disk.
+    pub(crate) fn reporting(
+        storage: &Storage,
+        create_buckets: bool,
+        versions: bool,
+        report: Option<fn(&str)>,
+    ) -> io::Result<Objects> {
         let mut objects = Objects {
             buckets: RwLock::default(),
             disk: None,
@@ -135,7 +146,7 @@ impl Objects {
             sessions: KeptSessions::default(),
         };
         if let Storage::Disk(root) = storage {
-            let (disk, left) = Disk::open(root, now_us())?;
+            let (disk, left) = Disk::open(root, now_us(), report)?;
             let mut buckets = BTreeMap::new();
             for bucket in left.buckets {
                 let all = bucket.objects.iter().chain(&bucket.noncurrent);

@@ -400,12 +400,11 @@ impl Error {
         self.0.unreachable
     }
 
-    /// Returns true if the bucket itself is missing. For a write or a listing, nothing else can be missing. For other
-    /// verbs the store says it (`NoSuchBucket`; GCS writes a message).
+    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`; GCS writes a message). Any
+    /// other 404 may concern one name alone, even of a write: moto has no path for a name with a line break.
     pub fn is_missing_bucket(&self) -> bool {
         let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
-        self.is_not_found()
-            && (says_so || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
+        self.is_not_found() && says_so
     }
 
     /// Returns true if a body broke off after some of its bytes had reached the sink. Continue from the sink's

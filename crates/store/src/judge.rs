@@ -106,9 +106,10 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
 
 /// Returns whether a server that failed so may serve the same request later. Cloudflare says 520 to 527 of an origin that it can't reach
 /// (<https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/>). A method (501) or version of
-/// HTTP (505) that the server lacks stays lacking.
+/// HTTP (505) that the server lacks stays lacking. RFC 4918 (11.5) forbids to repeat a request after 507: MinIO and
+/// `laneway serve` say so that their disk is full.
 fn may_recover(status: StatusCode) -> bool {
-    status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
+    status.is_server_error() && !matches!(status.as_u16(), 501 | 505 | 507)
 }
 
 /// Returns true if a message says that bytes differ from their checksum. GCS writes `Provided CRC32C "…" doesn't match
@@ -203,6 +204,7 @@ mod tests {
             (503, None, throttled),
             (500, None, throttled),
             (501, None, Verdict::Done),
+            (507, None, Verdict::Done),
         ];
         for (status, code, expected) in table {
             let failure = failure(status, code);

@@ -12,6 +12,7 @@ use super::fields::Fields;
 use super::rfc3339;
 use crate::body::ResponseBody;
 use crate::objects::Refused;
+use crate::objects::disk::is_full;
 use crate::objects::precondition::Failed;
 use crate::objects::protection::Protection;
 
@@ -125,6 +126,10 @@ impl Problem {
     }
 
     pub(crate) fn io(error: &std::io::Error) -> Problem {
+        if is_full(error) {
+            let message = format!("The store has no room left: {error}");
+            return Problem::new(StatusCode::INSUFFICIENT_STORAGE, "insufficientStorage", message);
+        }
         let message = format!("the store could not read or write: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
     }

@@ -321,6 +321,7 @@ fn code(problem: &Problem) -> &'static str {
         (412, _) => "PreconditionFailed",
         (416, _) => "InvalidRange",
         (501, _) => "NotImplemented",
+        (507, _) => "InsufficientStorage",
         (500.., _) => "InternalError",
         (_, "expiredToken") => "ExpiredToken",
         (_, "malformedSecurityHeader") => "MalformedSecurityHeader",

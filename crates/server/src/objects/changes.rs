@@ -171,6 +171,7 @@ impl Objects {
         if let Err(refusal) = change(Arc::make_mut(&mut object.attributes)) {
             return Ok(Err(refusal));
         }
+        admit(&bucket.settings(), &object.attributes.asked)?;
         object.metageneration += 1;
         object.updated_us = now_us();
         self.put_back(&bucket, &mut keys, object).map(Ok)

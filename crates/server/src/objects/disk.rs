@@ -37,6 +37,9 @@ pub(crate) struct Disk {
     root: PathBuf,
     store_open: Arc<AtomicBool>,
     next_name: AtomicU64,
+    /// Told once when the disk is full, and again if it was so and then had room.
+    report: Option<fn(&str)>,
+    is_full: AtomicBool,
 }
 
 /// The uploads and sessions of an earlier run.
@@ -93,7 +96,7 @@ struct ExtentRecord {
 
 impl Disk {
     /// Opens or creates the folder, and reads its content.
-    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Left)> {
+    pub(crate) fn open(root: &Path, now_us: u64, report: Option<fn(&str)>) -> io::Result<(Disk, Left)> {
         for folder in ["buckets", "data", "sessions", "uploads"] {
             fs::create_dir_all(root.join(folder))?;
         }
@@ -101,6 +104,8 @@ impl Disk {
             root: root.to_owned(),
             store_open: Arc::new(AtomicBool::new(true)),
             next_name: AtomicU64::new(now_us),
+            report,
+            is_full: AtomicBool::new(false),
         };
         let files = disk.data_files()?;
         let mut left = Left::default();
@@ -327,8 +332,20 @@ impl Disk {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let unfinished = path.with_extension("unfinished");
-        fs::write(&unfinished, bytes)?;
+        self.noted(fs::write(&unfinished, bytes))?;
         fs::rename(&unfinished, path)
+    }
+
+    /// Returns the result of a write, after reporting a full disk.
+    pub(crate) fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        let now_full = result.as_ref().err().is_some_and(is_full);
+        if self.is_full.swap(now_full, Relaxed) != now_full
+            && now_full
+            && let Some(report) = self.report
+        {
+            report(&format!("{} has no room left, and writes are refused", self.root.display()));
+        }
+        result
     }
 
     fn bucket(&self, name: &str) -> PathBuf {
@@ -379,6 +396,11 @@ fn content(
         Ok(Extent::File { file: files.get(&file).ok_or_else(lost)?.clone(), offset, len })
     });
     Ok(Content { extents: extents.collect::<io::Result<_>>()? })
+}
+
+/// Returns true if an error is for want of room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn hashed(key: &str) -> String {

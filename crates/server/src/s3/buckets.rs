@@ -63,7 +63,11 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     let locks = input.object_lock_enabled_for_bucket == Some(true);
     let versioning = locks.then_some(Versioning::Enabled);
     let settings = BucketSettings { locks, versioning, ..BucketSettings::default() };
-    dialect.objects.create_bucket_with(&input.bucket, settings).map_err(refusal)?;
+    match dialect.objects.create_bucket_with(&input.bucket, settings) {
+        // Only the first region takes a bucket of one's own again.
+        Err(Refused::BucketExists) if region == "us-east-1" => {}
+        made => made.map_err(refusal)?,
+    }
     Ok(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) })
 }
 

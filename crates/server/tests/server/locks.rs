@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Rig};
 
 const PROTECTED: &str = "Access Denied because object protected by object lock.";
-const MD5_OF_X: (&str, &str) = ("content-md5", "nd1OQpK74xSy96YYUjO8Wg==");
+const MD5_OF_X: (&str, &str) = ("content-md5", "ndTkYSaMgDT1yFZOFVxnpg==");
 
 fn send(rig: &Rig, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<String>) -> Answer {
     rig.send(method, path, headers, body.into()).unwrap()

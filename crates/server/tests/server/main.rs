@@ -16,6 +16,7 @@ mod operations;
 mod s3_archive;
 mod s3_multipart;
 mod s3_objects;
+mod s3_requests;
 mod s3_signed;
 mod s3_unversioned;
 mod signature;

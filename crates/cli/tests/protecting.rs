@@ -12,6 +12,7 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 #[test]
 fn what_new_objects_are_asked_to_be_is_shown_by_stat() {
     let endpoint = Endpoint::start(Wire::Plain);
+    endpoint.server().store().allow_locks("bucket").expect("it has locks");
     let laneway = endpoint.program(LANEWAY);
     fs::write(endpoint.folder().join("f"), "bytes").expect("written");
     let protected = [

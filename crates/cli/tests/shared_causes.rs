@@ -45,6 +45,22 @@ fn a_missing_bucket_ends_a_job_at_once() {
 }
 
 #[test]
+fn a_404_that_names_no_bucket_is_one_items_own() {
+    let endpoint = Endpoint::start(Wire::TlsH2);
+    fs::create_dir(endpoint.folder().join("d")).expect("made");
+    for n in 0..20 {
+        fs::write(endpoint.folder().join(format!("d/{n}")), "x").expect("written");
+    }
+    for scheme in ["gs", "s3"] {
+        endpoint.server().set_faults(Faults::parse(["put:3 status 404"]).expect("a rule"));
+        let to = format!("{scheme}://bucket/{scheme}/");
+        let run = endpoint.program(LANEWAY).run(["cp", "-r", "d", &to]).exits(1);
+        assert!(run.stderr.contains("19 files, 1 failed, "), "{}", run.stderr);
+        assert!(!run.stderr.contains("not done"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_refused_signature_ends_a_job_at_once() {
     let (endpoint, laneway) = stocked();
     let laneway = laneway.with("AWS_SECRET_ACCESS_KEY", "wrong");

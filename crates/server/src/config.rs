@@ -61,6 +61,11 @@ pub struct Config {
     pub threads: Option<usize>,
     /// The service whose habits to imitate. The default is as strict as GCS and S3.
     pub habits: Habits,
+    /// If true, access control lists, bucket policies and lifecycles are kept and answered, though nothing enforces
+    /// them. If false, a request for them gets 501.
+    pub accept_unenforced: bool,
+    /// Told in one line about trouble that no client can mend, such as a full disk.
+    pub report: Option<fn(&str)>,
     /// The settings of the S3 dialect.
     pub s3: S3Config,
     /// The settings of the GCS dialect.
@@ -91,6 +96,8 @@ impl Default for Config {
             versions: false,
             threads: None,
             habits: Habits::strict(),
+            accept_unenforced: false,
+            report: None,
             s3: S3Config::default(),
             gcs: GcsConfig::default(),
             denied_buckets: BTreeSet::new(),

@@ -14,8 +14,10 @@ pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;
+pub(crate) mod protection;
 pub(crate) mod restore;
 pub(crate) mod sessions;
+pub(crate) mod settings;
 mod standing;
 pub(crate) mod uploads;
 pub(crate) mod versions;
@@ -36,7 +38,9 @@ use listing::{Order, Page, Query};
 use object::StoredChecksum;
 pub use object::{Attributes, Object};
 use precondition::Failed;
+use protection::Protection;
 use sessions::KeptSessions;
+use settings::BucketSettings;
 pub use standing::Standing;
 use uploads::{Upload, UploadChecksum, Uploads};
 pub use versions::Versioning;
@@ -60,21 +64,20 @@ pub struct Objects {
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
-    /// The versioning setting, if it was ever set.
-    versioning: RwLock<Option<Versioning>>,
+    settings: RwLock<BucketSettings>,
     keys: RwLock<Keys>,
     deletions: Deletions,
 }
 
 impl Bucket {
-    /// Returns whether versions are kept.
-    pub(crate) fn versioning(&self) -> Versioning {
-        self.versioning_said().unwrap_or_default()
+    /// Returns the settings as they are now.
+    pub(crate) fn settings(&self) -> RwLockReadGuard<'_, BucketSettings> {
+        read(&self.settings)
     }
 
-    /// Returns the versioning setting, or `None` if it was never set.
-    pub(crate) fn versioning_said(&self) -> Option<Versioning> {
-        *read(&self.versioning)
+    /// Returns whether versions are kept.
+    pub(crate) fn versioning(&self) -> Versioning {
+        self.settings().versioning()
     }
 }
 
@@ -91,6 +94,10 @@ pub(crate) enum Refused {
     /// Longer than [`KEY_BYTES_MAX`].
     KeyTooLong,
     Precondition(Failed),
+    /// A hold or a retention keeps the object.
+    Protected(Protection),
+    /// The object names a retention or a legal hold, and its bucket allows none.
+    NoLocks,
     /// The limit of unfinished uploads is reached.
     TooManyUploads,
     Io(io::Error),
@@ -117,7 +124,18 @@ pub(crate) struct NewObject {
 }
 
 impl Objects {
+    #[cfg(test)]
     pub(crate) fn open(storage: &Storage, create_buckets: bool, versions: bool) -> io::Result<Objects> {
+        Self::reporting(storage, create_buckets, versions, None)
+    }
+
+    /// Opens a store that reports a full disk.
+    pub(crate) fn reporting(
+        storage: &Storage,
+        create_buckets: bool,
+        versions: bool,
+        report: Option<fn(&str)>,
+    ) -> io::Result<Objects> {
         let mut objects = Objects {
             buckets: RwLock::default(),
             disk: None,
@@ -128,7 +146,7 @@ impl Objects {
             sessions: KeptSessions::default(),
         };
         if let Storage::Disk(root) = storage {
-            let (disk, left) = Disk::open(root, now_us())?;
+            let (disk, left) = Disk::open(root, now_us(), report)?;
             let mut buckets = BTreeMap::new();
             for bucket in left.buckets {
                 let all = bucket.objects.iter().chain(&bucket.noncurrent);
@@ -145,7 +163,7 @@ impl Objects {
                 let bucket = Bucket {
                     name: bucket.name,
                     created_us: bucket.created_us,
-                    versioning: RwLock::new(bucket.versioning),
+                    settings: RwLock::new(bucket.settings),
                     keys: RwLock::new(keys),
                     deletions: Deletions::default(),
                 };
@@ -178,15 +196,11 @@ impl Objects {
     }
 
     pub(crate) fn create_bucket_named(&self, name: &str) -> Result<(), Refused> {
-        self.create_bucket_with(name, None)
+        self.create_bucket_with(name, BucketSettings::default())
     }
 
-    /// Creates a bucket with a versioning setting.
-    pub(crate) fn create_bucket_with(
-        &self,
-        name: &str,
-        versioning: Option<Versioning>,
-    ) -> Result<(), Refused> {
+    /// Creates a bucket with these settings.
+    pub(crate) fn create_bucket_with(&self, name: &str, settings: BucketSettings) -> Result<(), Refused> {
         if !usable_bucket_name(name) {
             return Err(Refused::BadBucketName);
         }
@@ -194,17 +208,19 @@ impl Objects {
         if buckets.contains_key(name) {
             return Err(Refused::BucketExists);
         }
-        let versioning = versioning.or(self.versions.then_some(Versioning::Enabled));
+        let created_us = now_us();
+        let versioning = settings.versioning.or(self.versions.then_some(Versioning::Enabled));
+        let settings = BucketSettings { versioning, updated_us: created_us, ..settings };
+        if let Some(disk) = &self.disk {
+            disk.create_bucket(name, created_us, &settings)?;
+        }
         let bucket = Bucket {
             name: name.to_owned(),
-            created_us: now_us(),
-            versioning: RwLock::new(versioning),
+            created_us,
+            settings: RwLock::new(settings),
             keys: RwLock::default(),
             deletions: Deletions::default(),
         };
-        if let Some(disk) = &self.disk {
-            disk.create_bucket(name, bucket.created_us, versioning)?;
-        }
         buckets.insert(name.to_owned(), Arc::new(bucket));
         Ok(())
     }
@@ -222,16 +238,36 @@ impl Objects {
         Ok(())
     }
 
-    /// Sets whether a bucket keeps versions from now on.
-    pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), Refused> {
+    /// Changes the settings of a bucket, unless `change` refuses. A change moves the metageneration.
+    pub(crate) fn change_bucket<E>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut BucketSettings) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Refused> {
         let bucket = self.bucket(name)?;
         // No write runs meanwhile, so every version is before or after the change.
         let _keys = write(&bucket.keys);
-        if let Some(disk) = &self.disk {
-            disk.describe_bucket(name, bucket.created_us, Some(versioning))?;
+        let present = bucket.settings().clone();
+        let mut settings = present.clone();
+        if let Err(refusal) = change(&mut settings) {
+            return Ok(Err(refusal));
         }
-        *write(&bucket.versioning) = Some(versioning);
-        Ok(())
+        settings.metageneration = present.metageneration + 1;
+        settings.updated_us = now_us();
+        if let Some(disk) = &self.disk {
+            disk.describe_bucket(name, bucket.created_us, &settings)?;
+        }
+        *write(&bucket.settings) = settings;
+        Ok(Ok(()))
+    }
+
+    /// Sets whether a bucket keeps versions from now on.
+    pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), Refused> {
+        let set = self.change_bucket(name, |settings| {
+            settings.versioning = Some(versioning);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        set.map(|_| ())
     }
 
     pub(crate) fn buckets(&self) -> Vec<Arc<Bucket>> {
@@ -305,6 +341,7 @@ impl Objects {
     ) -> Result<Arc<Upload>, Refused> {
         let bucket = self.bucket_to_write(bucket)?;
         check_key(key)?;
+        admit(&bucket.settings(), &attributes.asked)?;
         let upload = self.uploads.insert(Upload {
             id: self.unguessable_id(),
             bucket: bucket.name.clone(),
@@ -354,6 +391,12 @@ const KEY_BYTES_MAX: usize = 1024;
 
 fn check_key(key: &str) -> Result<(), Refused> {
     if key.len() > KEY_BYTES_MAX { Err(Refused::KeyTooLong) } else { Ok(()) }
+}
+
+/// Refuses a retention or a legal hold in a bucket without locks.
+fn admit(settings: &BucketSettings, asked: &asked::Asked) -> Result<(), Refused> {
+    let is_locked = asked.retention.is_some() || asked.legal_hold.is_some();
+    if is_locked && !settings.locks { Err(Refused::NoLocks) } else { Ok(()) }
 }
 
 /// The name is also a folder's name, and must not lead outside.

@@ -6,7 +6,10 @@
 //!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
 //! 2. Any other path is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
 //!    `x-goog-` header, a signature of Google's in its URL, or a `Host` ending in `storage.googleapis.com`.
-//! 3. Any other request is S3's: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
+//! 3. Any other request is S3's: signed (AWS4-HMAC-SHA256, presigned) or anonymous.
+//!
+//! A host may name the bucket: `BUCKET.localhost`, `BUCKET.s3.amazonaws.com` with or without a region, and
+//! `BUCKET.storage.googleapis.com`. The whole path is then the key. On `BUCKET.localhost`, the JSON API keeps its paths.
 
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -38,6 +41,8 @@ pub(crate) enum Call {
 pub(crate) enum Resource {
     Buckets,
     Bucket,
+    /// `/b/{bucket}/lockRetentionPolicy`.
+    LockRetentionPolicy,
     /// `/b/{bucket}/storageLayout`.
     StorageLayout,
     /// `/b/{bucket}/managedFolders`, and one of them by name.
@@ -72,6 +77,14 @@ impl Route {
     /// Parses the head of a request.
     pub(crate) fn of(head: &Parts, query: &Query) -> Route {
         let path = head.uri.path();
+        let host = host(&head.headers, head.uri.host());
+        if let Some(bucket) = host.as_deref().and_then(bucket_of_host)
+            && (!is_json_path(path) || host.as_deref().is_some_and(is_services))
+        {
+            let key = decode(path.strip_prefix('/').unwrap_or(path));
+            let verb = object_verb(head, query, bucket, &key);
+            return Route { call: dialect(head, query), verb, bucket: bucket.to_owned(), key };
+        }
         if path == "/batch" || path.starts_with("/batch/") {
             return Route::json(Resource::Batch, Verb::Batch, "", "");
         }
@@ -86,11 +99,7 @@ impl Route {
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }
-        let call = if query.is_signed_by_google() || speaks_gcs_xml(&head.headers, head.uri.host()) {
-            Call::Xml
-        } else {
-            Call::S3
-        };
+        let call = dialect(head, query);
         let path = path.strip_prefix('/').unwrap_or(path);
         let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
         let (bucket, key) = (decode(bucket), decode(key));
@@ -115,6 +124,51 @@ impl Route {
     }
 }
 
+fn host(headers: &HeaderMap, authority: Option<&str>) -> Option<String> {
+    let header = || headers.get(http::header::HOST).and_then(|value| value.to_str().ok());
+    authority.or_else(header).map(str::to_owned)
+}
+
+/// Returns the bucket in a host of virtual-hosted style.
+pub(crate) fn bucket_of_host(host: &str) -> Option<&str> {
+    let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
+    let bucket = match host.strip_suffix(".amazonaws.com") {
+        // The part before the last `s3`, which a region may follow.
+        Some(rest) => {
+            let at = [".s3", ".s3-accelerate"].iter().find_map(|end| rest.strip_suffix(end));
+            let with_region = || rest.rfind(".s3.").max(rest.rfind(".s3-")).map(|at| &rest[..at]);
+            at.or_else(with_region)
+        }
+        None => [".storage.googleapis.com", ".localhost"].iter().find_map(|end| host.strip_suffix(end)),
+    };
+    bucket.filter(|bucket| !bucket.is_empty())
+}
+
+/// Returns true for a host of a service itself, where a bucket's name leaves no room for the JSON API.
+fn is_services(host: &str) -> bool {
+    !host.rsplit_once(':').map_or(host, |(host, _port)| host).ends_with(".localhost")
+}
+
+fn is_json_path(path: &str) -> bool {
+    [
+        "/storage/v1/",
+        "/upload/storage/v1/",
+        "/download/storage/v1/",
+        "/resumable/upload/storage/v1/",
+        "/batch/",
+    ]
+    .iter()
+    .any(|start| path.starts_with(start))
+}
+
+/// Returns the dialect of a request outside the JSON API.
+fn dialect(head: &Parts, query: &Query) -> Call {
+    match query.is_signed_by_google() || speaks_gcs_xml(&head.headers, head.uri.host()) {
+        true => Call::Xml,
+        false => Call::S3,
+    }
+}
+
 fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
     // Keys come as one encoded segment, so a slash separates segments. Some clients don't encode slashes. For them, the
     // rest of the path is the key if nothing else fits.
@@ -124,6 +178,9 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         ["b"] | ["b", ""] => Route::json(Resource::Buckets, Verb::Bucket, "", ""),
         ["b", bucket] => Route::json(Resource::Bucket, Verb::Bucket, bucket, ""),
         ["b", bucket, "storageLayout"] => Route::json(Resource::StorageLayout, Verb::Bucket, bucket, ""),
+        ["b", bucket, "lockRetentionPolicy"] => {
+            Route::json(Resource::LockRetentionPolicy, Verb::Bucket, bucket, "")
+        }
         ["b", bucket, "managedFolders", name @ ..] => {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
             Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")
@@ -318,6 +375,36 @@ mod tests {
         assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
         assert_eq!(route("GET", "/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256", &[]).call, Call::S3);
         assert_eq!(route("GET", "/bb/k", &[]).call, Call::S3);
+    }
+
+    #[test]
+    fn a_host_may_name_the_bucket() {
+        for (host, bucket) in [
+            ("b.localhost:9010", Some("b")),
+            ("a.b.localhost", Some("a.b")),
+            ("b.s3.amazonaws.com", Some("b")),
+            ("b.s3.eu-west-1.amazonaws.com", Some("b")),
+            ("b.s3-eu-west-1.amazonaws.com", Some("b")),
+            ("b.s3.dualstack.eu-west-1.amazonaws.com", Some("b")),
+            ("b.storage.googleapis.com", Some("b")),
+            ("localhost:9010", None),
+            ("127.0.0.1:9010", None),
+            ("s3.amazonaws.com", None),
+            ("s3.eu-west-1.amazonaws.com", None),
+            ("storage.googleapis.com", None),
+        ] {
+            assert_eq!(bucket_of_host(host), bucket, "{host}");
+        }
+        let of = |uri: &str, host: &str| {
+            let route = route("GET", uri, &[("host", host)]);
+            (route.call, route.bucket, route.key, route.verb)
+        };
+        let s3 = |key: &str, verb| (Call::S3, "b".to_owned(), key.to_owned(), verb);
+        assert_eq!(of("/x/y%2Fz", "b.localhost:1"), s3("x/y/z", Verb::Get));
+        assert_eq!(of("/?list-type=2", "b.s3.amazonaws.com"), s3("", Verb::List));
+        assert_eq!(of("/storage/v1/b/x", "b.s3.amazonaws.com"), s3("storage/v1/b/x", Verb::Get));
+        assert_eq!(of("/storage/v1/b/x", "b.localhost").0, Call::Json(Resource::Bucket));
+        assert_eq!(of("/k", "b.storage.googleapis.com").0, Call::Xml);
     }
 
     #[test]

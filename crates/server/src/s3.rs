@@ -13,9 +13,11 @@ mod copy;
 mod delete;
 mod directory;
 mod encryption;
+mod error_document;
 mod get;
 mod list;
 mod multipart;
+mod object_lock;
 mod put;
 mod refusals;
 pub(crate) mod region;
@@ -32,8 +34,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use s3s::access::{S3Access, S3AccessContext};
-use s3s::auth::SimpleAuth;
+use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::*;
+use s3s::host::{S3Host, VirtualHost};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
@@ -42,11 +45,14 @@ use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
 use crate::fault::draws::Draws;
 use crate::habits::Habits;
+use crate::objects::disk::is_full;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
 use crate::query::Query;
+use crate::route;
 use checksums::Announced;
 use completions::Completions;
+use error_document::About;
 
 /// The store in the S3 dialect.
 struct Dialect {
@@ -105,7 +111,8 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Serv
     let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
     let dialect = Dialect { objects, config: config_of, habits, completions: Completions::default() };
     let mut builder = S3ServiceBuilder::new(dialect);
-    builder.set_auth(SimpleAuth::from_single(config.access_key.clone(), config.secret_key.clone()));
+    builder.set_auth(OneKey(config.clone()));
+    builder.set_host(Hosts);
     builder.set_access(Everyone);
     builder.set_validation(Names);
     if config.clock_ahead_s != 0 {
@@ -124,6 +131,29 @@ pub(crate) async fn answer(
     bucket: &str,
     key: &str,
 ) -> Response<ResponseBody> {
+    let (mut head, body) = request.into_parts();
+    if matches!(head.method, http::Method::GET | http::Method::HEAD) {
+        error_document::drop_malformed_range(&mut head.headers);
+    }
+    let about = About::of(&head, bucket, key);
+    let answer = answer_incomplete(state, Request::from_parts(head, body), bucket, key).await;
+    // Clients recognize S3 by this header, among servers with ETags.
+    let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
+    let mut answer = error_document::complete(answer, &about, &id, HOST_ID).await;
+    if let Ok(id) = http::HeaderValue::try_from(id) {
+        answer.headers_mut().insert("x-amz-request-id", id);
+    }
+    answer.headers_mut().insert("x-amz-id-2", HeaderValue::from_static(HOST_ID));
+    answer
+}
+
+/// Answers one S3 request. An error lacks what all errors have.
+async fn answer_incomplete(
+    state: &State,
+    request: Request<RequestBody>,
+    bucket: &str,
+    key: &str,
+) -> Response<ResponseBody> {
     let anonymous = unmarked::is(request.uri(), request.headers());
     let refusal = clock::refusal(&state.config, request.uri(), request.headers())
         .or_else(|| clock::expired(&state.config, request.headers()));
@@ -132,7 +162,7 @@ pub(crate) async fn answer(
         return refusal;
     }
     if let Some(redirect) =
-        region::redirect(state, request.method(), request.uri(), request.headers(), bucket)
+        region::redirect(state, request.method(), request.uri(), request.headers(), bucket, key)
     {
         return redirect;
     }
@@ -167,11 +197,6 @@ pub(crate) async fn answer(
         unmarked::tell(&mut answer);
     }
     answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
-    // Clients recognize S3 by this header, among servers with ETags.
-    let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
-    if let Ok(id) = http::HeaderValue::try_from(id) {
-        answer.headers_mut().insert("x-amz-request-id", id);
-    }
     answer
 }
 
@@ -204,9 +229,16 @@ async fn called(
     } else {
         request
     };
-    let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?;
-    Ok(answer.map(ResponseBody::s3))
+    let has_attributes = query.has("attributes");
+    let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?.map(ResponseBody::s3);
+    if has_attributes { Ok(attributes::unquoted(answer).await) } else { Ok(answer) }
 }
+
+/// The id of this host in answers.
+const HOST_ID: &str = "laneway";
+
+/// The id of the account that owns all buckets.
+const ACCOUNT: &str = "000000000000";
 
 /// The requests answered in this process, for their ids.
 static REQUESTS: AtomicU64 = AtomicU64::new(1);
@@ -258,6 +290,34 @@ fn error_document_with(
     answer
 }
 
+/// The only key.
+struct OneKey(S3Config);
+
+#[async_trait::async_trait]
+impl S3Auth for OneKey {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        match access_key == self.0.access_key {
+            true => Ok(SecretKey::from(self.0.secret_key.clone())),
+            false => Err(s3_error!(
+                InvalidAccessKeyId,
+                "The AWS Access Key Id you provided does not exist in our records."
+            )),
+        }
+    }
+}
+
+/// Hosts that name a bucket, and all others, whose paths do.
+struct Hosts;
+
+impl S3Host for Hosts {
+    fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
+        Ok(match route::bucket_of_host(host) {
+            Some(bucket) => VirtualHost::new(host).with_bucket(bucket),
+            None => VirtualHost::new(host),
+        })
+    }
+}
+
 /// Verifies signatures that are sent, but requires none, because this is a demo store.
 struct Everyone;
 
@@ -294,11 +354,26 @@ fn refusal(refused: Refused) -> S3Error {
         Refused::Precondition(_) => {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }
+        Refused::Protected(_) => object_lock::protected(),
+        Refused::NoLocks => s3_error!(InvalidRequest, "Bucket is missing ObjectLockConfiguration"),
         Refused::TooManyUploads => {
             s3_error!(SlowDown, "Too many uploads are unfinished")
         }
-        Refused::Io(error) => S3Error::with_source(S3ErrorCode::InternalError, Box::new(error)),
+        Refused::Io(error) => storage_error(error),
     }
+}
+
+/// Returns the error if the store can't read or write. A full disk has the status of RFC 4918, after which clients
+/// don't repeat the request.
+fn storage_error(error: std::io::Error) -> S3Error {
+    if is_full(&error) {
+        let message = format!("The store has no room left: {error}");
+        let mut full = S3Error::with_message(S3ErrorCode::Custom("InsufficientStorage".into()), message);
+        full.set_status_code(StatusCode::INSUFFICIENT_STORAGE);
+        return full;
+    }
+    let message = format!("The store could not read or write: {error}");
+    S3Error::with_message(S3ErrorCode::InternalError, message)
 }
 
 /// Returns the refusal of a read. It is 304 if the object is in the state that the reader has.
@@ -406,7 +481,7 @@ impl S3 for Dialect {
         &self,
         request: S3Request<CreateMultipartUploadInput>,
     ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
-        multipart::create(self, request.input).map(S3Response::new)
+        multipart::create(self, request).map(S3Response::new)
     }
 
     async fn upload_part(
@@ -459,6 +534,48 @@ impl S3 for Dialect {
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
+    async fn get_object_lock_configuration(
+        &self,
+        request: S3Request<GetObjectLockConfigurationInput>,
+    ) -> S3Result<S3Response<GetObjectLockConfigurationOutput>> {
+        object_lock::configuration(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_lock_configuration(
+        &self,
+        request: S3Request<PutObjectLockConfigurationInput>,
+    ) -> S3Result<S3Response<PutObjectLockConfigurationOutput>> {
+        object_lock::configure(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_retention(
+        &self,
+        request: S3Request<GetObjectRetentionInput>,
+    ) -> S3Result<S3Response<GetObjectRetentionOutput>> {
+        object_lock::retention(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_retention(
+        &self,
+        request: S3Request<PutObjectRetentionInput>,
+    ) -> S3Result<S3Response<PutObjectRetentionOutput>> {
+        object_lock::retain(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_legal_hold(
+        &self,
+        request: S3Request<GetObjectLegalHoldInput>,
+    ) -> S3Result<S3Response<GetObjectLegalHoldOutput>> {
+        object_lock::legal_hold(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_legal_hold(
+        &self,
+        request: S3Request<PutObjectLegalHoldInput>,
+    ) -> S3Result<S3Response<PutObjectLegalHoldOutput>> {
+        object_lock::hold(self, request.input).map(S3Response::new)
+    }
+
     async fn restore_object(
         &self,
         request: S3Request<RestoreObjectInput>,
@@ -503,5 +620,19 @@ impl S3 for Dialect {
         request: S3Request<ListMultipartUploadsInput>,
     ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
         multipart::list_uploads(self, request.input).map(S3Response::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_and_has_a_status_of_its_own() {
+        let full = refusal(Refused::Io(std::io::ErrorKind::StorageFull.into()));
+        assert_eq!(full.status_code(), Some(StatusCode::INSUFFICIENT_STORAGE));
+        assert!(full.message().is_some_and(|message| message.contains("no room left")));
+        let other = refusal(Refused::Io(std::io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(other.status_code(), Some(StatusCode::INTERNAL_SERVER_ERROR));
     }
 }

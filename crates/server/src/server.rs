@@ -42,8 +42,9 @@ impl Server {
     /// # Errors
     /// Returns the reason why the store can't be opened, the certificate can't be read, or the address can't be bound.
     pub fn start(config: Config) -> Result<Server, Error> {
-        let objects = Objects::open(&config.storage, config.create_buckets, config.versions)
-            .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
+        let objects =
+            Objects::reporting(&config.storage, config.create_buckets, config.versions, config.report)
+                .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
         let objects = Arc::new(objects);
         let sessions = Sessions::of(&objects)
             .map_err(|error| Error::io("reading the resumable sessions that the store has kept", error))?;
@@ -80,6 +81,7 @@ impl Server {
                 managed_folders: Default::default(),
                 config: config.gcs,
                 habits: config.habits.clone(),
+                accept_unenforced: config.accept_unenforced,
                 denied_buckets: denied_buckets.clone(),
                 draws: draws.clone(),
                 url,

@@ -401,12 +401,11 @@ impl Error {
         self.0.unreachable
     }
 
-    /// Returns true if the bucket itself is missing. For a write or a listing, nothing else can be missing. For other
-    /// verbs the store's code (`NoSuchBucket`) or GCS's message tells it.
+    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`, or a message of GCS). Any other
+    /// 404 may concern a single name, even for a write: moto has no path for a name with a line break.
     pub fn is_missing_bucket(&self) -> bool {
         let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
-        self.is_not_found()
-            && (says_so || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
+        self.is_not_found() && says_so
     }
 
     /// Returns true if a body broke off after some of its bytes had reached the sink. Continue from the sink's

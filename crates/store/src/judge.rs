@@ -105,11 +105,13 @@ pub(crate) fn is_passing(failure: &Failure) -> bool {
 }
 
 /// Returns whether a server that failed with this status may serve the same request later. [Cloudflare] sends 520 to
-/// 527 if it can't reach the origin. A server that doesn't support a method (501) or a version of HTTP (505) won't support it later either.
+/// 527 if it can't reach the origin. A server that doesn't support a method (501) or a version of HTTP (505) won't
+/// support it later either. MinIO and `laneway serve` answer 507 if their disk is full, and RFC 4918 (11.5) forbids
+/// repeating such a request.
 ///
 /// [Cloudflare]: https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/
 fn may_recover(status: StatusCode) -> bool {
-    status.is_server_error() && !matches!(status.as_u16(), 501 | 505)
+    status.is_server_error() && !matches!(status.as_u16(), 501 | 505 | 507)
 }
 
 /// Returns true if a message says that bytes differ from their checksum. GCS writes `Provided CRC32C "…" doesn't match
@@ -204,6 +206,7 @@ mod tests {
             (503, None, throttled),
             (500, None, throttled),
             (501, None, Verdict::Done),
+            (507, None, Verdict::Done),
         ];
         for (status, code, expected) in table {
             let failure = failure(status, code);

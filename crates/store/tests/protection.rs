@@ -228,6 +228,7 @@ fn locks_and_holds_are_asked_for_and_shown() {
     for provider in BOTH {
         let endpoint = Endpoint::start(Wire::Plain);
         let store = store(&endpoint, provider, Encryption::default());
+        endpoint.server().store().allow_locks(Endpoint::BUCKET).expect("it has locks");
         run(async {
             put(&store, "k", &options).await.expect("it is written");
             let meta = store.head(&id("k"), None).await.expect("it is there");

@@ -11,7 +11,7 @@ mod session;
 mod small;
 mod source;
 mod unfinished;
-mod verify;
+pub(crate) mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;

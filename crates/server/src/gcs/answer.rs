@@ -9,9 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fields::Fields;
+use super::rfc3339;
 use crate::body::ResponseBody;
 use crate::objects::Refused;
+use crate::objects::disk::is_full;
 use crate::objects::precondition::Failed;
+use crate::objects::protection::Protection;
 
 pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
 
@@ -70,9 +73,40 @@ impl Problem {
         Problem::new(StatusCode::METHOD_NOT_ALLOWED, "methodNotAllowed", "Method Not Allowed")
     }
 
-    pub(crate) fn not_implemented() -> Problem {
-        let message = "A part of the request is for something that this store doesn't have.";
+    /// The error for a feature of the service that this store lacks.
+    pub(crate) fn not_here(name: &str) -> Problem {
+        let message = format!("This store doesn't have {name}.");
         Problem::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// The error if a retention keeps an object, or a locked policy itself.
+    pub(crate) fn retained(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, "retentionPolicyNotMet", message)
+    }
+
+    /// The error for an object that a hold or a retention keeps. GCS documents another reason for holds than the one
+    /// that it answers.
+    fn protected(protection: Protection, bucket: &str, key: &str) -> Problem {
+        let held = |kind: &str| {
+            Problem::forbidden(format!(
+                "Object '{bucket}/{key}' is under active {kind} hold and cannot be deleted, overwritten or archived \
+                 until hold is removed."
+            ))
+        };
+        match protection {
+            Protection::TemporaryHold => held("Temporary"),
+            Protection::EventBasedHold => held("Event-Based"),
+            Protection::LegalHold => held("Legal"),
+            Protection::Retained(until_us) => Problem::retained(format!(
+                "Object '{bucket}/{key}' is subject to bucket's retention policy or object retention and cannot be \
+                 deleted or overwritten until {}",
+                rfc3339(until_us)
+            )),
+        }
     }
 
     pub(crate) fn not_satisfiable() -> Problem {
@@ -92,6 +126,10 @@ impl Problem {
     }
 
     pub(crate) fn io(error: &std::io::Error) -> Problem {
+        if is_full(error) {
+            let message = format!("The store has no room left: {error}");
+            return Problem::new(StatusCode::INSUFFICIENT_STORAGE, "insufficientStorage", message);
+        }
         let message = format!("the store could not read or write: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
     }
@@ -121,6 +159,8 @@ impl Problem {
                 "conditionNotMet",
                 "At least one of the pre-conditions you specified did not hold.",
             ),
+            Refused::Protected(protection) => Problem::protected(protection, bucket, key),
+            Refused::NoLocks => Problem::invalid("Object retention is not enabled on the bucket."),
             Refused::TooManyUploads => Problem::too_many_uploads(),
             Refused::Io(error) => Problem::io(&error),
         }

@@ -2,95 +2,164 @@
 
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::JsonCall;
-use super::answer::{Answer, Problem, empty, json};
-use super::resource::{BucketResource, LOCATION, LOCATION_TYPE};
+use super::answer::{Answer, Problem, empty, json as answer_json};
+use super::bucket_fields::{self, Kind, Sender};
+use super::resource::{LOCATION, bucket_resource};
+use super::{JsonCall, conditions};
 use crate::objects::bucket_name::is_allowed_by_gcs;
-use crate::objects::{Refused, Versioning};
+use crate::objects::settings::BucketSettings;
+use crate::objects::{Refused, now_us};
+
+/// The most buckets on a page: <https://cloud.google.com/storage/docs/json_api/v1/buckets/list>.
+const BUCKETS_MAX: u64 = 1000;
 
 #[derive(Serialize)]
-struct Buckets<'a> {
+#[serde(rename_all = "camelCase")]
+struct Buckets {
     kind: &'static str,
-    items: Vec<BucketResource<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
 }
 
 pub(super) fn list(call: &JsonCall<'_>) -> Answer {
-    let buckets = call.state.objects.buckets();
+    let max = conditions::number("maxResults", call.query.value("maxResults"))?.unwrap_or(BUCKETS_MAX);
+    let max = max.clamp(1, BUCKETS_MAX) as usize;
     let prefix = call.query.value("prefix").unwrap_or_default();
+    let after = call.query.value("pageToken").unwrap_or_default();
+    let mut buckets = call.state.objects.buckets();
+    // Without soft deletion, no deleted bucket is left.
+    if call.query.value("softDeleted") == Some("true") {
+        buckets.clear();
+    }
+    buckets.retain(|bucket| bucket.name.starts_with(prefix) && bucket.name.as_str() > after);
+    buckets.sort_by(|a, b| a.name.cmp(&b.name));
+    // Tokens are opaque to clients; these are the last names of their pages.
+    let next_page_token = buckets.get(max).and_then(|_| buckets.get(max - 1)).map(|last| last.name.clone());
+    buckets.truncate(max);
     let base = call.base_url();
-    let items = buckets
-        .iter()
-        .filter(|bucket| bucket.name.starts_with(prefix))
-        .map(|bucket| BucketResource::new(&base, bucket))
-        .collect();
-    Ok(json(StatusCode::OK, &Buckets { kind: "storage#buckets", items }))
+    let items = buckets.iter().map(|bucket| bucket_resource(&base, bucket)).collect();
+    Ok(answer_json(StatusCode::OK, &Buckets { kind: "storage#buckets", items, next_page_token }))
 }
 
 pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     let resource = call.json_body().await?;
     let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
-    let refuse = |refused| Problem::refused(refused, name, "");
     if !is_allowed_by_gcs(name) {
-        return Err(refuse(Refused::BadBucketName));
+        return Err(Problem::refused(Refused::BadBucketName, name, ""));
     }
-    let versioning = resource.get("versioning").map(versioning).transpose()?;
-    call.state.objects.create_bucket_with(name, versioning.flatten()).map_err(refuse)?;
-    let bucket = call.state.objects.bucket(name).map_err(refuse)?;
-    Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), &bucket)))
+    let mut settings = BucketSettings::default();
+    settings.locks = call.query.value("enableObjectRetention") == Some("true");
+    change(&call, &mut settings, name, &resource, Kind::Insert)?;
+    let refuse = |refused| Problem::refused(refused, name, "");
+    call.state.objects.create_bucket_with(name, settings).map_err(refuse)?;
+    answer(&call, name)
 }
 
-/// PATCH of a bucket. Only versioning can be changed, and any other field is refused rather than ignored.
-pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
-    let refuse = |refused| Problem::refused(refused, call.bucket, "");
-    let bucket = call.state.objects.bucket(call.bucket).map_err(refuse)?;
-    let change = call.json_body().await?;
-    let fields = change.as_object().ok_or_else(|| Problem::invalid("The change is no JSON object."))?;
-    if fields.keys().any(|name| name != "versioning") {
-        return Err(Problem::not_implemented());
+/// PATCH changes the fields that it names; PUT (`update`) replaces all that can be changed.
+pub(super) async fn patch(mut call: JsonCall<'_>, kind: Kind) -> Answer {
+    let resource = call.json_body().await?;
+    let found = call.state.objects.bucket(call.bucket);
+    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let is_empty = resource.as_object().is_some_and(|fields| fields.is_empty());
+    let changed = call.state.objects.change_bucket(call.bucket, |settings| {
+        conditions::on_metageneration(&call.query, settings.metageneration).map_err(Some)?;
+        if is_empty && kind == Kind::Patch {
+            return Err(None);
+        }
+        change(&call, settings, call.bucket, &resource, kind).map_err(Some)
+    });
+    match changed.map_err(|refused| Problem::refused(refused, call.bucket, ""))? {
+        // An empty change doesn't move the metageneration.
+        Ok(()) | Err(None) => answer(&call, call.bucket),
+        Err(Some(problem)) => Err(problem),
     }
-    if let Some(value) = fields.get("versioning") {
-        let wanted = versioning(value)?.unwrap_or_default();
-        let refuse = |refused| Problem::refused(refused, call.bucket, "");
-        call.state.objects.set_versioning(call.bucket, wanted).map_err(refuse)?;
-    }
-    Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), &bucket)))
 }
 
-/// Reads `{"enabled": true}`. `null` changes nothing.
-fn versioning(value: &Value) -> Result<Option<Versioning>, Problem> {
-    match (&value["enabled"], value) {
-        (Value::Bool(true), _) => Ok(Some(Versioning::Enabled)),
-        (Value::Bool(false), _) => Ok(Some(Versioning::Off)),
-        (Value::Null, Value::Null | Value::Object(_)) => Ok(None),
-        _ => Err(Problem::invalid("Invalid value for versioning.enabled: a boolean was expected")),
+fn change(
+    call: &JsonCall<'_>,
+    settings: &mut BucketSettings,
+    name: &str,
+    resource: &Value,
+    kind: Kind,
+) -> Result<(), Problem> {
+    let fields = resource.as_object().ok_or_else(|| Problem::invalid("The bucket is no JSON object."))?;
+    for name in ["predefinedAcl", "predefinedDefaultObjectAcl"] {
+        super::acl::check(call.state.accept_unenforced, name, call.query.value(name))?;
     }
+    let sender = Sender { kind, accepts: call.state.accept_unenforced, now_us: now_us() };
+    bucket_fields::apply(settings, name, fields, sender)
+}
+
+/// Locks the retention policy, which can then only grow.
+pub(super) fn lock_retention_policy(call: &JsonCall<'_>) -> Answer {
+    let name = "ifMetagenerationMatch";
+    if call.query.value(name).is_none() {
+        return Err(Problem::required(format!("Required parameter: {name}")));
+    }
+    let locked = call.state.objects.change_bucket(call.bucket, |settings| {
+        let policy = settings.policy.as_mut().filter(|policy| !policy.is_locked).ok_or_else(|| {
+            let bucket = call.bucket;
+            Problem::invalid(format!("Bucket '{bucket}' does not have an unlocked retention policy."))
+        })?;
+        policy.is_locked = true;
+        conditions::on_metageneration(&call.query, settings.metageneration)
+    });
+    locked.map_err(|refused| Problem::refused(refused, call.bucket, ""))??;
+    answer(call, call.bucket)
 }
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), &bucket)))
+    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
+    answer(call, call.bucket)
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
+    let found = call.state.objects.bucket(call.bucket);
+    let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    conditions::on_metageneration(&call.query, bucket.settings().metageneration)?;
     let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
+}
+
+fn answer(call: &JsonCall<'_>, name: &str) -> Answer {
+    let found = call.state.objects.bucket(name);
+    let bucket = found.map_err(|refused| Problem::refused(refused, name, ""))?;
+    Ok(answer_json(StatusCode::OK, &bucket_resource(&call.base_url(), &bucket)))
+}
+
+/// Returns a bucket's location.
+pub(super) fn location(settings: &BucketSettings) -> &str {
+    settings.fields.get("location").and_then(Value::as_str).unwrap_or(LOCATION)
+}
+
+/// Returns the type of a location. Regions have a hyphen or a digit at their end, such as EUROPE-WEST3.
+pub(super) fn location_type(location: &str) -> &'static str {
+    match location {
+        "US" | "EU" | "ASIA" => "multi-region",
+        location if location.contains('-') => "region",
+        _ => "dual-region",
+    }
 }
 
 /// Returns a bucket's location, and that its hierarchical namespace is off.
 /// <https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout>
 pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
     let found = call.state.objects.bucket(call.bucket);
-    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    let layout = serde_json::json!({
+    let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let settings = bucket.settings();
+    let layout = json!({
         "kind": "storage#storageLayout",
         "bucket": call.bucket,
-        "location": LOCATION,
-        "locationType": LOCATION_TYPE,
+        "location": location(&settings),
+        "locationType": location_type(location(&settings)),
         "hierarchicalNamespace": {"enabled": false},
     });
-    Ok(json(StatusCode::OK, &layout))
+    Ok(answer_json(StatusCode::OK, &layout))
 }

@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::answer::{Answer, Problem, json};
-use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions};
+use super::resource::ObjectResource;
+use super::{JsonCall, acl, check_name, conditions, describe};
 use crate::checksum::{Sums, concatenated};
 use crate::objects::content::Content;
 use crate::objects::precondition::Precondition;
@@ -46,7 +46,13 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
         components += object.components.unwrap_or(1);
     }
     let mut attributes = Attributes::default();
-    apply(&mut attributes, &request["destination"]);
+    check_name(call.key)?;
+    acl::check(
+        call.state.accept_unenforced,
+        "destinationPredefinedAcl",
+        call.query.value("destinationPredefinedAcl"),
+    )?;
+    describe(&call, &mut attributes, &request["destination"])?;
     let new = NewObject { attributes, components: Some(components), ..Default::default() };
     let written = Written { content, sums: sums.unwrap_or_default() };
     let precondition = conditions::in_query(&call.query)?;
@@ -55,7 +61,7 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
         .objects
         .commit(call.bucket, call.key, written, new, &precondition)
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call, call.bucket, &object)))
 }
 
 /// Reads a generation, which may be a string or a number.

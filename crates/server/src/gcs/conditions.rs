@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use http::HeaderMap;
 
 use super::answer::Problem;
+use crate::objects::Refused;
 use crate::objects::precondition::{Failed, Precondition};
 use crate::query::Query;
 
@@ -31,6 +32,18 @@ pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
         metageneration_not_match: number("ifSourceMetagenerationNotMatch")?,
         ..Default::default()
     })
+}
+
+/// Checks the preconditions of a JSON call on its bucket.
+pub(super) fn on_metageneration(query: &Query, metageneration: u64) -> Result<(), Problem> {
+    let number = |name| number(name, query.value(name));
+    if number("ifMetagenerationMatch")?.is_some_and(|wanted| wanted != metageneration) {
+        return Err(Problem::refused(Refused::Precondition(Failed::Match), "", ""));
+    }
+    if number("ifMetagenerationNotMatch")? == Some(metageneration) {
+        return Err(Problem::refused_to_read(Refused::Precondition(Failed::NotMatch), "", ""));
+    }
+    Ok(())
 }
 
 /// Reads the preconditions of an XML request.

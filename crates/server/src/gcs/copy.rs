@@ -6,8 +6,8 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::answer::{Answer, Problem, json};
-use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions, encryption};
+use super::resource::ObjectResource;
+use super::{JsonCall, acl, check_name, conditions, describe, encryption};
 use crate::objects::asked::Asked;
 use crate::objects::versions::Which;
 use crate::objects::{Attributes, NewObject, Object, Objects, Refused};
@@ -28,7 +28,7 @@ struct Rewritten<'a> {
 pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
     let source = source(&call)?;
     let object = carry_out(&mut call, &source, bucket, key).await?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call, bucket, &object)))
 }
 
 pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
@@ -54,8 +54,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
         return Ok(json(StatusCode::OK, &answer));
     }
     let object = carry_out(&mut call, &source, bucket, key).await?;
-    let base = call.base_url();
-    answer.resource = Some(ObjectResource::new(&call.state.habits, &base, bucket, &object));
+    answer.resource = Some(ObjectResource::new(&call, bucket, &object));
     Ok(json(StatusCode::OK, &answer))
 }
 
@@ -78,15 +77,14 @@ async fn carry_out(
     bucket: &str,
     key: &str,
 ) -> Result<Arc<Object>, Problem> {
+    check_name(key)?;
     let resource = call.json_body().await?;
+    let acl = call.query.value("destinationPredefinedAcl").map(str::to_owned);
+    acl::check(call.state.accept_unenforced, "destinationPredefinedAcl", acl.as_deref())?;
     let mut attributes = Attributes::clone(&source.attributes);
     // Encryption, access control and locks aren't copied.
-    attributes.asked = Asked {
-        encryption: encryption::sent(&call.head.headers)?,
-        acl: call.query.value("destinationPredefinedAcl").map(str::to_owned),
-        ..Asked::default()
-    };
-    apply(&mut attributes, &resource);
+    attributes.asked = Asked { encryption: encryption::sent(&call.head.headers)?, acl, ..Asked::default() };
+    describe(call, &mut attributes, &resource)?;
     let new = NewObject {
         attributes,
         etag: None,

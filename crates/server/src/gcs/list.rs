@@ -18,6 +18,7 @@ use crate::habits::Habits;
 use crate::objects::Object;
 use crate::objects::glob::Glob;
 use crate::objects::listing::{Cursor, Order, Query};
+use crate::objects::settings::RetentionPolicy;
 
 /// The most entries on a page, as in GCS.
 const ENTRIES_MAX: u64 = 1000;
@@ -42,13 +43,14 @@ struct Items<'a> {
     habits: &'a Habits,
     base: &'a str,
     bucket: &'a str,
+    policy: Option<RetentionPolicy>,
     objects: &'a [Arc<Object>],
 }
 
 impl Serialize for Items<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { wanted, habits, base, bucket, objects } = self;
-        let item = |object| ObjectResource::with(wanted, habits, base, bucket, object);
+        let Self { wanted, habits, base, bucket, policy, objects } = self;
+        let item = |object| ObjectResource::with(wanted, habits, base, bucket, *policy, object);
         serializer.collect_seq(objects.iter().map(|object| item(object)))
     }
 }
@@ -92,7 +94,8 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let fields = &call.fields;
     let items = fields.of("items").filter(|_| !page.objects.is_empty()).map(|wanted| {
         let (wanted, habits, objects) = (Wanted::of(wanted), &call.state.habits, &page.objects[..]);
-        Items { wanted, habits, base: &base, bucket: call.bucket, objects }
+        let policy = call.state.objects.bucket(call.bucket).ok().and_then(|bucket| bucket.settings().policy);
+        Items { wanted, habits, base: &base, bucket: call.bucket, policy, objects }
     });
     let listing = Listing {
         kind: fields.has("kind").then_some("storage#objects"),

@@ -5,8 +5,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Answer, Problem, empty, json};
-use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions, encryption, media};
+use super::resource::ObjectResource;
+use super::{JsonCall, conditions, describe, encryption, media};
 use crate::objects::versions::{Heir, Which};
 use crate::objects::{Attributes, Refused};
 
@@ -17,8 +17,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     conditions::on_etag(&call.head.headers, &object.gcs_etag())
         .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     let key = encryption::sent(&call.head.headers)?;
-    let base = call.base_url();
-    let mut resource = ObjectResource::new(&call.state.habits, &base, call.bucket, &object);
+    let mut resource = ObjectResource::new(call, call.bucket, &object);
     match key {
         Some(key) => encryption::admit(Some(&key), &object)?,
         None => resource.hide_hashes_of(&object),
@@ -40,13 +39,18 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
         .objects
         .patch(call.bucket, call.key, which, &precondition, |attributes| {
             if replaces {
-                *attributes =
-                    Attributes { storage_class: attributes.storage_class.take(), ..Default::default() };
+                // Holds and retentions go only by name.
+                let kept = Attributes {
+                    storage_class: attributes.storage_class.take(),
+                    asked: attributes.asked.clone(),
+                    ..Default::default()
+                };
+                *attributes = kept;
             }
-            apply(attributes, &change);
+            describe(&call, attributes, &change)
         })
-        .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
+        .map_err(|refused| Problem::refused(refused, call.bucket, call.key))??;
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call, call.bucket, &object)))
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
@@ -54,7 +58,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let objects = &call.state.objects;
     let deleted = match version(call)? {
         Which::Live => objects.delete(call.bucket, call.key, &precondition),
-        which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition),
+        which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))

@@ -5,15 +5,16 @@ use http::StatusCode;
 
 use super::answer::{Answer, Problem, json};
 use super::resource::ObjectResource;
-use super::{JsonCall, conditions};
+use super::{JsonCall, check_name, conditions};
 
 pub(super) fn to(call: &JsonCall<'_>, key: &str) -> Answer {
     if key == call.key {
         return Err(Problem::invalid("The source and destination of a move must differ."));
     }
+    check_name(key)?;
     let source = conditions::of_source(&call.query)?;
     let destination = conditions::in_query(&call.query)?;
     let moved = call.state.objects.rename(call.bucket, call.key, key, &source, &destination);
     let object = moved.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
 }

@@ -5,18 +5,22 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 
+use super::JsonCall;
+use super::answer::Problem;
+use super::bucket_fields::storage_class;
 use super::fields::Fields;
+use crate::checksum::base64;
 use crate::habits::Habits;
-use crate::objects::asked::{Encryption, Retention};
+use crate::objects::asked::Encryption;
+use crate::objects::protection::policy_ends;
+use crate::objects::settings::RetentionPolicy;
 use crate::objects::{Attributes, Bucket, Object, Versioning};
 
-/// The location of every bucket.
+/// The location of a bucket that names none.
 pub(super) const LOCATION: &str = "US";
-/// US is a multi-region.
-pub(super) const LOCATION_TYPE: &str = "multi-region";
 /// The characters that a key's segment in a URL may contain unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -83,6 +87,8 @@ resource! {
         customer_encryption "customerEncryption": CustomerEncryption<'a>,
         retention "retention": Keeping,
         temporary_hold "temporaryHold": bool,
+        event_based_hold "eventBasedHold": bool,
+        retention_expiration_time "retentionExpirationTime": String,
     }
 }
 
@@ -103,16 +109,20 @@ struct Keeping {
 }
 
 impl<'a> ObjectResource<'a> {
-    pub(crate) fn new(habits: &Habits, base: &str, bucket: &'a str, object: &'a Object) -> Self {
-        Self::with(&Wanted::of(&Fields::All), habits, base, bucket, object)
+    /// Returns the resource of an object in this bucket, for the answer to a call.
+    pub(crate) fn new(call: &JsonCall<'_>, bucket: &'a str, object: &'a Object) -> Self {
+        let policy = call.state.objects.bucket(bucket).ok().and_then(|bucket| bucket.settings().policy);
+        let (habits, base) = (&call.state.habits, call.base_url());
+        Self::with(&Wanted::of(&Fields::All), habits, &base, bucket, policy, object)
     }
 
-    /// Returns a resource with the selected fields.
+    /// Returns a resource with the selected fields, for a bucket with this policy.
     pub(super) fn with(
         wanted: &Wanted,
         habits: &Habits,
         base: &str,
         bucket: &'a str,
+        policy: Option<RetentionPolicy>,
         object: &'a Object,
     ) -> Self {
         let Object { key, generation, attributes, .. } = object;
@@ -165,7 +175,13 @@ impl<'a> ObjectResource<'a> {
                 mode: if retention.strict { "Locked" } else { "Unlocked" },
                 retain_until_time: rfc3339(retention.until_us),
             }),
-            temporary_hold: (attributes.asked.legal_hold && wanted.temporary_hold).then_some(true),
+            temporary_hold: attributes.asked.temporary_hold.filter(|_| wanted.temporary_hold),
+            event_based_hold: attributes.asked.event_hold.filter(|_| wanted.event_based_hold),
+            retention_expiration_time: wanted
+                .retention_expiration_time
+                .then(|| policy_ends(policy, object))
+                .flatten()
+                .map(rfc3339),
         }
     }
 
@@ -178,57 +194,132 @@ impl<'a> ObjectResource<'a> {
     }
 }
 
-/// A bucket in the JSON API.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct BucketResource<'a> {
-    kind: &'static str,
-    id: &'a str,
-    name: &'a str,
-    self_link: String,
-    location: &'static str,
-    location_type: &'static str,
-    storage_class: &'static str,
-    metageneration: &'static str,
-    project_number: &'static str,
-    etag: &'static str,
-    time_created: String,
-    updated: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    versioning: Option<Kept>,
-}
-
-/// A bucket's versioning setting.
-#[derive(Serialize)]
-struct Kept {
-    enabled: bool,
-}
-
-impl<'a> BucketResource<'a> {
-    pub(crate) fn new(base: &str, bucket: &'a Bucket) -> BucketResource<'a> {
-        let (name, created_us) = (bucket.name.as_str(), bucket.created_us);
-        BucketResource {
-            kind: "storage#bucket",
-            id: name,
-            name,
-            self_link: format!("{base}/storage/v1/b/{name}"),
-            location: LOCATION,
-            location_type: LOCATION_TYPE,
-            storage_class: "STANDARD",
-            metageneration: "1",
-            project_number: "0",
-            etag: "CAE=",
-            time_created: rfc3339(created_us),
-            updated: rfc3339(created_us),
-            versioning: bucket
-                .versioning_said()
-                .map(|versioning| Kept { enabled: versioning == Versioning::Enabled }),
+/// Returns a bucket in the JSON API.
+pub(super) fn bucket_resource(base: &str, bucket: &Bucket) -> Value {
+    let name = bucket.name.as_str();
+    let settings = bucket.settings();
+    let location = super::buckets::location(&settings);
+    let mut resource = json!({
+        "kind": "storage#bucket",
+        "id": name,
+        "name": name,
+        "selfLink": format!("{base}/storage/v1/b/{name}"),
+        "location": location,
+        "locationType": super::buckets::location_type(location),
+        "storageClass": "STANDARD",
+        "metageneration": settings.metageneration.to_string(),
+        "projectNumber": "0",
+        "etag": bucket_etag(settings.metageneration),
+        "timeCreated": rfc3339(bucket.created_us),
+        "updated": rfc3339(settings.updated_us.max(bucket.created_us)),
+        "iamConfiguration": {},
+        "softDeletePolicy": {"retentionDurationSeconds": "0"},
+    });
+    for (name, value) in &settings.fields {
+        resource[name] = value.clone();
+    }
+    let access = &mut resource["iamConfiguration"];
+    for (name, default) in [
+        ("uniformBucketLevelAccess", json!({"enabled": false})),
+        ("publicAccessPrevention", json!("inherited")),
+    ] {
+        if access[name].is_null() {
+            access[name] = default;
         }
     }
+    // The older name of the same setting.
+    access["bucketPolicyOnly"] = access["uniformBucketLevelAccess"].clone();
+    if let Some(versioning) = settings.versioning {
+        resource["versioning"] = json!({"enabled": versioning == Versioning::Enabled});
+    }
+    if let Some(is_on) = settings.event_hold {
+        resource["defaultEventBasedHold"] = json!(is_on);
+    }
+    if settings.locks {
+        resource["objectRetention"] = json!({"mode": "Enabled"});
+    }
+    if let Some(policy) = settings.policy {
+        let RetentionPolicy { period_s, effective_us, is_locked } = policy;
+        resource["retentionPolicy"] =
+            json!({"retentionPeriod": period_s.to_string(), "effectiveTime": rfc3339(effective_us)});
+        if is_locked {
+            resource["retentionPolicy"]["isLocked"] = json!(true);
+        }
+    }
+    resource
 }
 
-/// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept.
-pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
+/// Returns a bucket's ETag, which GCS makes from the metageneration: a protocol buffer's first field.
+fn bucket_etag(metageneration: u64) -> String {
+    let mut bytes = vec![0x08];
+    let mut rest = metageneration;
+    while rest >= 0x80 {
+        bytes.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    base64(&bytes)
+}
+
+/// The fields of an object that only the service writes, or that are read elsewhere. Clients send them back.
+const NOT_APPLIED: [&str; 29] = [
+    "bucket",
+    "componentCount",
+    "crc32c",
+    "customerEncryption",
+    "etag",
+    "eventBasedHold",
+    "generation",
+    "hardDeleteTime",
+    "id",
+    "kind",
+    "kmsKeyName",
+    "md5Hash",
+    "mediaLink",
+    "metageneration",
+    "name",
+    "owner",
+    "restoreToken",
+    "retention",
+    "retentionExpirationTime",
+    "selfLink",
+    "size",
+    "softDeleteTime",
+    "temporaryHold",
+    "timeCreated",
+    "timeDeleted",
+    "timeFinalized",
+    "timeStorageClassUpdated",
+    "updated",
+    "isHeld",
+];
+
+/// The fields of an object that [`apply`] sets.
+const APPLIED: [&str; 8] = [
+    "cacheControl",
+    "contentDisposition",
+    "contentEncoding",
+    "contentLanguage",
+    "contentType",
+    "customTime",
+    "metadata",
+    "storageClass",
+];
+
+/// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept. A field of
+/// a feature that this store lacks is refused.
+pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) -> Result<(), Problem> {
+    let is_known = |name: &str| APPLIED.contains(&name) || NOT_APPLIED.contains(&name);
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    let mut fields = resource.as_object().into_iter().flatten();
+    if let Some((name, _)) = fields.find(|(name, value)| !is_known(name) && !is_empty(value)) {
+        return Err(Problem::not_here(name));
+    }
     let set = |field: &mut Option<String>, name: &str| match &resource[name] {
         Value::String(text) => *field = Some(text.clone()),
         Value::Null if resource.get(name).is_some() => *field = None,
@@ -239,13 +330,9 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
     set(&mut attributes.cache_control, "cacheControl");
     set(&mut attributes.content_disposition, "contentDisposition");
     set(&mut attributes.content_language, "contentLanguage");
-    set(&mut attributes.storage_class, "storageClass");
     set(&mut attributes.custom_time, "customTime");
-    if let Some(hold) = resource["temporaryHold"].as_bool() {
-        attributes.asked.legal_hold = hold;
-    }
-    if let Some(retention) = resource.get("retention") {
-        attributes.asked.retention = kept(retention);
+    if let Some(class) = resource["storageClass"].as_str() {
+        attributes.storage_class = Some(storage_class(class)?);
     }
     match resource.get("metadata") {
         Some(Value::Null) => attributes.metadata.clear(),
@@ -260,16 +347,7 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
         }
         _ => {}
     }
-}
-
-fn kept(retention: &Value) -> Option<Retention> {
-    let until = s3s::dto::Timestamp::parse(
-        s3s::dto::TimestampFormat::DateTime,
-        retention["retainUntilTime"].as_str()?,
-    );
-    let until = OffsetDateTime::from(until.ok()?);
-    let until_us = u64::try_from(until.unix_timestamp_nanos() / 1000).ok()?;
-    Some(Retention { strict: retention["mode"].as_str()? == "Locked", until_us })
+    Ok(())
 }
 
 /// Writes `2026-11-21T09:04:05.678Z`.
@@ -303,7 +381,7 @@ mod tests {
             ..Default::default()
         };
         let patch = serde_json::json!({"cacheControl": null, "contentEncoding": "gzip", "metadata": {"a": null, "c": "3"}});
-        apply(&mut attributes, &patch);
+        apply(&mut attributes, &patch).unwrap();
         assert_eq!(attributes.content_type.as_deref(), Some("text/plain"));
         assert_eq!(attributes.cache_control, None);
         assert_eq!(attributes.content_encoding.as_deref(), Some("gzip"));

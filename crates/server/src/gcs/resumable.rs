@@ -10,13 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::answer::{Answer, Problem, empty};
 use super::hash::Expected;
-use super::resource::apply;
 use super::upload::{asked, check_bucket, stored};
-use super::{JsonCall, conditions, encryption};
+use super::{JsonCall, check_name, conditions, describe, encryption};
 use crate::body::ResponseBody;
 use crate::objects::content::DataFile;
 use crate::objects::precondition::Precondition;
@@ -204,13 +202,14 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     let metadata = call.json_body().await?;
     let key = metadata["name"].as_str().or(call.query.value("name"));
     let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    check_name(&key)?;
     let header = |name: &str| call.head.headers.get(name).and_then(|value| value.to_str().ok());
     let mut attributes = Attributes {
         content_type: header("x-upload-content-type").map(str::to_owned),
         asked: asked(&call)?,
         ..Default::default()
     };
-    apply(&mut attributes, &metadata);
+    describe(&call, &mut attributes, &metadata)?;
     let total = conditions::number("X-Upload-Content-Length", header("x-upload-content-length"))?;
     let expected = Expected::in_headers(&call.head.headers)?.and_metadata(&metadata)?;
     let precondition = conditions::in_query(&call.query)?;
@@ -361,7 +360,7 @@ fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
     let mut attributes = session.attributes.clone();
     if attributes.content_type.is_none() {
         let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        apply(&mut attributes, &Value::from_iter([("contentType", sent)]));
+        attributes.content_type = sent.map(str::to_owned);
     }
     attributes
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::answer::{Answer, Problem, json};
 use super::hash::Expected;
 use super::related::{Head, Malformed, Related};
-use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions, encryption};
+use super::resource::ObjectResource;
+use super::{JsonCall, acl, check_name, conditions, describe, encryption};
 use crate::objects::asked::{Asked, Encryption};
 use crate::objects::precondition::Precondition;
 use crate::objects::writer::{Writer, Written};
@@ -33,6 +33,7 @@ pub(super) async fn upload(call: JsonCall<'_>) -> Answer {
 async fn media(mut call: JsonCall<'_>) -> Answer {
     let key =
         call.query.value("name").ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    check_name(&key)?;
     let precondition = conditions::in_query(&call.query)?;
     let expected = Expected::in_headers(&call.head.headers)?;
     check_bucket(&call)?;
@@ -87,15 +88,17 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
     expected.check(&written.sums)?;
     let key = metadata["name"].as_str().or(call.query.value("name"));
     let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    check_name(&key)?;
     let mut attributes =
         Attributes { content_type: head.media_type, asked: asked(&call)?, ..Default::default() };
-    apply(&mut attributes, &metadata);
+    describe(&call, &mut attributes, &metadata)?;
     finish(&call, &key, written, attributes, &precondition)
 }
 
 /// Reads the encryption and access settings of an upload from query and headers.
 pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
     let acl = call.query.value("predefinedAcl").map(str::to_owned);
+    acl::check(call.state.accept_unenforced, "predefinedAcl", acl.as_deref())?;
     let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
     let managed = kms_key.map(|key| Encryption::Managed {
         algorithm: "kms".to_owned(),
@@ -137,5 +140,5 @@ pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
 
 /// Returns the answer to a finished upload.
 pub(super) fn stored(call: &JsonCall<'_>, object: &Object) -> http::Response<crate::body::ResponseBody> {
-    json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, object))
+    json(StatusCode::OK, &ObjectResource::new(call, call.bucket, object))
 }

@@ -13,8 +13,9 @@ use http::header::{
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Problem, empty, whole};
+use super::bucket_fields::storage_class;
 use super::hash::Expected;
-use super::{conditions, encryption, media, presigned};
+use super::{check_name, conditions, encryption, media, presigned};
 use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::State;
 use crate::objects::Refused;
@@ -58,6 +59,9 @@ const NOT_HERE: [&str; 16] = [
     "websiteConfig",
 ];
 
+/// Beginnings of headers of the XML API for locks of objects, which only the JSON API has here, and for KMS keys.
+const LACKING_HEADERS: [&str; 2] = ["x-goog-object-lock-", "x-goog-encryption-kms-key-name"];
+
 /// Answers an XML API request.
 pub(crate) async fn answer(
     state: &State,
@@ -77,7 +81,9 @@ async fn respond(call: XmlCall<'_>) -> Answer {
     let method = call.head.method.clone();
     let has = |name| call.query.has(name);
     match method {
-        _ if method != Method::HEAD && NOT_HERE.into_iter().any(has) => Err(Problem::not_implemented()),
+        _ if method != Method::HEAD && NOT_HERE.into_iter().any(has) => {
+            Err(Problem::not_here(NOT_HERE.into_iter().find(|name| has(name)).unwrap_or_default()))
+        }
         Method::GET if call.bucket.is_empty() => listing::buckets(&call),
         Method::GET if call.key.is_empty() && has("uploads") => multipart::list_uploads(&call),
         Method::GET if call.key.is_empty() => listing::objects(&call),
@@ -115,10 +121,11 @@ fn get(call: &XmlCall<'_>) -> Answer {
 async fn put(mut call: XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let expected = Expected::in_headers(&call.head.headers)?;
+    check_name(call.key)?;
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
     call.state.objects.bucket_to_write(call.bucket).map_err(refuse)?;
     let written = receive(call.state, &mut call.body, &expected).await?;
-    let new = NewObject { attributes: attributes(&call.head.headers)?, ..Default::default() };
+    let new = NewObject { attributes: attributes(call.state, &call.head.headers)?, ..Default::default() };
     let object =
         call.state.objects.commit(call.bucket, call.key, written, new, &precondition).map_err(refuse)?;
     Ok(stored(&object))
@@ -136,8 +143,13 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     let object = call.state.objects.find_version(bucket, key, which);
     let object = object.map_err(|refused| Problem::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
-    let attributes =
-        if replaces { attributes(&call.head.headers)? } else { Attributes::clone(&object.attributes) };
+    check_name(call.key)?;
+    let mut own = attributes(call.state, &call.head.headers)?;
+    if !replaces {
+        // Encryption, access control and locks aren't copied.
+        own = Attributes { asked: own.asked, ..Attributes::clone(&object.attributes) };
+    }
+    let attributes = own;
     let new = NewObject { attributes, components: object.components, ..Default::default() };
     let precondition = conditions::in_headers(&call.head.headers)?;
     let written = Objects::written_from(&object);
@@ -163,7 +175,7 @@ fn delete(call: &XmlCall<'_>) -> Answer {
         None => objects.delete(call.bucket, call.key, &precondition),
         Some(generation) => {
             let which = Which::Generation(generation);
-            objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition)
+            objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false)
         }
     };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
@@ -204,7 +216,12 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
 }
 
 /// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
-fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
+fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem> {
+    let is_lacking =
+        |name: &&HeaderName| LACKING_HEADERS.iter().any(|lacking| name.as_str().starts_with(lacking));
+    if let Some(name) = headers.keys().find(is_lacking) {
+        return Err(Problem::not_here(name.as_str()));
+    }
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     // Header names have no capitals, and values only ASCII. The JSON API takes all characters.
     let metadata = headers.iter().filter_map(|(name, value)| {
@@ -218,18 +235,17 @@ fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
         )
     });
     let metadata = metadata.collect::<Result<_, _>>()?;
-    let asked = Asked {
-        encryption: encryption::sent(headers)?,
-        acl: text(HeaderName::from_static("x-goog-acl")),
-        ..Asked::default()
-    };
+    let acl = text(HeaderName::from_static("x-goog-acl"));
+    super::acl::check(state.accept_unenforced, "x-goog-acl", acl.as_deref())?;
+    let class = text(HeaderName::from_static("x-goog-storage-class"));
+    let asked = Asked { encryption: encryption::sent(headers)?, acl, ..Asked::default() };
     Ok(Attributes {
         content_type: text(CONTENT_TYPE),
         content_encoding: text(CONTENT_ENCODING),
         cache_control: text(CACHE_CONTROL),
         content_disposition: text(CONTENT_DISPOSITION),
         content_language: text(CONTENT_LANGUAGE),
-        storage_class: text(HeaderName::from_static("x-goog-storage-class")),
+        storage_class: class.as_deref().map(storage_class).transpose()?,
         custom_time: text(HeaderName::from_static("x-goog-custom-time")),
         metadata,
         asked,
@@ -266,7 +282,36 @@ fn quoted(etag: &str) -> String {
 }
 
 fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
-    let code = match (problem.status.as_u16(), &*problem.reason) {
+    let held = problem.message.contains(" is under active ");
+    let (code, message) = match (problem.status.as_u16(), &*problem.reason) {
+        (403, "retentionPolicyNotMet") => (
+            "RetentionPolicyNotMet",
+            Some("Object overwrite or deletion is not allowed due to retention policy."),
+        ),
+        (403, "forbidden") if held => (
+            "ObjectUnderActiveHold",
+            Some("Object overwrite or deletion is not allowed due to active hold on the object."),
+        ),
+        _ => (code(problem), None),
+    };
+    if problem.status == StatusCode::NOT_MODIFIED || without_body {
+        let mut answer = empty(problem.status);
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        return answer;
+    }
+    let mut document = Document::open("Error");
+    document.element("Code", code);
+    document.element("Message", message.unwrap_or(&problem.message));
+    if message.is_some() {
+        document.element("Details", &problem.message);
+    }
+    let mut answer = document.close();
+    *answer.status_mut() = problem.status;
+    answer
+}
+
+fn code(problem: &Problem) -> &'static str {
+    match (problem.status.as_u16(), &*problem.reason) {
         (404, _) if problem.message.contains("bucket") => "NoSuchBucket",
         (404, _) if problem.message.contains("upload") => "NoSuchUpload",
         (404, _) => "NoSuchKey",
@@ -276,6 +321,7 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
         (412, _) => "PreconditionFailed",
         (416, _) => "InvalidRange",
         (501, _) => "NotImplemented",
+        (507, _) => "InsufficientStorage",
         (500.., _) => "InternalError",
         (_, "expiredToken") => "ExpiredToken",
         (_, "malformedSecurityHeader") => "MalformedSecurityHeader",
@@ -285,18 +331,7 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
         (_, "entityTooSmall") => "EntityTooSmall",
         _ if problem.message.contains("doesn't match calculated") => "BadDigest",
         _ => "InvalidArgument",
-    };
-    if problem.status == StatusCode::NOT_MODIFIED || without_body {
-        let mut answer = empty(problem.status);
-        answer.headers_mut().remove(CONTENT_LENGTH);
-        return answer;
     }
-    let mut document = Document::open("Error");
-    document.element("Code", code);
-    document.element("Message", &problem.message);
-    let mut answer = document.close();
-    *answer.status_mut() = problem.status;
-    answer
 }
 
 impl Document {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Encryption, access control, tags and locks. Nothing is encrypted or locked, but a customer's key is compared.
+/// Encryption, access control, tags and locks. Nothing is encrypted, but a customer's key is compared, and locks hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The object's encryption, if the writer requested one.
@@ -16,8 +16,18 @@ pub struct Asked {
     pub tags: BTreeMap<String, String>,
     /// The retention of the object.
     pub retention: Option<Retention>,
-    /// True if the object is held: S3's legal hold, GCS's temporary hold.
-    pub legal_hold: bool,
+    /// S3's legal hold; `None` if it was never set.
+    #[serde(default)]
+    pub legal_hold: Option<bool>,
+    /// GCS's temporary hold; `None` if it was never set.
+    #[serde(default)]
+    pub temporary_hold: Option<bool>,
+    /// GCS's event-based hold; `None` if it was never set.
+    #[serde(default)]
+    pub event_hold: Option<bool>,
+    /// The time when the event-based hold was released, in microseconds since 1970.
+    #[serde(default)]
+    pub event_released_us: Option<u64>,
 }
 
 /// The encryption of an object.

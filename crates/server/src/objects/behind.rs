@@ -122,6 +122,19 @@ impl Objects {
         })
     }
 
+    /// Lets objects of an existing bucket have a retention and a legal hold. It keeps versions from now on.
+    ///
+    /// # Errors
+    /// As for [`Objects::keep_versions`].
+    pub fn allow_locks(&self, bucket: &str) -> io::Result<()> {
+        self.keep_versions(bucket, Versioning::Enabled)?;
+        let allowed = self.change_bucket(bucket, |settings| {
+            settings.locks = true;
+            Ok::<_, std::convert::Infallible>(())
+        });
+        allowed.map(|_| ()).map_err(|refused| io::Error::other(format!("{refused:?}")))
+    }
+
     /// Returns all versions of a key, oldest first, including delete markers.
     pub fn versions(&self, bucket: &str, key: &str) -> Vec<Arc<Object>> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };

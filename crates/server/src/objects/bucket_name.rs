@@ -50,6 +50,10 @@ pub(crate) fn is_allowed_by_gcs(name: &str) -> bool {
     let is_outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let length_max = if name.contains('.') { 222 } else { 63 };
     (3..=length_max).contains(&name.len())
+        && name.split('.').all(|part| (1..=63).contains(&part.len()))
+        && name.parse::<Ipv4Addr>().is_err()
+        && !name.starts_with("goog")
+        && !["google", "g00gle"].iter().any(|reserved| name.contains(reserved))
         && name.bytes().all(|byte| is_outer(byte) || matches!(byte, b'-' | b'_' | b'.'))
         && name.bytes().next().is_some_and(is_outer)
         && name.bytes().next_back().is_some_and(is_outer)
@@ -61,10 +65,22 @@ mod tests {
 
     #[test]
     fn gcs_allows_underscores_and_longer_names_with_dots() {
-        for name in ["demo", "a_b", "123", &format!("{}.b", "a".repeat(200))] {
+        for name in ["demo", "a_b", "123", &format!("{0}.{0}.{0}.b", "a".repeat(63))] {
             assert!(is_allowed_by_gcs(name), "{name}");
         }
-        for name in ["UPPER", "ab", "-demo", "demo_", "a b", &"a".repeat(64)] {
+        for name in [
+            "UPPER",
+            "ab",
+            "-demo",
+            "demo_",
+            "a b",
+            "a..b",
+            "192.168.1.1",
+            "goog-x",
+            "my-google",
+            &"a".repeat(64),
+            &format!("{}.b", "a".repeat(64)),
+        ] {
             assert!(!is_allowed_by_gcs(name), "{name}");
         }
     }

@@ -8,7 +8,9 @@ use super::restore::Restore;
 use super::standing::Standing;
 use super::versions::{Heir, Keys, Step, Versioning, Which};
 use super::writer::Written;
-use super::{Attributes, Bucket, NewObject, Object, Objects, Refused, check_key, now_us, write};
+use super::{
+    Attributes, Bucket, NewObject, Object, Objects, Refused, admit, check_key, now_us, protection, write,
+};
 use crate::checksum::hex;
 
 /// The result of a delete.
@@ -36,10 +38,16 @@ impl Objects {
         check_key(key)?;
         let mut keys = write(&bucket.keys);
         precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
-        let versioning = bucket.versioning();
+        let mut new = new;
+        let versioning = {
+            let settings = bucket.settings();
+            admit(&settings, &new.attributes.asked)?;
+            settings.complete(&mut new.attributes.asked, now_us());
+            settings.versioning()
+        };
         let object = self.generation(key, written, new, versioning);
         let steps = keys.writing(versioning, object.clone(), now_us());
-        let replaced = self.carry_out(&bucket, &mut keys, key, steps)?;
+        let replaced = self.carry_out(&bucket, &mut keys, key, steps, false)?;
         drop(keys);
         // Dropping the last reader of a large file takes time, so it is done without the lock.
         drop(replaced);
@@ -86,14 +94,17 @@ impl Objects {
         Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
     }
 
-    /// Carries out steps, on disk first. Returns the objects that were removed.
+    /// Carries out steps, on disk first, unless a hold or a retention forbids it. Returns the objects that were
+    /// removed. `bypasses` is true if retentions of the mode GOVERNANCE don't count.
     fn carry_out(
         &self,
         bucket: &Bucket,
         keys: &mut Keys,
         key: &str,
         steps: Vec<Step>,
+        bypasses: bool,
     ) -> Result<Vec<Arc<Object>>, Refused> {
+        permit(bucket, keys, key, &steps, bypasses)?;
         let mut gone = Vec::new();
         for step in steps {
             if let Some(disk) = &self.disk {
@@ -132,34 +143,38 @@ impl Objects {
         };
         let versioning = bucket.versioning();
         let object = self.generation(to, Objects::written_from(&old), new, versioning);
-        let steps = keys.writing(versioning, object.clone(), now_us());
-        let replaced = self.carry_out(&bucket, &mut keys, to, steps)?;
-        let steps = keys.deleting(versioning, self.marker(from, versioning), now_us());
-        let removed = self.carry_out(&bucket, &mut keys, from, steps)?;
+        let writing = keys.writing(versioning, object.clone(), now_us());
+        let deleting = keys.deleting(versioning, self.marker(from, versioning), now_us());
+        permit(&bucket, &keys, from, &deleting, false)?;
+        let replaced = self.carry_out(&bucket, &mut keys, to, writing, false)?;
+        let removed = self.carry_out(&bucket, &mut keys, from, deleting, false)?;
         bucket.deletions.note(from, now_us());
         drop(keys);
         drop((replaced, removed));
         Ok(object)
     }
 
-    /// Changes the attributes of an object: the same generation, the next metageneration.
-    pub(crate) fn patch(
+    /// Changes the attributes of an object, unless `change` refuses: the same generation, the next metageneration.
+    pub(crate) fn patch<E>(
         &self,
         bucket: &str,
         key: &str,
         which: Which,
         precondition: &Precondition,
-        change: impl FnOnce(&mut Attributes),
-    ) -> Result<Arc<Object>, Refused> {
+        change: impl FnOnce(&mut Attributes) -> Result<(), E>,
+    ) -> Result<Result<Arc<Object>, E>, Refused> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
         let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker).cloned();
         precondition.check(present.as_deref()).map_err(Refused::Precondition)?;
         let mut object = Object::clone(&*present.ok_or(Refused::NoObject)?);
-        change(Arc::make_mut(&mut object.attributes));
+        if let Err(refusal) = change(Arc::make_mut(&mut object.attributes)) {
+            return Ok(Err(refusal));
+        }
+        admit(&bucket.settings(), &object.attributes.asked)?;
         object.metageneration += 1;
         object.updated_us = now_us();
-        self.put_back(&bucket, &mut keys, object)
+        self.put_back(&bucket, &mut keys, object).map(Ok)
     }
 
     /// Puts a changed object in its place, live or noncurrent.
@@ -169,7 +184,7 @@ impl Objects {
             None => Step::Show(object.clone()),
             Some(_) => Step::SetAside(object.clone()),
         };
-        self.carry_out(bucket, keys, &object.key, vec![step])?;
+        self.carry_out(bucket, keys, &object.key, vec![step], false)?;
         Ok(object)
     }
 
@@ -200,7 +215,7 @@ impl Objects {
         key: &str,
         precondition: &Precondition,
     ) -> Result<Removed, Refused> {
-        self.delete_if(bucket, key, precondition, |keys| keys.live(key).is_some())
+        self.delete_if(bucket, key, precondition, false, |keys| keys.live(key).is_some())
     }
 
     /// Deletes an object as S3 does: if versions are kept, a key that doesn't exist gets a delete marker too.
@@ -209,9 +224,10 @@ impl Objects {
         bucket: &str,
         key: &str,
         precondition: &Precondition,
+        bypasses: bool,
     ) -> Result<Removed, Refused> {
         let marks = self.bucket(bucket)?.versioning() != Versioning::Off && precondition.is_none();
-        self.delete_if(bucket, key, precondition, |keys| marks || keys.live(key).is_some())
+        self.delete_if(bucket, key, precondition, bypasses, |keys| marks || keys.live(key).is_some())
     }
 
     fn delete_if(
@@ -219,6 +235,7 @@ impl Objects {
         bucket: &str,
         key: &str,
         precondition: &Precondition,
+        bypasses: bool,
         can_be: impl FnOnce(&Keys) -> bool,
     ) -> Result<Removed, Refused> {
         let bucket = self.bucket(bucket)?;
@@ -230,7 +247,7 @@ impl Objects {
         let versioning = bucket.versioning();
         let marker = self.marker(key, versioning);
         let steps = keys.deleting(versioning, marker.clone(), now_us());
-        let removed = self.carry_out(&bucket, &mut keys, key, steps)?;
+        let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
         drop(keys);
         drop(removed);
@@ -245,6 +262,7 @@ impl Objects {
         which: Which,
         heir: Heir,
         precondition: &Precondition,
+        bypasses: bool,
     ) -> Result<Removed, Refused> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
@@ -253,10 +271,21 @@ impl Objects {
         precondition.check(Some(&target)).map_err(Refused::Precondition)?;
         let marker = self.marker(key, Versioning::Enabled);
         let steps = keys.removing(key, which, heir, marker).ok_or(Refused::NoObject)?;
-        let removed = self.carry_out(&bucket, &mut keys, key, steps)?;
+        let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
         drop(keys);
         drop(removed);
         Ok(Removed::Version(target))
     }
+}
+
+/// Refuses steps that would delete or replace an object that a hold or a retention keeps.
+fn permit(bucket: &Bucket, keys: &Keys, key: &str, steps: &[Step], bypasses: bool) -> Result<(), Refused> {
+    let (removed, archived) = keys.losses(key, steps);
+    let (settings, now_us) = (bucket.settings(), now_us());
+    let kept = removed
+        .iter()
+        .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
+        .or_else(|| archived.as_deref().and_then(protection::against_archival));
+    kept.map_or(Ok(()), |kept| Err(Refused::Protected(kept)))
 }

@@ -1,7 +1,7 @@
 //! The store on disk, under one folder:
 //!
 //! ```text
-//! buckets/BUCKET/bucket.json          when the bucket was created, and whether it keeps versions
+//! buckets/BUCKET/bucket.json          when the bucket was created, and its settings
 //! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the stretches of data files it is made of
 //! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
 //! uploads/ID/upload.json              an upload in parts that is neither completed nor aborted
@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
 use super::sessions::{LeftSession, SessionRecord};
+use super::settings::BucketSettings;
 use super::uploads::{Part, Upload};
-use super::versions::Versioning;
 use super::writer::Written;
 use crate::checksum::{Sums, hex};
 
@@ -37,6 +37,9 @@ pub(crate) struct Disk {
     root: PathBuf,
     store_open: Arc<AtomicBool>,
     next_name: AtomicU64,
+    /// Told once when the disk is full, and again if it was so and then had room.
+    report: Option<fn(&str)>,
+    is_full: AtomicBool,
 }
 
 /// The uploads and sessions of an earlier run.
@@ -51,7 +54,7 @@ pub(crate) struct Left {
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) created_us: u64,
-    pub(crate) versioning: Option<Versioning>,
+    pub(crate) settings: BucketSettings,
     pub(crate) objects: Vec<Object>,
     pub(crate) noncurrent: Vec<Object>,
 }
@@ -59,8 +62,8 @@ pub(crate) struct Found {
 #[derive(Serialize, Deserialize)]
 struct BucketRecord {
     created_us: u64,
-    #[serde(default)]
-    versioning: Option<Versioning>,
+    #[serde(flatten)]
+    settings: BucketSettings,
 }
 
 #[derive(Serialize)]
@@ -93,7 +96,7 @@ struct ExtentRecord {
 
 impl Disk {
     /// Opens or creates the folder, and reads its content.
-    pub(crate) fn open(root: &Path, now_us: u64) -> io::Result<(Disk, Left)> {
+    pub(crate) fn open(root: &Path, now_us: u64, report: Option<fn(&str)>) -> io::Result<(Disk, Left)> {
         for folder in ["buckets", "data", "sessions", "uploads"] {
             fs::create_dir_all(root.join(folder))?;
         }
@@ -101,6 +104,8 @@ impl Disk {
             root: root.to_owned(),
             store_open: Arc::new(AtomicBool::new(true)),
             next_name: AtomicU64::new(now_us),
+            report,
+            is_full: AtomicBool::new(false),
         };
         let files = disk.data_files()?;
         let mut left = Left::default();
@@ -121,19 +126,19 @@ impl Disk {
         &self,
         name: &str,
         created_us: u64,
-        versioning: Option<Versioning>,
+        settings: &BucketSettings,
     ) -> io::Result<()> {
         fs::create_dir_all(self.bucket(name))?;
-        self.describe_bucket(name, created_us, versioning)
+        self.describe_bucket(name, created_us, settings)
     }
 
     pub(crate) fn describe_bucket(
         &self,
         name: &str,
         created_us: u64,
-        versioning: Option<Versioning>,
+        settings: &BucketSettings,
     ) -> io::Result<()> {
-        let record = serde_json::to_vec(&BucketRecord { created_us, versioning })?;
+        let record = serde_json::to_vec(&BucketRecord { created_us, settings: settings.clone() })?;
         self.replace(&self.bucket(name).join("bucket.json"), &record)
     }
 
@@ -203,14 +208,14 @@ impl Disk {
 
     fn read_bucket(&self, name: String, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
         let folder = self.bucket(&name);
-        let mut found =
-            Found { name, created_us: 0, versioning: None, objects: Vec::new(), noncurrent: Vec::new() };
+        let settings = BucketSettings::default();
+        let mut found = Found { name, created_us: 0, settings, objects: Vec::new(), noncurrent: Vec::new() };
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             match path.file_name().and_then(|name| name.to_str()) {
                 Some("bucket.json") => {
                     let record: BucketRecord = serde_json::from_slice(&fs::read(&path)?)?;
-                    (found.created_us, found.versioning) = (record.created_us, record.versioning);
+                    (found.created_us, found.settings) = (record.created_us, record.settings);
                 }
                 Some(name) if name.ends_with(".json") => {
                     let record: OwnedObjectRecord = serde_json::from_slice(&fs::read(&path)?)?;
@@ -327,8 +332,20 @@ impl Disk {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let unfinished = path.with_extension("unfinished");
-        fs::write(&unfinished, bytes)?;
+        self.noted(fs::write(&unfinished, bytes))?;
         fs::rename(&unfinished, path)
+    }
+
+    /// Returns the result of a write, after reporting a full disk.
+    pub(crate) fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        let now_full = result.as_ref().err().is_some_and(is_full);
+        if self.is_full.swap(now_full, Relaxed) != now_full
+            && now_full
+            && let Some(report) = self.report
+        {
+            report(&format!("{} has no room left, and writes are refused", self.root.display()));
+        }
+        result
     }
 
     fn bucket(&self, name: &str) -> PathBuf {
@@ -379,6 +396,11 @@ fn content(
         Ok(Extent::File { file: files.get(&file).ok_or_else(lost)?.clone(), offset, len })
     });
     Ok(Content { extents: extents.collect::<io::Result<_>>()? })
+}
+
+/// Returns true if an error is for want of room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn hashed(key: &str) -> String {

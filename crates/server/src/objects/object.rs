@@ -32,6 +32,12 @@ pub struct Attributes {
     /// GCS's `customTime`, an RFC 3339 time that its writer chose.
     #[serde(default)]
     pub custom_time: Option<String>,
+    /// `Expires`, as its writer sent it.
+    #[serde(default)]
+    pub expires: Option<String>,
+    /// The location to which a website sends its visitors on.
+    #[serde(default)]
+    pub website_redirect: Option<String>,
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
     /// Encryption, access control, tags and locks.

@@ -4,7 +4,7 @@
 //! is a delete marker: S3 shows it, and GCS shows none. An object with the version `null` was written without
 //! versioning, and a key has at most one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -174,6 +174,25 @@ impl Keys {
         let mut old = Object::clone(live);
         old.standing.noncurrent_us = Some(now_us);
         vec![Step::SetAside(Arc::new(old))]
+    }
+
+    /// Returns the objects that steps delete for good, and the live object that they make noncurrent.
+    pub(crate) fn losses(&self, key: &str, steps: &[Step]) -> (Vec<Arc<Object>>, Option<Arc<Object>>) {
+        let mut live = self.live(key).map(|object| object.generation);
+        let mut kept: BTreeSet<u64> = self.noncurrent(key).iter().map(|object| object.generation).collect();
+        for step in steps {
+            match step {
+                Step::SetAside(object) => drop(kept.insert(object.generation)),
+                Step::Show(object) => live = Some(object.generation),
+                Step::Hide => live = None,
+                Step::Drop(generation) => drop(kept.remove(generation)),
+            }
+        }
+        let is_live = |object: &&Arc<Object>| live == Some(object.generation);
+        let is_kept = |object: &&Arc<Object>| kept.contains(&object.generation);
+        let all = self.noncurrent(key).iter().chain(self.live(key));
+        let gone = all.filter(|object| !is_live(object) && !is_kept(object)).cloned().collect();
+        (gone, self.live(key).filter(|object| !is_live(object) && is_kept(object)).cloned())
     }
 
     fn without_null(&self, key: &str) -> impl Iterator<Item = Step> {

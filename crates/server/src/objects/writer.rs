@@ -98,7 +98,10 @@ impl Writer {
                     bytes = &bytes[room..];
                 }
             }
-            Sink::Disk { disk, open } => opened(disk, open)?.0.write_all(bytes)?,
+            Sink::Disk { disk, open } => {
+                let written = opened(disk, open)?.0.write_all(bytes);
+                disk.noted(written)?;
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use s3s::dto::{ObjectLockMode, Timestamp};
+use s3s::dto::{ObjectLockLegalHoldStatus, ObjectLockMode, Timestamp};
 use s3s::{S3Result, s3_error};
 
 use super::tagging;
@@ -26,10 +26,8 @@ macro_rules! asked_of {
                 $input.object_lock_mode.as_ref(),
                 $input.object_lock_retain_until_date.as_ref(),
             )?,
-            legal_hold: $input
-                .object_lock_legal_hold_status
-                .as_ref()
-                .is_some_and(|status| status.as_str() == "ON"),
+            legal_hold: $crate::s3::asked::legal_hold($input.object_lock_legal_hold_status.as_ref())?,
+            ..Default::default()
         }
     }};
 }
@@ -83,9 +81,10 @@ macro_rules! tell_lock {
             $output.object_lock_mode = Some(s3s::dto::ObjectLockMode::from_static(mode));
             $output.object_lock_retain_until_date = Some($crate::s3::timestamp(retention.until_us));
         }
-        if $asked.legal_hold {
+        if let Some(is_on) = $asked.legal_hold {
+            let status = if is_on { "ON" } else { "OFF" };
             $output.object_lock_legal_hold_status =
-                Some(s3s::dto::ObjectLockLegalHoldStatus::from_static("ON"));
+                Some(s3s::dto::ObjectLockLegalHoldStatus::from_static(status));
         }
     };
 }
@@ -112,12 +111,27 @@ pub(super) fn retention(
         "GOVERNANCE" => false,
         _ => return Err(s3_error!(InvalidArgument, "Unknown wormMode directive.")),
     };
-    let until = time::OffsetDateTime::from(until.clone());
-    let until_us = u64::try_from(until.unix_timestamp_nanos() / 1000).unwrap_or_default();
+    let until_us = until_us(until);
     if until_us <= crate::objects::now_us() {
         return Err(s3_error!(InvalidArgument, "The retain until date must be in the future!"));
     }
     Ok(Some(Retention { strict, until_us }))
+}
+
+/// Returns the microseconds since 1970 of a date.
+pub(super) fn until_us(date: &Timestamp) -> u64 {
+    let date = time::OffsetDateTime::from(date.clone());
+    u64::try_from(date.unix_timestamp_nanos() / 1000).unwrap_or_default()
+}
+
+/// Reads the header of a legal hold.
+pub(super) fn legal_hold(status: Option<&ObjectLockLegalHoldStatus>) -> S3Result<Option<bool>> {
+    match status.map(ObjectLockLegalHoldStatus::as_str) {
+        None => Ok(None),
+        Some("ON") => Ok(Some(true)),
+        Some("OFF") => Ok(Some(false)),
+        Some(_) => Err(s3_error!(InvalidArgument, "Legal Hold must be either of 'ON' or 'OFF'")),
+    }
 }
 
 /// Reads the tags in a header.

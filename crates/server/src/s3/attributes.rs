@@ -1,11 +1,13 @@
 //! GetObjectAttributes.
 
+use http::Response;
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::asked::customer_of;
 use super::checksums::{kind, set_checksum};
 use super::{Dialect, checksums, encryption, timestamp, versions};
+use crate::body::ResponseBody;
 use crate::objects::Object;
 
 /// The most parts on a page.
@@ -49,6 +51,18 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Resul
         }
     }
     Ok(output)
+}
+
+/// Returns the answer with its ETag as S3 writes it here: without quotes.
+pub(super) async fn unquoted(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    if !answer.status().is_success() {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let bytes = body.collect().await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).replace("<ETag>\"", "<ETag>").replace("\"</ETag>", "</ETag>");
+    head.headers.insert(http::header::CONTENT_LENGTH, text.len().into());
+    Response::from_parts(head, ResponseBody::whole(text))
 }
 
 /// Returns the parts after a marker. Parts that were uploaded without a checksum are only counted.

@@ -4,8 +4,9 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::{Dialect, refusal, timestamp};
-use crate::objects::Refused;
 use crate::objects::bucket_name::objection;
+use crate::objects::settings::BucketSettings;
+use crate::objects::{Refused, Versioning};
 
 /// The largest page. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html>
 const BUCKETS_MAX: i32 = 10_000;
@@ -58,7 +59,15 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
             message,
         ));
     }
-    dialect.objects.create_bucket_named(&input.bucket).map_err(refusal)?;
+    // Object Lock needs versions.
+    let locks = input.object_lock_enabled_for_bucket == Some(true);
+    let versioning = locks.then_some(Versioning::Enabled);
+    let settings = BucketSettings { locks, versioning, ..BucketSettings::default() };
+    match dialect.objects.create_bucket_with(&input.bucket, settings) {
+        // Only the first region takes a bucket of one's own again.
+        Err(Refused::BucketExists) if region == "us-east-1" => {}
+        made => made.map_err(refusal)?,
+    }
     Ok(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) })
 }
 

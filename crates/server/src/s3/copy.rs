@@ -64,6 +64,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
             cache_control: input.cache_control,
             content_disposition: input.content_disposition,
             content_language: input.content_language,
+            expires: put::expires(&headers),
             storage_class: None,
             metadata: input.metadata.unwrap_or_default().into_iter().collect(),
             asked: asked.clone(),
@@ -72,6 +73,8 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     } else {
         Attributes::clone(&object.attributes)
     };
+    // A copy has no redirect but its own.
+    attributes.website_redirect = put::redirect(input.website_redirect_location)?;
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
     attributes.archive_status = None;
     // Encryption, access control and locks aren't copied.

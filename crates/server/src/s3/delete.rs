@@ -5,7 +5,7 @@ use std::sync::Arc;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Result, s3_error};
 
-use super::{Dialect, conditions, refusal, usual_code, versions};
+use super::{Dialect, conditions, object_lock, refusal, usual_code, versions};
 use crate::fault::draws::Draws;
 use crate::objects::precondition::Precondition;
 use crate::objects::versions::{Heir, Which};
@@ -15,7 +15,10 @@ const KEYS_MAX: usize = 1000;
 
 pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
     let precondition = conditions::of_write(dialect.habits.conditions.delete, input.if_match, None)?;
-    let removed = delete(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &precondition)?;
+    object_lock::check_bypass(dialect, &input.bucket, input.bypass_governance_retention)?;
+    let bypasses = input.bypass_governance_retention == Some(true);
+    let version = input.version_id.as_deref();
+    let removed = delete(dialect, &input.bucket, &input.key, version, &precondition, bypasses)?;
     let (version_id, is_marker) = reported(&removed, input.version_id);
     Ok(DeleteObjectOutput { version_id, delete_marker: is_marker.then_some(true), ..Default::default() })
 }
@@ -30,6 +33,9 @@ pub(super) fn many(
         return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
     }
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
+    // S3 refuses the header for a bucket without Object Lock. Here it changes nothing, because ceph's s3-tests send it
+    // for every bucket that they clear.
+    let bypasses = input.bypass_governance_retention == Some(true);
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for object in input.delete.objects {
@@ -44,7 +50,7 @@ pub(super) fn many(
         let etag = object.e_tag.map(ETagCondition::ETag);
         let precondition = conditions::of_write(dialect.habits.conditions.delete, etag, None)?;
         let asked = object.version_id;
-        match delete(dialect, &input.bucket, &object.key, asked.as_deref(), &precondition) {
+        match delete(dialect, &input.bucket, &object.key, asked.as_deref(), &precondition, bypasses) {
             Ok(removed) => {
                 let (version, is_marker) = reported(&removed, asked.clone());
                 deleted.push(DeletedObject {
@@ -77,10 +83,11 @@ fn delete(
     key: &str,
     version: Option<&str>,
     precondition: &Precondition,
+    bypasses: bool,
 ) -> S3Result<Option<Removed>> {
     let removed = match versions::asked(version).map_err(|_| no_version())? {
-        Which::Live => dialect.objects.delete_or_mark(bucket, key, precondition),
-        which => dialect.objects.delete_version(bucket, key, which, Heir::Newest, precondition),
+        Which::Live => dialect.objects.delete_or_mark(bucket, key, precondition, bypasses),
+        which => dialect.objects.delete_version(bucket, key, which, Heir::Newest, precondition, bypasses),
     };
     match removed {
         Ok(removed) => Ok(Some(removed)),

@@ -50,6 +50,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
         version_id: versions::reported(dialect, &input.bucket, &object),
+        website_redirect_location: attributes.website_redirect.clone(),
         ..Default::default()
     };
     tell_encryption!(output, &asked.encryption);
@@ -68,7 +69,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         None => object.content.clone(),
     };
     output.body = Some(StreamingBlob::new(ObjectStream(content.reader())));
-    Ok(unmarked::about(S3Response::new(output), &object))
+    Ok(unmarked::about(with_expiry(S3Response::new(output), &object), &object))
 }
 
 pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
@@ -106,6 +107,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         version_id: versions::reported(dialect, &input.bucket, &object),
+        website_redirect_location: attributes.website_redirect.clone(),
         ..Default::default()
     };
     tell_encryption!(output, &asked.encryption);
@@ -126,7 +128,15 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     if !asked.tags.is_empty() {
         answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
     }
-    Ok(unmarked::about(answer, &object))
+    Ok(unmarked::about(with_expiry(answer, &object), &object))
+}
+
+/// Adds `Expires` as its writer sent it, where the request names no other.
+fn with_expiry<T>(mut answer: S3Response<T>, object: &Object) -> S3Response<T> {
+    if let Some(Ok(expires)) = object.attributes.expires.as_deref().map(http::HeaderValue::try_from) {
+        answer.headers.insert(http::header::EXPIRES, expires);
+    }
+    answer
 }
 
 /// Refuses a request that needs the key of an object that KMS encrypts, if the caller may not use the key.

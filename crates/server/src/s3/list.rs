@@ -23,6 +23,7 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
+        owner: Some(owner(dialect)),
         ..Writing::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
@@ -67,6 +68,7 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
     let write = Writing {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
+        owner: (input.fetch_owner == Some(true)).then(|| owner(dialect)),
         ..Writing::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
@@ -177,12 +179,18 @@ pub(super) struct Writing {
     encoded: bool,
     /// True if entries have the restore status of archived objects.
     restores: bool,
+    /// The owner that entries tell.
+    owner: Option<Owner>,
+}
+
+fn owner(dialect: &Dialect) -> Owner {
+    Owner { display_name: None, id: Some(dialect.config.access_key.clone()) }
 }
 
 impl Writing {
     pub(super) fn of(encoding: Option<&EncodingType>) -> Writing {
         let encoded = encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL);
-        Writing { encoded, restores: false }
+        Writing { encoded, restores: false, owner: None }
     }
 
     pub(super) fn text(&self, key: &str) -> String {
@@ -201,6 +209,7 @@ impl Writing {
                 e_tag: Some(ETag::Strong(object.etag.clone())),
                 key: Some(self.text(&object.key)),
                 last_modified: Some(timestamp(object.updated_us)),
+                owner: self.owner.clone(),
                 restore_status: archive::status(object, now).filter(|_| self.restores),
                 size: Some(object.size as i64),
                 storage_class: Some(ObjectStorageClass::from(object.storage_class().to_owned())),

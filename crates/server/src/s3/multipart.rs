@@ -25,8 +25,9 @@ const PARTS_MAX: i32 = 10_000;
 
 pub(super) fn create(
     dialect: &Dialect,
-    input: CreateMultipartUploadInput,
+    request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<CreateMultipartUploadOutput> {
+    let S3Request { input, headers, .. } = request;
     let checksum = match &input.checksum_algorithm {
         Some(_) if !dialect.habits.checksums => None,
         Some(algorithm) => Some(chosen(named(algorithm.as_str())?, input.checksum_type.as_ref())?),
@@ -49,6 +50,8 @@ pub(super) fn create(
         content_disposition: input.content_disposition,
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
+        expires: put::expires(&headers),
+        website_redirect: put::redirect(input.website_redirect_location)?,
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
         asked,
         ..Default::default()

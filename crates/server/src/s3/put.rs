@@ -7,7 +7,9 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, Trail
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, encryption, refusal, refusals, unmarked, versions};
+use super::{
+    Dialect, conditions, encryption, object_lock, refusal, refusals, storage_error, unmarked, versions,
+};
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
@@ -22,6 +24,7 @@ pub(super) async fn put(
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
     let asked = asked_of!(input);
+    object_lock::check_integrity(dialect, &input.bucket, &asked, &headers)?;
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);
@@ -35,6 +38,8 @@ pub(super) async fn put(
         content_disposition: input.content_disposition,
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
+        expires: expires(&headers),
+        website_redirect: redirect(input.website_redirect_location)?,
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
         asked,
         ..Default::default()
@@ -71,7 +76,7 @@ pub(super) async fn receive(
     let mut writer = dialect.objects.writer(wanted, expected);
     if let Some(mut body) = body {
         while let Some(bytes) = body.next().await {
-            writer.write(&bytes.map_err(broken)?).map_err(S3Error::internal_error)?;
+            writer.write(&bytes.map_err(broken)?).map_err(storage_error)?;
         }
     }
     Ok(writer.finish())
@@ -94,6 +99,24 @@ fn broken(error: StdError) -> S3Error {
         S3ErrorCode::IncompleteBody
     };
     S3Error::with_source(code, error)
+}
+
+/// Returns the `Expires` that a writer sends, which need be no date.
+pub(super) fn expires(headers: &HeaderMap) -> Option<String> {
+    headers.get(http::header::EXPIRES).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// Checks the location to which a website's visitors are sent on.
+pub(super) fn redirect(location: Option<String>) -> S3Result<Option<String>> {
+    let begins =
+        |location: &String| ["/", "http://", "https://"].iter().any(|with| location.starts_with(with));
+    if location.as_ref().is_none_or(begins) {
+        return Ok(location);
+    }
+    let message = "The website redirect location must have a prefix of 'http://' or 'https://' or '/'.";
+    let mut error = S3Error::with_message(S3ErrorCode::Custom("InvalidRedirectLocation".into()), message);
+    error.set_status_code(http::StatusCode::BAD_REQUEST);
+    Err(error)
 }
 
 /// Removes `aws-chunked` from a content encoding. It describes the transfer, and isn't a property of the object.

@@ -5,12 +5,32 @@ use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderMap, Method, StatusCode};
 
 use super::checksums::{ALGORITHMS, header, named};
-use super::{subresources, versions};
+use super::{ACCOUNT, subresources, versions};
 use crate::query::Query;
 
 /// The largest object in one request, the largest part, and the largest object in one copy call.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
 pub(super) const PUT_BYTES_MAX: u64 = 5 << 30;
+
+/// The most bytes of user metadata, names and values together.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>
+const METADATA_BYTES_MAX: usize = 2048;
+
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html>
+const STORAGE_CLASSES: [&str; 12] = [
+    "STANDARD",
+    "REDUCED_REDUNDANCY",
+    "STANDARD_IA",
+    "ONEZONE_IA",
+    "INTELLIGENT_TIERING",
+    "GLACIER",
+    "DEEP_ARCHIVE",
+    "OUTPOSTS",
+    "GLACIER_IR",
+    "SNOW",
+    "EXPRESS_ONEZONE",
+    "FSX_OPENZFS",
+];
 
 /// `x-amz-checksum-` headers without a checksum.
 const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
@@ -43,6 +63,9 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         }
         None => {}
     }
+    if let Some(refusal) = of_owner(headers).or_else(|| of_new_object(method, headers)) {
+        return Some(refusal);
+    }
     // Only directory buckets support appending to an object.
     if headers.contains_key("x-amz-write-offset-bytes") {
         return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
@@ -53,6 +76,42 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
     }
     if *method == Method::PUT && !key.is_empty() && len(headers).is_some_and(|len| len > PUT_BYTES_MAX) {
         return bad("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
+    }
+    None
+}
+
+/// Returns the reason to refuse a request that expects another owner of a bucket.
+fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
+    let names = ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"];
+    names.iter().filter_map(|name| headers.get(*name)).find_map(|value| {
+        let is_account = |id: &str| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_digit());
+        match value.to_str() {
+            Ok(ACCOUNT) => None,
+            Ok(id) if is_account(id) => Some((StatusCode::FORBIDDEN, "AccessDenied", "Access Denied")),
+            _ => {
+                let message = "The value of the expected bucket owner parameter must be an AWS account ID.";
+                Some((StatusCode::BAD_REQUEST, "InvalidBucketOwnerAWSAccountID", message))
+            }
+        }
+    })
+}
+
+/// Returns the reason to refuse a new object because of its storage class or its metadata.
+fn of_new_object(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+    if !matches!(*method, Method::PUT | Method::POST) {
+        return None;
+    }
+    let class = headers.get("x-amz-storage-class");
+    if class.is_some_and(|class| !class.to_str().is_ok_and(|class| STORAGE_CLASSES.contains(&class))) {
+        let message = "The storage class you specified is not valid";
+        return Some((StatusCode::BAD_REQUEST, "InvalidStorageClass", message));
+    }
+    let user = headers.iter().filter_map(|(name, value)| {
+        Some(name.as_str().strip_prefix("x-amz-meta-")?.len() + value.as_bytes().len())
+    });
+    if user.sum::<usize>() > METADATA_BYTES_MAX {
+        let message = "Your metadata headers exceed the maximum allowed metadata size";
+        return Some((StatusCode::BAD_REQUEST, "MetadataTooLarge", message));
     }
     None
 }
@@ -160,6 +219,19 @@ mod tests {
         assert_eq!(code(Method::PUT, "", &[("content-length", "5368709121")]), "EntityTooLarge");
         assert_eq!(code(Method::PUT, "", &[("content-length", "5368709120")]), "");
         assert_eq!(code(Method::GET, "partNumber=1", &[("range", "bytes=0-1")]), "InvalidRequest");
+    }
+
+    #[test]
+    fn classes_metadata_and_owners_are_checked() {
+        let long: &'static str = Box::leak("x".repeat(2048).into_boxed_str());
+        assert_eq!(code(Method::PUT, "", &[("x-amz-storage-class", "STANDARD_IA")]), "");
+        assert_eq!(code(Method::PUT, "", &[("x-amz-storage-class", "BOGUS")]), "InvalidStorageClass");
+        assert_eq!(code(Method::PUT, "", &[("x-amz-meta-a", &long[1..])]), "");
+        assert_eq!(code(Method::POST, "uploads", &[("x-amz-meta-a", long)]), "MetadataTooLarge");
+        assert_eq!(code(Method::GET, "", &[("x-amz-expected-bucket-owner", ACCOUNT)]), "");
+        assert_eq!(code(Method::GET, "", &[("x-amz-expected-bucket-owner", "111122223333")]), "AccessDenied");
+        let malformed = [("x-amz-source-expected-bucket-owner", "me")];
+        assert_eq!(code(Method::PUT, "", &malformed), "InvalidBucketOwnerAWSAccountID");
     }
 
     #[test]

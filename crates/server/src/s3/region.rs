@@ -33,12 +33,13 @@ pub(super) fn redirect(
     uri: &Uri,
     headers: &HeaderMap,
     bucket: &str,
+    key: &str,
 ) -> Option<Response<ResponseBody>> {
     let home = state.config.bucket_regions.get(bucket)?;
     if signed_for(uri, headers).as_ref() == Some(home) {
         return None;
     }
-    let is_head_bucket = *method == Method::HEAD && uri.path().trim_matches('/') == bucket;
+    let is_head_bucket = *method == Method::HEAD && key.is_empty();
     if state.config.opt_in_regions.contains(home) && !is_head_bucket {
         let message = format!(
             "The {home} location constraint is incompatible for the region specific endpoint this request was sent to."

@@ -79,10 +79,13 @@ fn set(
     tags: BTreeMap<String, String>,
 ) -> S3Result<Option<String>> {
     versions::find(dialect, bucket, key, version)?;
-    let change = |attributes: &mut crate::objects::Attributes| attributes.asked.tags = tags;
+    let change = |attributes: &mut crate::objects::Attributes| {
+        attributes.asked.tags = tags;
+        Ok::<_, s3s::S3Error>(())
+    };
     let which = versions::asked(version)?;
     let changed =
-        dialect.objects.patch(bucket, key, which, &Precondition::default(), change).map_err(refusal)?;
+        dialect.objects.patch(bucket, key, which, &Precondition::default(), change).map_err(refusal)??;
     Ok(versions::reported(dialect, bucket, &changed))
 }
 

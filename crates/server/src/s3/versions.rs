@@ -15,6 +15,7 @@ use super::{Dialect, checksums, list, refusal};
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
 use crate::objects::listing::{Cursor, Order, Page};
+use crate::objects::settings::BucketSettings;
 use crate::objects::versions::Which;
 use crate::objects::{Object, Refused, Versioning};
 
@@ -229,7 +230,7 @@ fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
 /// GetBucketVersioning. The answer is empty if the bucket's versioning was never set.
 pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Result<GetBucketVersioningOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    let status = bucket.versioning_said().map(|versioning| {
+    let status = bucket.settings().versioning.map(|versioning| {
         BucketVersioningStatus::from_static(match versioning {
             Versioning::Enabled => BucketVersioningStatus::ENABLED,
             Versioning::Suspended | Versioning::Off => BucketVersioningStatus::SUSPENDED,
@@ -254,7 +255,17 @@ pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Resul
     if wanted.mfa_delete.is_some_and(|mfa| mfa.as_str() == MFADelete::ENABLED) {
         return Err(s3_error!(NotImplemented, "This store doesn't support MFA devices."));
     }
-    dialect.objects.set_versioning(&input.bucket, versioning).map_err(refusal)?;
+    let set = |settings: &mut BucketSettings| {
+        if settings.locks && versioning != Versioning::Enabled {
+            return Err(s3_error!(
+                InvalidBucketState,
+                "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed."
+            ));
+        }
+        settings.versioning = Some(versioning);
+        Ok(())
+    };
+    dialect.objects.change_bucket(&input.bucket, set).map_err(refusal)??;
     Ok(PutBucketVersioningOutput::default())
 }
 

@@ -21,6 +21,10 @@ pub(crate) struct Probe {
     body: &'static str,
 }
 
+const RETENTION: &str =
+    "<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>2127-01-31T00:00:00Z</RetainUntilDate></Retention>";
+const LEGAL_HOLD: &str = "<LegalHold><Status>ON</Status></LegalHold>";
+
 const fn probe(name: &'static str, method: &'static str, path: &'static str) -> Probe {
     Probe { name, method, path, headers: &[], body: "" }
 }
@@ -40,6 +44,15 @@ impl Probe {
         let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
         rig.server.create_bucket("empty").unwrap();
         rig.server.store().put("demo", "k", b"hello").unwrap();
+        // Locks need a bucket of their own, whose policy isn't locked yet.
+        rig.server.create_bucket("vault").unwrap();
+        rig.server.store().allow_locks("vault").unwrap();
+        rig.server.store().put("vault", "k", b"hello").unwrap();
+        let policy = r#"{"retentionPolicy": {"retentionPeriod": "1"}}"#;
+        rig.send("PATCH", "/storage/v1/b/vault", &[("content-type", "application/json")], policy).unwrap();
+        for (path, body) in [("/vault/k?retention", RETENTION), ("/vault/k?legal-hold", LEGAL_HOLD)] {
+            assert_eq!(rig.send("PUT", path, &[], body).unwrap().status, 200);
+        }
         let dialect: &[(&str, &str)] = if xml { &[("x-goog-api-version", "2")] } else { &[] };
         let cold = Attributes { storage_class: Some("GLACIER".to_owned()), ..Attributes::default() };
         rig.server.store().put_with("demo", "cold", b"hello", cold).unwrap();
@@ -69,6 +82,7 @@ impl Probe {
     fn row(&self, xml: bool) -> String {
         let path =
             self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
+        let path = path.replace("/vault", "/BUCKET");
         let path = path
             .replace("BUCKET/k", "BUCKET/KEY")
             .replace("BUCKET/cold", "BUCKET/KEY")

@@ -14,6 +14,7 @@ use crate::job::running::{Made, Moved, Running};
 use crate::local::folder::{Place, Placing};
 use crate::location::url;
 use crate::transfer::composite::one_part;
+use crate::transfer::upload::verify::name_plain_crc32;
 
 /// Compares a complete file by the checksums of its `runs`. If these can't be combined into the store's
 /// checksum, compares by the digest of the uploaded parts, or reads the file back.
@@ -88,7 +89,9 @@ pub(crate) fn store_small(
     if !bytes.is_empty() {
         runs.insert(0, Run::of(bytes, wanted));
     }
-    let verified = match verify(&url(store.provider(), &meta.id), meta, &runs, wanted)? {
+    let verified = verify(&url(store.provider(), &meta.id), meta, &runs, wanted)
+        .map_err(|error| name_plain_crc32(error, meta, bytes))?;
+    let verified = match verified {
         Verified::Unverified => one_part(store, meta, bytes)?,
         verified => verified,
     };

@@ -96,7 +96,8 @@ pub(crate) async fn put(
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
-        let verified = verify(store, &meta, bytes.len() as u64, &sums)?;
+        let verified = verify(store, &meta, bytes.len() as u64, &sums)
+            .map_err(|error| name_plain_crc32(error, &meta, &bytes))?;
         let atomic = store.keeps(Operation::Put, &options.condition);
         Ok::<_, Error>(Sent {
             moved: Moved { bytes: bytes.len() as u64, verified, atomic, made: Made::of(&meta) },
@@ -110,6 +111,21 @@ pub(crate) async fn put(
         }
         sent => sent,
     }
+}
+
+/// Names the mistake if the store's CRC32C is the CRC32 of the same bytes. The bytes are right then.
+pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) -> Error {
+    let plain = Wanted { crc32: true, ..Wanted::default() };
+    if !error.is_mismatch()
+        || meta.size != bytes.len() as u64
+        || meta.checksums.crc32c.is_none()
+        || meta.checksums.crc32c != Run::of(bytes, plain).crc32
+    {
+        return error;
+    }
+    let message = "the store reports the CRC32 of the bytes as their CRC32C, as moto does without its package \
+                   `crc32c`; the bytes are the same";
+    Error::integrity(error.target(), message)
 }
 
 /// Returns the checksums of bytes that were sent in one request, in a kind that the store reports. A store
@@ -171,6 +187,14 @@ mod tests {
             assert_eq!(compared(&ours, stored).unwrap(), verified);
         }
         let wrong = compared(&ours, sums(|sums| sums.crc64nvme = Some(9))).unwrap_err();
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 9);
+        // The check values of both for the digits from 1 to 9.
+        for (reported, is_plain) in [(0xcbf4_3926, true), (0xe306_9283, false), (7, false)] {
+            meta.checksums.crc32c = Some(reported);
+            let error = Error::mismatch("gs://b/k", "the crc32c differs");
+            let named = name_plain_crc32(error, &meta, b"123456789").to_string();
+            assert_eq!(named.contains("the CRC32 of the bytes as their CRC32C"), is_plain, "{named}");
+        }
         assert!(
             wrong.kind() == crate::ErrorKind::Integrity && wrong.to_string().contains("crc64nvme"),
             "{wrong}"

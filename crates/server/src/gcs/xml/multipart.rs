@@ -9,10 +9,10 @@ use quick_xml::events::Event;
 
 use super::{Answer, Document, Problem, XmlCall, attributes, empty, quoted, receive, stored};
 use crate::checksum::base64;
-use crate::gcs::encryption;
 use crate::gcs::hash::Expected;
 use crate::gcs::media::insert;
 use crate::gcs::resource::rfc3339;
+use crate::gcs::{check_name, encryption};
 use crate::objects::assembly::{self, Misfit, Named};
 use crate::objects::precondition::Precondition;
 use crate::objects::uploads::{Part, Upload};
@@ -23,7 +23,8 @@ const COMPLETION_BYTES_MAX: usize = 4 << 20;
 const PARTS_MAX: u32 = 10_000;
 
 pub(super) fn begin(call: &XmlCall<'_>) -> Answer {
-    let attributes = attributes(&call.head.headers)?;
+    check_name(call.key)?;
+    let attributes = attributes(call.state, &call.head.headers)?;
     let begun = call.state.objects.begin_upload(call.bucket, call.key, attributes, None);
     let upload = begun.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     let mut document = Document::open("InitiateMultipartUploadResult");

@@ -1,7 +1,7 @@
 //! The operations of Amazon S3, by their names in its API reference:
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html>.
 
-use super::{Probe, probe};
+use super::{LEGAL_HOLD, Probe, RETENTION, probe};
 
 /// All operations.
 pub(super) const OPERATIONS: [Probe; 107] = [
@@ -58,9 +58,9 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("GetObject", "GET", "/demo/k"),
     probe("GetObjectAcl", "GET", "/demo/k?acl"),
     probe("GetObjectAttributes", "GET", "/demo/k?attributes").with(&[("x-amz-object-attributes", "ETag")]),
-    probe("GetObjectLegalHold", "GET", "/demo/k?legal-hold"),
-    probe("GetObjectLockConfiguration", "GET", "/demo?object-lock"),
-    probe("GetObjectRetention", "GET", "/demo/k?retention"),
+    probe("GetObjectLegalHold", "GET", "/vault/k?legal-hold"),
+    probe("GetObjectLockConfiguration", "GET", "/vault?object-lock"),
+    probe("GetObjectRetention", "GET", "/vault/k?retention"),
     probe("GetObjectTagging", "GET", "/demo/k?tagging"),
     probe("GetObjectTorrent", "GET", "/demo/k?torrent"),
     probe("GetPublicAccessBlock", "GET", "/demo?publicAccessBlock"),
@@ -98,9 +98,9 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("PutBucketWebsite", "PUT", "/demo?website").sending("<x/>"),
     probe("PutObject", "PUT", "/demo/k").sending("hello"),
     probe("PutObjectAcl", "PUT", "/demo/k?acl").sending("<x/>"),
-    probe("PutObjectLegalHold", "PUT", "/demo/k?legal-hold").sending("<x/>"),
-    probe("PutObjectLockConfiguration", "PUT", "/demo?object-lock").sending("<x/>"),
-    probe("PutObjectRetention", "PUT", "/demo/k?retention").sending("<x/>"),
+    probe("PutObjectLegalHold", "PUT", "/vault/k?legal-hold").sending(LEGAL_HOLD),
+    probe("PutObjectLockConfiguration", "PUT", "/vault?object-lock").sending("<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>"),
+    probe("PutObjectRetention", "PUT", "/vault/k?retention").sending(RETENTION),
     probe("PutObjectTagging", "PUT", "/demo/k?tagging").sending("<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"),
     probe("PutPublicAccessBlock", "PUT", "/demo?publicAccessBlock").sending("<x/>"),
     probe("RenameObject", "PUT", "/demo/k?renameObject").with(&[("x-amz-rename-source", "/other")]),

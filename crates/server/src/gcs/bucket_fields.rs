@@ -1,0 +1,434 @@
+//! Reads the fields of a bucket's JSON resource. A field that this store doesn't act on is refused by name.
+//! <https://cloud.google.com/storage/docs/json_api/v1/buckets>
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Problem;
+use crate::objects::Versioning;
+use crate::objects::settings::{BucketSettings, RetentionPolicy};
+
+/// The fields that only the service writes. Clients send them back with the others.
+const OUTPUT_ONLY: [&str; 20] = [
+    "etag",
+    "generation",
+    "hardDeleteTime",
+    "id",
+    "kind",
+    "locationType",
+    "metageneration",
+    "name",
+    "objectRetention",
+    "owner",
+    "projectNumber",
+    "projectTeam",
+    "satisfiesPZI",
+    "satisfiesPZS",
+    "selfLink",
+    "softDeleteTime",
+    "timeCreated",
+    "updated",
+    "isUnreachable",
+    "unreachable",
+];
+
+/// The fields that can be set after a bucket is made. An update without one of them removes it.
+const MUTABLE: [&str; 10] = [
+    "billing",
+    "cors",
+    "defaultEventBasedHold",
+    "labels",
+    "lifecycle",
+    "logging",
+    "retentionPolicy",
+    "versioning",
+    "website",
+    "rpo",
+];
+
+/// Storage classes of buckets and objects: <https://cloud.google.com/storage/docs/storage-classes>.
+pub(super) const STORAGE_CLASSES: [&str; 8] = [
+    "STANDARD",
+    "NEARLINE",
+    "COLDLINE",
+    "ARCHIVE",
+    "REGIONAL",
+    "MULTI_REGIONAL",
+    "DURABLE_REDUCED_AVAILABILITY",
+    "RAPID",
+];
+
+const PERIOD_S_MAX: u64 = 3_155_760_000;
+const LABELS_MAX: usize = 64;
+const LABEL_CHARS_MAX: usize = 63;
+
+/// The request in which a resource comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Insert,
+    Patch,
+    /// All fields are replaced.
+    Update,
+}
+
+/// The circumstances of a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sender {
+    pub(super) kind: Kind,
+    /// True if fields without an effect are kept.
+    pub(super) accepts: bool,
+    pub(super) now_us: u64,
+}
+
+/// Applies a resource to a bucket's settings.
+pub(super) fn apply(
+    settings: &mut BucketSettings,
+    bucket: &str,
+    resource: &Map<String, Value>,
+    sender: Sender,
+) -> Result<(), Problem> {
+    let kind = sender.kind;
+    if kind == Kind::Update {
+        for name in MUTABLE.into_iter().filter(|name| !resource.contains_key(*name)) {
+            set(settings, bucket, name, &Value::Null, sender)?;
+        }
+    }
+    for (name, value) in resource {
+        set(settings, bucket, name, value, sender)?;
+    }
+    Ok(())
+}
+
+fn set(
+    settings: &mut BucketSettings,
+    bucket: &str,
+    name: &str,
+    value: &Value,
+    Sender { kind, accepts, now_us }: Sender,
+) -> Result<(), Problem> {
+    let refuse = |what: &str| Err(Problem::not_here(what));
+    match name {
+        name if OUTPUT_ONLY.contains(&name) => Ok(()),
+        "versioning" => match flag(value, name, "enabled")? {
+            Some(is_on) => {
+                settings.versioning = Some(if is_on { Versioning::Enabled } else { Versioning::Off });
+                Ok(())
+            }
+            // A PATCH with an empty object changes nothing, and an UPDATE turns versioning off.
+            None if kind == Kind::Update && settings.versioning.is_some() => {
+                settings.versioning = Some(Versioning::Off);
+                Ok(())
+            }
+            None => Ok(()),
+        },
+        "retentionPolicy" => retention_policy(settings, bucket, value, now_us),
+        "defaultEventBasedHold" => {
+            settings.event_hold = match value {
+                Value::Null => settings.event_hold.map(|_| false),
+                Value::Bool(is_on) => Some(*is_on),
+                _ => return Err(not_a(name, "boolean")),
+            };
+            Ok(())
+        }
+        "location" if kind == Kind::Insert => {
+            let text = value.as_str().ok_or_else(|| not_a(name, "string"))?.to_ascii_uppercase();
+            settings.fields.insert(name.to_owned(), Value::String(text));
+            Ok(())
+        }
+        // The location never changes, and an UPDATE sends it back.
+        "location" => match value.as_str() {
+            Some(text) if text.eq_ignore_ascii_case(super::buckets::location(settings)) => Ok(()),
+            _ => Err(Problem::invalid("The location of a bucket cannot be changed.")),
+        },
+        "storageClass" => {
+            let class = storage_class(value.as_str().ok_or_else(|| not_a(name, "string"))?)?;
+            settings.fields.insert(name.to_owned(), Value::String(class));
+            Ok(())
+        }
+        "labels" => labels(settings, value, kind),
+        "billing" => kept_flag(settings, name, "requesterPays", value),
+        "iamConfiguration" => access(settings, value),
+        "cors" => {
+            let rules = value.as_array().map(Vec::as_slice).unwrap_or_default();
+            super::cors::check(value)?;
+            keep(settings, name, (!rules.is_empty()).then(|| value.clone()));
+            Ok(())
+        }
+        "website" => {
+            let is_known = |name: &String| ["mainPageSuffix", "notFoundPage"].contains(&name.as_str());
+            match value {
+                Value::Null => keep(settings, name, None),
+                Value::Object(fields) if fields.keys().all(is_known) => {
+                    let fields: Map<_, _> =
+                        fields.iter().filter(|(_, value)| !value.is_null()).map(own).collect();
+                    keep(settings, name, (!fields.is_empty()).then_some(Value::Object(fields)));
+                }
+                _ => return Err(not_a(name, "object of mainPageSuffix and notFoundPage")),
+            }
+            Ok(())
+        }
+        "softDeletePolicy" => match &value["retentionDurationSeconds"] {
+            Value::Null if value.is_object() => Ok(()),
+            seconds if number(seconds) == Some(0) => Ok(()),
+            _ => refuse("softDeletePolicy"),
+        },
+        // What is off, empty or the default needs nothing.
+        "hierarchicalNamespace" | "autoclass" => match flag(value, name, "enabled")? {
+            Some(true) => refuse(name),
+            _ => Ok(()),
+        },
+        "rpo" if value.is_null() || value == "DEFAULT" => Ok(()),
+        "lifecycle" if value["rule"].as_array().is_none_or(Vec::is_empty) => {
+            keep(settings, name, None);
+            Ok(())
+        }
+        "lifecycle" if accepts => {
+            keep(settings, name, Some(value.clone()));
+            Ok(())
+        }
+        "acl" | "defaultObjectAcl" if value.as_array().is_none_or(Vec::is_empty) => Ok(()),
+        _ if value.is_null() => Ok(()),
+        _ if value.as_object().is_some_and(Map::is_empty) => Ok(()),
+        name => refuse(name),
+    }
+}
+
+/// Applies `retentionPolicy`. A locked one can only be extended.
+fn retention_policy(
+    settings: &mut BucketSettings,
+    bucket: &str,
+    value: &Value,
+    now_us: u64,
+) -> Result<(), Problem> {
+    let is_locked = settings.policy.is_some_and(|policy| policy.is_locked);
+    let period = match value {
+        Value::Null if is_locked => {
+            let message = format!("Bucket '{bucket}' has a locked Retention Policy which cannot be removed.");
+            return Err(Problem::retained(message));
+        }
+        Value::Null => {
+            settings.policy = None;
+            return Ok(());
+        }
+        Value::Object(fields) => match fields.get("retentionPeriod") {
+            None => return Ok(()),
+            Some(period) => number(period).ok_or_else(|| not_a("retentionPeriod", "number"))?,
+        },
+        _ => return Err(not_a("retentionPolicy", "object")),
+    };
+    if !(1..=PERIOD_S_MAX).contains(&period) {
+        return Err(Problem::invalid(
+            "Retention policy must have a retention period greater than 0 and less than 100 years.",
+        ));
+    }
+    if settings.policy.is_some_and(|policy| is_locked && period < policy.period_s) {
+        let message =
+            format!("Cannot reduce retention duration of a locked Retention Policy for bucket '{bucket}'.");
+        return Err(Problem::forbidden(message));
+    }
+    let effective_us = settings.policy.map_or(now_us, |policy| policy.effective_us);
+    settings.policy = Some(RetentionPolicy { period_s: period, effective_us, is_locked });
+    Ok(())
+}
+
+/// Applies labels: a string sets one, `null` removes one, and an empty object removes all.
+fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<(), Problem> {
+    let changes = match value {
+        Value::Null => &Map::new(),
+        Value::Object(changes) => changes,
+        _ => return Err(not_a("labels", "object")),
+    };
+    let present = settings.fields.get("labels").and_then(Value::as_object);
+    let mut labels = match present {
+        Some(present) if !changes.is_empty() && kind == Kind::Patch => present.clone(),
+        _ => Map::new(),
+    };
+    for (key, value) in changes {
+        let invalid = || Problem::invalid(format!("Invalid user label: {key}"));
+        let is_word = |text: &str| {
+            text.chars().count() <= LABEL_CHARS_MAX
+                && text.chars().all(|c| (c.is_alphanumeric() && !c.is_uppercase()) || matches!(c, '_' | '-'))
+        };
+        if !is_word(key) || !key.chars().next().is_some_and(char::is_alphabetic) {
+            return Err(invalid());
+        }
+        match value {
+            Value::Null => drop(labels.remove(key)),
+            Value::String(text) if is_word(text) => drop(labels.insert(key.clone(), value.clone())),
+            _ => return Err(invalid()),
+        }
+    }
+    if labels.len() > LABELS_MAX {
+        let message =
+            format!("Attempt to create a bucket with {} labels, maximum is {LABELS_MAX}", labels.len());
+        return Err(Problem::invalid(message));
+    }
+    keep(settings, "labels", (!labels.is_empty()).then_some(Value::Object(labels)));
+    Ok(())
+}
+
+/// Applies `iamConfiguration`, whose fields are kept. There is no access control that they could change.
+fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), Problem> {
+    let Some(changes) = value.as_object() else {
+        return if value.is_null() { Ok(()) } else { Err(not_a("iamConfiguration", "object")) };
+    };
+    let mut access = settings.fields.get("iamConfiguration").cloned().unwrap_or_else(|| json!({}));
+    for (name, value) in changes {
+        match (name.as_str(), value) {
+            ("uniformBucketLevelAccess" | "bucketPolicyOnly", _) => {
+                if let Some(is_on) = flag(value, name, "enabled")? {
+                    access["uniformBucketLevelAccess"] = json!({"enabled": is_on});
+                }
+            }
+            ("publicAccessPrevention", Value::String(text))
+                if ["inherited", "unspecified", "enforced"].contains(&text.as_str()) =>
+            {
+                let text = if text == "unspecified" { "inherited" } else { text };
+                access[name.as_str()] = json!(text);
+            }
+            ("publicAccessPrevention", _) => return Err(not_a(name, "known value")),
+            (name, _) => return Err(Problem::not_here(&format!("iamConfiguration.{name}"))),
+        }
+    }
+    settings.fields.insert("iamConfiguration".to_owned(), access);
+    Ok(())
+}
+
+/// Returns the canonical name of a storage class.
+pub(super) fn storage_class(text: &str) -> Result<String, Problem> {
+    let class = text.to_ascii_uppercase();
+    match STORAGE_CLASSES.contains(&class.as_str()) {
+        true => Ok(class),
+        false => Err(Problem::invalid(format!("Invalid storage class \"{text}\""))),
+    }
+}
+
+fn kept_flag(settings: &mut BucketSettings, name: &str, inner: &str, value: &Value) -> Result<(), Problem> {
+    match flag(value, name, inner)? {
+        Some(is_on) => keep(settings, name, Some(json!({inner: is_on}))),
+        None if value.is_null() => keep(settings, name, None),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Reads `{"enabled": true}`. `null` and an empty object have no value.
+fn flag(value: &Value, name: &str, inner: &str) -> Result<Option<bool>, Problem> {
+    match (&value[inner], value) {
+        (Value::Bool(is_on), _) => Ok(Some(*is_on)),
+        (Value::Null, Value::Null | Value::Object(_)) => Ok(None),
+        _ => Err(not_a(&format!("{name}.{inner}"), "boolean")),
+    }
+}
+
+fn keep(settings: &mut BucketSettings, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(settings.fields.insert(name.to_owned(), value)),
+        None => drop(settings.fields.remove(name)),
+    }
+}
+
+fn own((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// Reads a number, which may be a string.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn not_a(name: &str, kind: &str) -> Problem {
+    Problem::invalid(format!("Invalid value for {name}: a {kind} was expected"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(before: &BucketSettings, kind: Kind, resource: Value) -> Result<BucketSettings, Problem> {
+        let mut settings = before.clone();
+        let sender = Sender { kind, accepts: false, now_us: 7 };
+        apply(&mut settings, "b", resource.as_object().unwrap(), sender).map(|()| settings)
+    }
+
+    #[test]
+    fn labels_are_merged_and_an_empty_object_removes_them() {
+        let before = BucketSettings::default();
+        let before = after(&before, Kind::Insert, json!({"labels": {"a": "1", "b": "2"}})).unwrap();
+        let merged = after(&before, Kind::Patch, json!({"labels": {"a": null, "c": "3"}})).unwrap();
+        assert_eq!(merged.fields["labels"], json!({"b": "2", "c": "3"}));
+        let updated = after(&before, Kind::Update, json!({"labels": {"c": "3"}})).unwrap();
+        assert_eq!(updated.fields["labels"], json!({"c": "3"}));
+        let empty = after(&before, Kind::Patch, json!({"labels": {}})).unwrap();
+        assert!(!empty.fields.contains_key("labels"));
+        for wrong in [json!({"Upper": "x"}), json!({"1": "x"}), json!({"a": "x y"}), json!({"a": 1})] {
+            assert!(after(&before, Kind::Patch, json!({"labels": wrong})).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_locked_policy_grows_and_neither_shrinks_nor_goes() {
+        let before = BucketSettings::default();
+        let policy = |seconds: &str| json!({"retentionPolicy": {"retentionPeriod": seconds}});
+        let mut before = after(&before, Kind::Insert, policy("60")).unwrap();
+        assert_eq!(before.policy.unwrap().effective_us, 7);
+        assert_eq!(after(&before, Kind::Patch, policy("5")).unwrap().policy.unwrap().period_s, 5);
+        assert!(after(&before, Kind::Patch, policy("0")).is_err());
+        assert!(after(&before, Kind::Patch, json!({"retentionPolicy": null})).unwrap().policy.is_none());
+        before.policy.as_mut().unwrap().is_locked = true;
+        assert!(after(&before, Kind::Patch, policy("61")).unwrap().policy.unwrap().is_locked);
+        for (change, reason) in
+            [(policy("59"), "forbidden"), (json!({"retentionPolicy": null}), "retentionPolicyNotMet")]
+        {
+            let problem = after(&before, Kind::Patch, change).unwrap_err();
+            assert_eq!((problem.status.as_u16(), &*problem.reason), (403, reason));
+        }
+        assert!(after(&before, Kind::Update, json!({})).is_err(), "an update without the policy removes it");
+    }
+
+    #[test]
+    fn what_is_not_here_is_refused_by_name_and_its_default_is_taken() {
+        let settings = BucketSettings::default();
+        for (field, on, off) in [
+            ("hierarchicalNamespace", json!({"enabled": true}), json!({"enabled": false})),
+            ("autoclass", json!({"enabled": true}), json!({"enabled": false})),
+            (
+                "softDeletePolicy",
+                json!({"retentionDurationSeconds": "604800"}),
+                json!({"retentionDurationSeconds": 0}),
+            ),
+            ("lifecycle", json!({"rule": [{"action": {"type": "Delete"}}]}), json!({"rule": []})),
+            ("logging", json!({"logBucket": "l"}), json!(null)),
+            ("encryption", json!({"defaultKmsKeyName": "k"}), json!({})),
+            ("acl", json!([{"entity": "allUsers"}]), json!([])),
+            ("rpo", json!("ASYNC_TURBO"), json!("DEFAULT")),
+            ("noSuchField", json!(1), json!(null)),
+        ] {
+            let problem = after(&settings, Kind::Insert, json!({field: on})).unwrap_err();
+            assert_eq!(problem.status.as_u16(), 501, "{field}");
+            assert!(problem.message.contains(field), "{}", problem.message);
+            assert!(after(&settings, Kind::Insert, json!({field: off})).is_ok(), "{field}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_checked() {
+        let settings = BucketSettings::default();
+        let made = json!({"location": "europe-west3", "storageClass": "nearline", "billing": {"requesterPays": true},
+            "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": true}, "publicAccessPrevention": "enforced"},
+            "website": {"mainPageSuffix": "index.html"}});
+        let made = after(&settings, Kind::Insert, made).unwrap();
+        assert_eq!(made.fields["location"], "EUROPE-WEST3");
+        assert_eq!(made.fields["storageClass"], "NEARLINE");
+        assert_eq!(made.fields["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"], true);
+        assert!(after(&made, Kind::Patch, json!({"location": "US"})).is_err());
+        assert!(after(&made, Kind::Patch, json!({"location": "europe-west3"})).is_ok());
+        for wrong in [
+            json!({"storageClass": "BOGUS"}),
+            json!({"iamConfiguration": {"publicAccessPrevention": "never"}}),
+            json!({"website": {"index": "i"}}),
+            json!({"billing": {"requesterPays": "yes"}}),
+        ] {
+            assert!(after(&made, Kind::Patch, wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

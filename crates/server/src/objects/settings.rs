@@ -1,0 +1,131 @@
+//! The settings of a bucket, of both dialects.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::asked::{Asked, Retention};
+use super::versions::Versioning;
+
+const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// Everything that can be set on a bucket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct BucketSettings {
+    /// The versioning setting, if it was ever set.
+    pub(crate) versioning: Option<Versioning>,
+    /// It starts at 1, and grows by one with each change.
+    pub(crate) metageneration: u64,
+    /// The time of the last change, in microseconds since 1970.
+    pub(crate) updated_us: u64,
+    /// True if objects may have a retention and a legal hold: S3's Object Lock, GCS's object retention.
+    pub(crate) locks: bool,
+    /// The retention of new objects that name none.
+    pub(crate) default_lock: Option<DefaultLock>,
+    /// GCS's retention policy, for all objects of the bucket.
+    pub(crate) policy: Option<RetentionPolicy>,
+    /// GCS's `defaultEventBasedHold`.
+    pub(crate) event_hold: Option<bool>,
+    /// S3's tags.
+    pub(crate) tags: BTreeMap<String, String>,
+    /// Fields of the JSON API that are kept and answered as they are.
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// The retention that S3 gives to new objects of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DefaultLock {
+    /// True for `COMPLIANCE`, false for `GOVERNANCE`.
+    pub(crate) strict: bool,
+    pub(crate) period: LockPeriod,
+}
+
+/// The length of a default retention, in the unit that the client chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LockPeriod {
+    Days(u32),
+    /// Years of 365 days.
+    Years(u32),
+}
+
+/// A bucket's retention policy of GCS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RetentionPolicy {
+    pub(crate) period_s: u64,
+    /// The time when the policy was set, in microseconds since 1970.
+    pub(crate) effective_us: u64,
+    /// True if the period can only grow.
+    pub(crate) is_locked: bool,
+}
+
+impl Default for BucketSettings {
+    fn default() -> Self {
+        Self {
+            versioning: None,
+            metageneration: 1,
+            updated_us: 0,
+            locks: false,
+            default_lock: None,
+            policy: None,
+            event_hold: None,
+            tags: BTreeMap::new(),
+            fields: Map::new(),
+        }
+    }
+}
+
+impl BucketSettings {
+    /// Returns whether versions are kept.
+    pub(crate) fn versioning(&self) -> Versioning {
+        self.versioning.unwrap_or_default()
+    }
+
+    /// Adds the bucket's defaults to the properties of a new object.
+    pub(crate) fn complete(&self, asked: &mut Asked, now_us: u64) {
+        if asked.retention.is_none() {
+            asked.retention = self.default_lock.map(|lock| lock.retention(now_us));
+        }
+        if asked.event_hold.is_none() && self.event_hold == Some(true) {
+            asked.event_hold = Some(true);
+        }
+    }
+}
+
+impl DefaultLock {
+    fn retention(self, now_us: u64) -> Retention {
+        let days = match self.period {
+            LockPeriod::Days(days) => u64::from(days),
+            LockPeriod::Years(years) => u64::from(years) * 365,
+        };
+        Retention { strict: self.strict, until_us: now_us.saturating_add(days.saturating_mul(DAY_US)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_lock_runs_from_the_objects_creation() {
+        let lock = DefaultLock { strict: true, period: LockPeriod::Days(2) };
+        let settings = BucketSettings { default_lock: Some(lock), ..BucketSettings::default() };
+        let mut asked = Asked::default();
+        settings.complete(&mut asked, 5);
+        assert_eq!(asked.retention, Some(Retention { strict: true, until_us: 2 * DAY_US + 5 }));
+        let own = Retention { strict: false, until_us: 7 };
+        let mut asked = Asked { retention: Some(own), ..Asked::default() };
+        settings.complete(&mut asked, 5);
+        assert_eq!(asked.retention, Some(own), "an object's own retention comes first");
+        let years = DefaultLock { strict: false, period: LockPeriod::Years(1) };
+        assert_eq!(years.retention(0).until_us, 365 * DAY_US);
+    }
+
+    #[test]
+    fn an_older_bucket_file_is_read() {
+        let settings: BucketSettings = serde_json::from_str(r#"{"versioning":"Enabled"}"#).unwrap();
+        assert_eq!(settings.versioning(), Versioning::Enabled);
+        assert_eq!((settings.metageneration, settings.locks), (1, false));
+    }
+}

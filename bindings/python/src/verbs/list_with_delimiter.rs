@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::call::Call;
 use crate::meta::described;
 use crate::store::ObjectStore;
-use crate::value::Prefix;
+use crate::value::PrefixArgument;
 
 #[pymethods]
 impl ObjectStore {

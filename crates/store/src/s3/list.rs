@@ -328,22 +328,8 @@ impl S3 {
         if list.versions {
             return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
         }
-        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
-        // missing status would prove nothing.
-        let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
-        if tells && !is_directory(&list.bucket) {
-            let outgoing = request(list, Form::Second, true);
-            match arrive(&exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
-                Err(error) if Asking::may_be_why(&error) => {}
-                listed => return listed,
-            }
-            let outgoing = request(list, Form::Second, false);
-            let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
-            return listed.inspect(|_| self.restores.refused());
-        }
         let form = self.list_form.get().copied();
-        let outgoing = request(list, form.unwrap_or(Form::Second), false);
-        let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), &mut out).await;
+        let listed = self.list_in_form(&exchange, list, form.unwrap_or(Form::Second), &mut out).await;
         // The first page of an endpoint shows its form. Nothing is left to learn from a page by a token.
         let is_known = form.is_some() || self.address.origin().is_none() || is_directory(&list.bucket);
         if is_known || list.token.is_some() {
@@ -358,8 +344,7 @@ impl S3 {
                 Ok(page)
             }
             Err(error) if error.is_unsupported() || error.is_invalid() => {
-                let outgoing = request(list, Form::First, false);
-                let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
+                let listed = self.list_in_form(&exchange, list, Form::First, &mut out).await;
                 let page = listed.map_err(|_| error)?;
                 tracing::info!("the endpoint has no ListObjectsV2: it is asked for ListObjects from now on");
                 let _ = self.list_form.set(Form::First);
@@ -367,6 +352,33 @@ impl S3 {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Requests a page in this form, with the restore status of its objects where the endpoint tells it.
+    async fn list_in_form(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        list: &List,
+        form: Form,
+        mut out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
+        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
+        // missing status would prove nothing.
+        let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
+        let asks = tells && !is_directory(&list.bucket);
+        if asks {
+            let outgoing = request(list, form, true);
+            match arrive(exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
+                Err(error) if Asking::may_be_why(&error) => {}
+                listed => return listed,
+            }
+        }
+        let listed = arrive(exchange, &request(list, form, false), list, || Arriving::new(false), out).await;
+        listed.inspect(|_| {
+            if asks {
+                self.restores.refused();
+            }
+        })
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {

@@ -89,7 +89,7 @@ pub(crate) struct S3 {
     /// Remembers whether listings may request the restore status of archived objects.
     restores: restore_status::Asking,
     /// The form of listings that the endpoint has, once it has shown one.
-    list_form: OnceLock<list::Form>,
+    list_form: OnceLock<list::ListForm>,
 }
 
 impl S3 {

@@ -83,7 +83,7 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
     let by_key = !store.capabilities().tokens_are_keys && !limits.refuses_longer_prefixes;
     let mut keyspace = Keyspace::new(listed(list), order, is_sorted, by_key);
     let mut shelf = Shelf { order, lines: HashMap::new() };
-    let mut handed = Handed::new(is_sorted, limits.is_unsorted);
+    let mut handed = PassedEntries::new(is_sorted, limits.is_unsorted);
     let (mut ahead, mut coming) = mpsc::unbounded_channel();
     let mut pages = FuturesUnordered::new();
     let mut learned = ListingLimits::default();
@@ -166,7 +166,7 @@ fn listed(list: &List) -> Listed {
 }
 
 /// The entries that were handed on.
-struct Handed {
+struct PassedEntries {
     /// Two digests of each key or prefix, and whether it has come since the beginning of the chain without order.
     known: HashMap<(u64, u64), bool>,
     digests: (RandomState, RandomState),
@@ -177,7 +177,7 @@ struct Handed {
     has_forgotten: bool,
 }
 
-impl Handed {
+impl PassedEntries {
     fn new(is_sorted: bool, was_found_out: bool) -> Self {
         let digests = (RandomState::new(), RandomState::new());
         Self { known: HashMap::new(), digests, is_sorted, was_found_out, has_forgotten: false }
@@ -368,7 +368,7 @@ mod tests {
             Arrived { objects, prefixes: vec!["p/".to_owned()], ..Arrived::default() }
         };
         let keys = |arrived: Arrived| arrived.objects.into_iter().map(|meta| meta.id.key).collect::<Vec<_>>();
-        let mut handed = Handed::new(true, false);
+        let mut handed = PassedEntries::new(true, false);
         assert_eq!(keys(handed.pass(batch(&["b", "d"])).unwrap()), ["b", "d"]);
         assert!(handed.begins_again() && !handed.begins_again());
         let again = handed.pass(batch(&["d", "c", "b"])).unwrap();
@@ -377,7 +377,7 @@ mod tests {
         for repeated in ["c", "b"] {
             assert!(handed.pass(Arrived { prefixes: Vec::new(), ..batch(&[repeated]) }).is_err());
         }
-        let mut long = Handed::new(true, false);
+        let mut long = PassedEntries::new(true, false);
         let keys: Vec<_> = (0..=REMEMBERED_MAX).map(|n| n.to_string()).collect();
         assert!(keys.iter().all(|key| long.is_new(key) == Some(true)));
         assert!(!long.begins_again(), "too many to leave them out");

@@ -221,7 +221,7 @@ fn a_bucket_without_order_is_listed_copied_and_removed_whole() {
     assert_eq!(stage.requests("list") - requests, 3, "one chain from the beginning");
     let level = sorted(listed(&stage, stage.url("t/*"), false).unwrap());
     assert!(
-        level.windows(2).all(|pair| pair[0] < pair[1]) && level.len() == 250 + 251 + 7 + 1,
+        level.windows(2).all(|pair| pair[0] < pair[1]) && level.len() == 250 + 250 + 7 + 1,
         "{}",
         level.len()
     );

@@ -53,8 +53,8 @@ pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
         let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
         exchange.error(ErrorKind::Server, shown.cleared(format!("the answer isn't a listing: {e}")))
     };
-    let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<Chunk>| {
-        for Chunk { attempt, is_gzip, bytes } in chunks {
+    let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<AnswerBytes>| {
+        for AnswerBytes { attempt, is_gzip, bytes } in chunks {
             if attempt >= answers.len() {
                 answers.resize_with(attempt + 1, || None);
                 // The attempts that this one replaces are no longer read.
@@ -160,12 +160,12 @@ const ATTEMPTS_AT_ONCE: usize = 3;
 /// joined, so a body that arrives byte by byte takes no more memory.
 #[derive(Default)]
 struct Arrived {
-    chunks: Mutex<VecDeque<Chunk>>,
+    chunks: Mutex<VecDeque<AnswerBytes>>,
     more: Notify,
 }
 
 /// Bytes of one attempt's answer.
-struct Chunk {
+struct AnswerBytes {
     attempt: usize,
     is_gzip: bool,
     bytes: Vec<u8>,
@@ -176,13 +176,13 @@ impl Arrived {
         let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         match chunks.back_mut() {
             Some(chunk) if chunk.attempt == attempt => chunk.bytes.extend_from_slice(bytes),
-            _ => chunks.push_back(Chunk { attempt, is_gzip, bytes: bytes.to_vec() }),
+            _ => chunks.push_back(AnswerBytes { attempt, is_gzip, bytes: bytes.to_vec() }),
         }
         drop(chunks);
         self.more.notify_one();
     }
 
-    fn take(&self) -> VecDeque<Chunk> {
+    fn take(&self) -> VecDeque<AnswerBytes> {
         std::mem::take(&mut *self.chunks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -32,14 +32,14 @@ const BEHIND_FOLDER: char = '\u{10ffff}';
 
 /// The form of a request for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum ListForm {
     /// ListObjects, which all services have.
     First,
     /// ListObjectsV2.
     Second,
 }
 
-impl Form {
+impl ListForm {
     fn token(self, key: &str) -> String {
         let form = if self == Self::First { '1' } else { '2' };
         format!("{OWN_TOKEN}{form}{key}")
@@ -47,13 +47,13 @@ impl Form {
 }
 
 /// Returns the form and the last key in a token of Laneway's own.
-fn own_token(token: &str) -> Option<(Form, &str)> {
+fn own_token(token: &str) -> Option<(ListForm, &str)> {
     let text = token.strip_prefix(OWN_TOKEN)?;
-    let first = text.strip_prefix('1').map(|key| (Form::First, key));
-    first.or_else(|| Some((Form::Second, text.strip_prefix('2')?)))
+    let first = text.strip_prefix('1').map(|key| (ListForm::First, key));
+    first.or_else(|| Some((ListForm::Second, text.strip_prefix('2')?)))
 }
 
-fn request(list: &List, form: Form, asks_restores: bool) -> Outgoing {
+fn request(list: &List, form: ListForm, asks_restores: bool) -> Outgoing {
     let ordered = is_ordered(list);
     let prefix = if is_directory(&list.bucket) { folder(&list.prefix) } else { list.prefix.as_str() };
     let own = list.token.as_deref().and_then(own_token);
@@ -63,15 +63,15 @@ fn request(list: &List, form: Form, asks_restores: bool) -> Outgoing {
         None => (form, list.start_after.as_deref().filter(|_| ordered)),
     };
     let query = match form {
-        Form::First => Query::new(),
-        Form::Second => Query::new().and("list-type", "2"),
+        ListForm::First => Query::new(),
+        ListForm::Second => Query::new().and("list-type", "2"),
     };
     let query = query
         // XML can't contain every key, but it can contain every percent-encoded key.
         .and("encoding-type", "url")
         .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
-        .and_some(if form == Form::First { "marker" } else { "start-after" }, after)
+        .and_some(if form == ListForm::First { "marker" } else { "start-after" }, after)
         .and_some("continuation-token", token)
         .and_some("max-keys", list.max.map(|max| max.to_string()).as_deref());
     let mut outgoing =
@@ -258,7 +258,7 @@ impl Reader for Arriving {
         }
         if answer.is_truncated && !self.beyond {
             let given = answer.next_continuation_token.filter(|token| !token.is_empty());
-            let form = if answer.key_count.is_some() { Form::Second } else { Form::First };
+            let form = if answer.key_count.is_some() { ListForm::Second } else { ListForm::First };
             let marker = answer.next_marker.filter(|marker| !marker.is_empty());
             let marker = marker.map(|marker| self.name(marker)).transpose()?;
             page.next = match given {
@@ -328,22 +328,8 @@ impl S3 {
         if list.versions {
             return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
         }
-        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
-        // missing status would prove nothing.
-        let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
-        if tells && !is_directory(&list.bucket) {
-            let outgoing = request(list, Form::Second, true);
-            match arrive(&exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
-                Err(error) if Asking::may_be_why(&error) => {}
-                listed => return listed,
-            }
-            let outgoing = request(list, Form::Second, false);
-            let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
-            return listed.inspect(|_| self.restores.refused());
-        }
         let form = self.list_form.get().copied();
-        let outgoing = request(list, form.unwrap_or(Form::Second), false);
-        let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), &mut out).await;
+        let listed = self.list_in_form(&exchange, list, form.unwrap_or(ListForm::Second), &mut out).await;
         // The first page of an endpoint shows its form. Nothing is left to learn from a page by a token.
         let is_known = form.is_some() || self.address.origin().is_none() || is_directory(&list.bucket);
         if is_known || list.token.is_some() {
@@ -352,21 +338,47 @@ impl S3 {
         match listed {
             Ok(page) => {
                 if let Some(next) = &page.next {
-                    let shown = own_token(next).map_or(Form::Second, |(form, _)| form);
+                    let shown = own_token(next).map_or(ListForm::Second, |(form, _)| form);
                     let _ = self.list_form.set(shown);
                 }
                 Ok(page)
             }
             Err(error) if error.is_unsupported() || error.is_invalid() => {
-                let outgoing = request(list, Form::First, false);
-                let listed = arrive(&exchange, &outgoing, list, || Arriving::new(false), out).await;
+                let listed = self.list_in_form(&exchange, list, ListForm::First, &mut out).await;
                 let page = listed.map_err(|_| error)?;
                 tracing::info!("the endpoint has no ListObjectsV2: it is asked for ListObjects from now on");
-                let _ = self.list_form.set(Form::First);
+                let _ = self.list_form.set(ListForm::First);
                 Ok(page)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Requests a page in this form, with the restore status of its objects where the endpoint tells it.
+    async fn list_in_form(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        list: &List,
+        form: ListForm,
+        mut out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
+        // Directory buckets contain nothing archived. A store other than Amazon's may not know the option, and then a
+        // missing status would prove nothing.
+        let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
+        let asks = tells && !is_directory(&list.bucket);
+        if asks {
+            let outgoing = request(list, form, true);
+            match arrive(exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
+                Err(error) if Asking::may_be_why(&error) => {}
+                listed => return listed,
+            }
+        }
+        let listed = arrive(exchange, &request(list, form, false), list, || Arriving::new(false), out).await;
+        listed.inspect(|_| {
+            if asks {
+                self.restores.refused();
+            }
+        })
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
@@ -515,7 +527,7 @@ mod tests {
             ..List::new("b--usw2-az1--x-s3", "p/x")
         };
         assert_eq!(
-            request(&list, Form::Second, false).target,
+            request(&list, ListForm::Second, false).target,
             "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F"
         );
         let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
@@ -540,12 +552,12 @@ mod tests {
         let list =
             List { start_after: Some("a/b".into()), delimiter: Some("/".into()), ..List::new("b", "p q") };
         assert_eq!(
-            request(&list, Form::Second, false).target,
+            request(&list, ListForm::Second, false).target,
             "?list-type=2&encoding-type=url&prefix=p%20q&delimiter=%2F&start-after=a%2Fb"
         );
-        assert!(request(&list, Form::Second, false).headers.is_empty());
+        assert!(request(&list, ListForm::Second, false).headers.is_empty());
         assert_eq!(
-            request(&list, Form::Second, true).headers["x-amz-optional-object-attributes"],
+            request(&list, ListForm::Second, true).headers["x-amz-optional-object-attributes"],
             "RestoreStatus"
         );
     }

@@ -25,7 +25,7 @@ pub(super) struct OriginState {
     /// Bytes of the latest openers that turned out small.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
-    /// The number of spare lanes in the last `Action::Spare`.
+    /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,

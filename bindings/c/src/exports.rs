@@ -8,10 +8,10 @@ use std::ptr;
 
 use laneway_bindings_core::call::{self, Ending};
 use laneway_bindings_core::failure::Failure;
-use laneway_bindings_core::handles::{self, Object};
+use laneway_bindings_core::handles::{self, HandleTarget};
 use laneway_bindings_core::lent::{LentMemory, Memory};
 use laneway_bindings_core::packed::{Packed, Unpacked};
-use laneway_bindings_core::{listeners, settings, value, verbs};
+use laneway_bindings_core::{log, settings, value, verbs};
 
 /// Packed bytes for the host: arguments that it builds, and answers that it frees.
 pub(crate) struct Buffer(Packed);
@@ -20,7 +20,7 @@ pub(crate) struct Buffer(Packed);
 // SAFETY: no other symbol of the process has this name.
 #[unsafe(no_mangle)]
 extern "C" fn laneway_listener() -> u64 {
-    listeners::open()
+    log::open_listener()
 }
 
 /// Makes an empty buffer.
@@ -94,7 +94,7 @@ unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u
     let (pairs, url) = unsafe { (&(*pairs).0, CStr::from_ptr(url).to_string_lossy()) };
     let open = || -> Result<u64, Failure> {
         let settings = value::of_texts(Unpacked::new(pairs.bytes()).pairs()?, settings::kind_of)?;
-        Ok(handles::keep(Object::Bucket(settings::client(settings, None)?.bucket(&url)?)))
+        Ok(handles::keep(HandleTarget::Bucket(settings::client(settings, None)?.bucket(&url)?)))
     };
     open().unwrap_or(0)
 }
@@ -128,7 +128,7 @@ unsafe extern "C" fn laneway_call(
     memory: *mut u8,
     length: usize,
 ) -> *mut Buffer {
-    let Some(events) = listeners::numbered(listener) else { return ptr::null_mut() };
+    let Some(events) = log::listener(listener) else { return ptr::null_mut() };
     // SAFETY: by the caller's promise.
     let arguments = unsafe { &*arguments }.0.bytes();
     let ending = Ending::new(&events, of);

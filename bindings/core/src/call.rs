@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use laneway::Client;
 
-use crate::events::{Events, Filling};
+use crate::events::{Events, PendingRanges};
 use crate::failure::{Failure, answer};
 use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Ending {
     }
 
     /// Notes how single ranges of the call are given up, until what this returns is dropped.
-    pub(crate) fn filling(&self, give_up: impl Fn(usize) + Send + Sync + 'static) -> Filling {
+    pub(crate) fn filling(&self, give_up: impl Fn(usize) + Send + Sync + 'static) -> PendingRanges {
         self.events.filling(self.call, give_up)
     }
 }

@@ -84,9 +84,9 @@ impl Events {
         self: &Arc<Self>,
         call: u64,
         give_up: impl Fn(usize) + Send + Sync + 'static,
-    ) -> Filling {
+    ) -> PendingRanges {
         drop(lock(&self.filling).insert(call, Arc::new(give_up)));
-        Filling { events: Arc::clone(self), call }
+        PendingRanges { events: Arc::clone(self), call }
     }
 
     /// Gives up a range of a call. Nothing is written to its memory once this returns.
@@ -119,12 +119,12 @@ impl Events {
 }
 
 /// A call whose ranges can be given up one by one.
-pub(crate) struct Filling {
+pub(crate) struct PendingRanges {
     events: Arc<Events>,
     call: u64,
 }
 
-impl Drop for Filling {
+impl Drop for PendingRanges {
     fn drop(&mut self) {
         let give_up = lock(&self.events.filling).remove(&self.call);
         // Dropped after the lock on the others.

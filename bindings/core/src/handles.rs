@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use laneway::{Bucket, Client, Download};
+use laneway::{Bucket, Canceller, Client, Download, Error, Job, List, Progress, Reader, Writer};
+use tokio::sync::Mutex;
 
 use crate::failure::Failure;
-use crate::opened::{Exclusive, Listing, OpenObject, RunningJob, WriterState};
 
 /// An object behind a number. Clones share it.
 #[derive(Clone)]
-pub enum Object {
+pub enum HandleTarget {
     /// A client.
     Client(Client),
     /// A bucket, or the part of one below a prefix.
@@ -24,7 +24,7 @@ pub enum Object {
     /// A download that is read in order.
     Download(Arc<Exclusive<Download>>),
     /// A listing.
-    List(Arc<Exclusive<Listing>>),
+    List(Arc<Exclusive<OpenListing>>),
     /// An object that is being written.
     Writer(Arc<Exclusive<WriterState>>),
     /// A job.
@@ -33,13 +33,13 @@ pub enum Object {
     Body(Bytes),
 }
 
-static OBJECTS: LazyLock<RwLock<HashMap<u64, Object>>> = LazyLock::new(RwLock::default);
+static OBJECTS: LazyLock<RwLock<HashMap<u64, HandleTarget>>> = LazyLock::new(RwLock::default);
 
 /// The last number that was issued. 0 refers to nothing.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a number for an object that the host will hold.
-pub fn keep(object: Object) -> u64 {
+pub fn keep(object: HandleTarget) -> u64 {
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(number, object);
     number
@@ -56,7 +56,7 @@ pub fn close(number: u64) {
 ///
 /// # Errors
 /// Fails for a number that was closed.
-fn held(number: u64) -> Result<Object, Failure> {
+fn held(number: u64) -> Result<HandleTarget, Failure> {
     OBJECTS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned().ok_or_else(Failure::closed)
 }
 
@@ -68,7 +68,7 @@ macro_rules! of_kind {
         /// Fails for a number that was closed.
         pub fn $name(number: u64) -> Result<$of, Failure> {
             match held(number)? {
-                Object::$kind(of) => Ok(of),
+                HandleTarget::$kind(of) => Ok(of),
                 _ => Err(Failure::of_another_version()),
             }
         }
@@ -79,7 +79,57 @@ of_kind!(client, Client, Client);
 of_kind!(bucket, Bucket, Bucket);
 of_kind!(reader, Reader, Arc<OpenObject>);
 of_kind!(download, Download, Arc<Exclusive<Download>>);
-of_kind!(list, List, Arc<Exclusive<Listing>>);
+of_kind!(list, List, Arc<Exclusive<OpenListing>>);
 of_kind!(writer, Writer, Arc<Exclusive<WriterState>>);
 of_kind!(job, Job, Arc<RunningJob>);
 of_kind!(body, Body, Bytes);
+
+/// An object that is open for reads at positions and in order.
+pub struct OpenObject {
+    pub(crate) client: Client,
+    /// Locked only while a call is made. The call itself runs without the lock.
+    pub(crate) at_places: std::sync::Mutex<Reader>,
+    pub(crate) in_order: Mutex<Reader>,
+}
+
+impl OpenObject {
+    /// Makes a call that reads at a position.
+    pub(crate) fn call<T>(&self, make: impl FnOnce(&Reader) -> T) -> T {
+        make(&self.at_places.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A value that one call at a time uses, and the client whose engine runs its calls.
+pub struct Exclusive<T> {
+    pub(crate) client: Client,
+    pub(crate) value: Mutex<T>,
+}
+
+impl<T> Exclusive<T> {
+    pub(crate) fn new(client: &Client, value: T) -> Arc<Self> {
+        Arc::new(Self { client: client.clone(), value: Mutex::new(value) })
+    }
+}
+
+/// A listing under way.
+pub struct OpenListing {
+    pub(crate) list: List,
+    /// The failure with which it ended, until it is reported after the objects that arrived before.
+    pub(crate) failed: Option<Error>,
+}
+
+/// An object that is being written.
+pub struct WriterState {
+    /// `None` once it is finished or aborted.
+    pub(crate) writer: Option<Writer>,
+    /// A failure that occurred while no call could report it.
+    pub(crate) failed: Option<Failure>,
+}
+
+/// A job under way. Dropping it cancels it.
+pub struct RunningJob {
+    pub(crate) client: Client,
+    pub(crate) job: Mutex<Job>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) canceller: Canceller,
+}

@@ -1,17 +1,19 @@
-//! Log records of the engine, for the host's own logging.
+//! Log records of the engine, for the host's own logging, and the listeners that get them.
 
-use std::fmt::{self, Write as _};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::collections::HashMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::events::{Events, NO_LEVEL};
-use crate::listeners;
 
 /// A receiver of records. It is called on the engine's threads, and must not block.
-pub trait Sink: Send + Sync + 'static {
+pub trait LogSink: Send + Sync + 'static {
     /// Returns whether records of this level are wanted. The answer may change at any time.
     fn wants(&self, level: Level) -> bool;
 
@@ -20,7 +22,7 @@ pub trait Sink: Send + Sync + 'static {
 }
 
 /// Makes a sink the process's subscriber, unless the program has its own or another sink came first.
-pub fn subscribe(sink: impl Sink) {
+pub fn subscribe(sink: impl LogSink) {
     let _ = tracing::subscriber::set_global_default(Subscription(sink));
 }
 
@@ -40,7 +42,7 @@ pub fn number_of(level: Level, least: u8) -> u8 {
 pub fn attend(events: &Events, level: i32) {
     subscribe(ToListeners);
     events.level.store(level, Ordering::Relaxed);
-    let levels = listeners::all().into_iter().map(|events| events.level.load(Ordering::Relaxed));
+    let levels = listeners().into_iter().map(|events| events.level.load(Ordering::Relaxed));
     LEAST.store(levels.min().unwrap_or(NO_LEVEL), Ordering::Relaxed);
 }
 
@@ -50,14 +52,14 @@ static LEAST: AtomicI32 = AtomicI32::new(NO_LEVEL);
 /// Passes records to each listener, from its own level on.
 struct ToListeners;
 
-impl Sink for ToListeners {
+impl LogSink for ToListeners {
     fn wants(&self, level: Level) -> bool {
         i32::from(number_of(level, 0)) >= LEAST.load(Ordering::Relaxed)
     }
 
     fn take(&self, level: Level, text: String) {
         let level = number_of(level, 0).into();
-        for events in listeners::all() {
+        for events in listeners() {
             if level >= events.level.load(Ordering::Relaxed) {
                 events.say(level, &text);
             }
@@ -67,7 +69,7 @@ impl Sink for ToListeners {
 
 struct Subscription<S>(S);
 
-impl<S: Sink> Subscriber for Subscription<S> {
+impl<S: LogSink> Subscriber for Subscription<S> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event() && metadata.target().starts_with("laneway") && self.0.wants(*metadata.level())
     }
@@ -86,7 +88,7 @@ impl<S: Sink> Subscriber for Subscription<S> {
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = Text(String::new());
+        let mut text = RecordText(String::new());
         event.record(&mut text);
         self.0.take(*event.metadata().level(), text.0);
     }
@@ -97,9 +99,9 @@ impl<S: Sink> Subscriber for Subscription<S> {
 }
 
 /// The message, then its fields.
-struct Text(String);
+struct RecordText(String);
 
-impl Visit for Text {
+impl Visit for RecordText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string never fails.
         let _ = match field.name() {
@@ -110,4 +112,26 @@ impl Visit for Text {
             name => write!(self.0, " {name}={value:?}"),
         };
     }
+}
+
+/// The events of all listeners, by number. A class loader of a JVM is one listener; a thread of a C program may be
+/// another.
+static LISTENERS: LazyLock<RwLock<HashMap<u64, Arc<Events>>>> = LazyLock::new(RwLock::default);
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Opens the events of a new listener, and returns its number.
+pub fn open_listener() -> u64 {
+    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    LISTENERS.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::default());
+    number
+}
+
+/// Returns the events of a listener that [`open_listener`] returned.
+pub fn listener(number: u64) -> Option<Arc<Events>> {
+    LISTENERS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+}
+
+/// Returns the events of all listeners.
+fn listeners() -> Vec<Arc<Events>> {
+    LISTENERS.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
 }

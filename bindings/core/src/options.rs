@@ -8,7 +8,7 @@ use laneway::{Client, CopyRequest, Filter, Gzip, Job, Location, PutOptions, Remo
 
 use crate::attributes::with_attributes;
 use crate::failure::Failure;
-use crate::value::{Kind, Named, Refusal, Value};
+use crate::value::{InvalidValue, Kind, Named, Value};
 
 /// A kind of job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,32 +55,32 @@ pub struct JobOption {
     pub kind: Kind,
     /// The meaning, in one sentence.
     pub meaning: &'static str,
-    apply: Apply,
+    apply: OptionTarget,
 }
 
-type Change<R> = fn(R, Value) -> Result<R, Refusal>;
+type OptionSetter<R> = fn(R, Value) -> Result<R, InvalidValue>;
 
 /// The part of a job that an option changes.
 #[derive(Debug)]
-enum Apply {
+enum OptionTarget {
     Request {
-        copy: Option<Change<CopyRequest>>,
-        sync: Option<Change<SyncRequest>>,
-        remove: Option<Change<RemoveRequest>>,
+        copy: Option<OptionSetter<CopyRequest>>,
+        sync: Option<OptionSetter<SyncRequest>>,
+        remove: Option<OptionSetter<RemoveRequest>>,
     },
-    Filter(Change<Filter>),
-    Put(Change<PutOptions>),
+    Filter(OptionSetter<Filter>),
+    Put(OptionSetter<PutOptions>),
 }
 
 impl JobOption {
     /// Returns whether a job of this kind takes the option.
     pub fn is_taken_by(&self, verb: JobVerb) -> bool {
         match (&self.apply, verb) {
-            (Apply::Request { copy, .. }, JobVerb::Copy) => copy.is_some(),
-            (Apply::Request { sync, .. }, JobVerb::Sync) => sync.is_some(),
-            (Apply::Request { remove, .. }, JobVerb::Remove) => remove.is_some(),
-            (Apply::Filter(_), _) => true,
-            (Apply::Put(_), verb) => verb != JobVerb::Remove,
+            (OptionTarget::Request { copy, .. }, JobVerb::Copy) => copy.is_some(),
+            (OptionTarget::Request { sync, .. }, JobVerb::Sync) => sync.is_some(),
+            (OptionTarget::Request { remove, .. }, JobVerb::Remove) => remove.is_some(),
+            (OptionTarget::Filter(_), _) => true,
+            (OptionTarget::Put(_), verb) => verb != JobVerb::Remove,
         }
     }
 }
@@ -92,7 +92,7 @@ macro_rules! request {
             name: stringify!($name),
             kind: Kind::$kind,
             meaning: $meaning,
-            apply: Apply::Request {
+            apply: OptionTarget::Request {
                 copy: request!(@ $copy $name),
                 sync: request!(@ $sync $name),
                 remove: request!(@ $remove $name),
@@ -113,7 +113,7 @@ macro_rules! filter {
             name: stringify!($name),
             kind: Kind::$kind,
             meaning: $meaning,
-            apply: Apply::Filter($change),
+            apply: OptionTarget::Filter($change),
         }
     };
 }
@@ -126,7 +126,9 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         name: "attributes",
         kind: Kind::Pairs,
         meaning: "Attributes of new objects by the names of their headers; others are the user's own metadata.",
-        apply: Apply::Put(|put, value| Ok(with_attributes(put, value.read::<BTreeMap<String, String>>()?))),
+        apply: OptionTarget::Put(|put, value| {
+            Ok(with_attributes(put, value.read::<BTreeMap<String, String>>()?))
+        }),
     },
     request!(checksum, Flag, [- sync -], "Compares what has the same size on both sides by checksums."),
     request!(contents, Flag, [copy - -], "Copies what a tree holds straight into the destination."),
@@ -149,7 +151,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         name: "gzip",
         kind: Kind::Texts,
         meaning: "Compresses files with these extensions on their way up.",
-        apply: Apply::Request {
+        apply: OptionTarget::Request {
             copy: Some(|request, value| Ok(request.gzip(Gzip::extensions(value.read::<Vec<String>>()?)?))),
             sync: None,
             remove: None,
@@ -172,7 +174,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
         name: "tags",
         kind: Kind::Pairs,
         meaning: "Tags of new objects, on S3.",
-        apply: Apply::Put(|put, value| {
+        apply: OptionTarget::Put(|put, value| {
             let tags = value.read::<BTreeMap<String, String>>()?;
             Ok(tags.into_iter().fold(put, |put, (name, value)| put.tag(name, value)))
         }),
@@ -222,9 +224,9 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
         let none = || Failure::usage(format!("{name}: a {verb} has no such option"));
         let option = option(&name).filter(|option| option.is_taken_by(verb)).ok_or_else(none)?;
         match &option.apply {
-            Apply::Filter(change) => filter = change(filter, value).map_err(|why| why.of(&name))?,
-            Apply::Put(change) => put = change(put, value).map_err(|why| why.of(&name))?,
-            Apply::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
+            OptionTarget::Filter(change) => filter = change(filter, value).map_err(|why| why.of(&name))?,
+            OptionTarget::Put(change) => put = change(put, value).map_err(|why| why.of(&name))?,
+            OptionTarget::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
         }
     }
     // A change that the verb lacks was refused above.
@@ -253,13 +255,17 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
     }
 }
 
-type Changes = (Option<Change<CopyRequest>>, Option<Change<SyncRequest>>, Option<Change<RemoveRequest>>);
+type RequestSetters = (
+    Option<OptionSetter<CopyRequest>>,
+    Option<OptionSetter<SyncRequest>>,
+    Option<OptionSetter<RemoveRequest>>,
+);
 
 /// Applies a request's own options. `of` selects the change for its kind.
 fn applied<R>(
     request: R,
-    own: Vec<(String, Value, Changes)>,
-    of: impl Fn(Changes) -> Option<Change<R>>,
+    own: Vec<(String, Value, RequestSetters)>,
+    of: impl Fn(RequestSetters) -> Option<OptionSetter<R>>,
 ) -> Result<R, Failure> {
     own.into_iter().try_fold(request, |request, (name, value, changes)| match of(changes) {
         Some(change) => change(request, value).map_err(|why| why.of(&name)),
@@ -294,9 +300,9 @@ mod tests {
                 let places = || vec!["s3://lake/a/".parse().unwrap()];
                 let place = || "s3://lake/b/".parse().unwrap();
                 match option.apply {
-                    Apply::Filter(change) => change(Filter::default(), sample(kind)).is_ok(),
-                    Apply::Put(change) => change(PutOptions::default(), sample(kind)).is_ok(),
-                    Apply::Request { copy, sync, remove } => {
+                    OptionTarget::Filter(change) => change(Filter::default(), sample(kind)).is_ok(),
+                    OptionTarget::Put(change) => change(PutOptions::default(), sample(kind)).is_ok(),
+                    OptionTarget::Request { copy, sync, remove } => {
                         let copy =
                             copy.map(|set| set(CopyRequest::new(places(), place()), sample(kind)).is_ok());
                         let sync =

@@ -20,16 +20,16 @@ pub struct HostProvider {
     pub provider: u64,
 }
 
-type Why = Box<dyn Error + Send + Sync>;
+type FailureText = Box<dyn Error + Send + Sync>;
 
 /// Calls that wait for an answer.
 static WAITING: LazyLock<Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>> = LazyLock::new(Mutex::default);
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// A waiting call. Dropping it ends the wait.
-struct Waiting(u64);
+struct CredentialWait(u64);
 
-impl Drop for Waiting {
+impl Drop for CredentialWait {
     fn drop(&mut self) {
         drop(waiting().remove(&self.0));
     }
@@ -48,9 +48,9 @@ impl HostProvider {
         &self,
         is_token: bool,
         read: impl FnOnce(&mut Unpacked<'_>) -> Result<T, OtherVersion>,
-    ) -> Result<Option<T>, Why> {
+    ) -> Result<Option<T>, FailureText> {
         let (answer, answered) = oneshot::channel();
-        let ask = Waiting(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        let ask = CredentialWait(LAST.fetch_add(1, Ordering::Relaxed) + 1);
         waiting().insert(ask.0, answer);
         self.events.ask(ask.0, self.provider, is_token);
         let answer = answered.await.map_err(|_| "the provider ended without an answer")?;

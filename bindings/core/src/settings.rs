@@ -9,18 +9,18 @@ use laneway::{
 };
 
 use crate::failure::Failure;
-use crate::value::{Kind, Named, Refusal, Value};
+use crate::value::{InvalidValue, Kind, Named, Value};
 
 /// A setting of a client. Its name is that of the library's `ClientBuilder`, unless the table says otherwise.
 #[derive(Debug)]
-pub struct Setting {
+pub struct ClientSetting {
     /// The name in every language.
     pub name: &'static str,
     /// The type.
     pub kind: Kind,
     /// The meaning, in one sentence.
     pub meaning: &'static str,
-    set: fn(ClientBuilder, Value) -> Result<ClientBuilder, Refusal>,
+    set: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue>,
 }
 
 macro_rules! setting {
@@ -28,15 +28,15 @@ macro_rules! setting {
         setting!($name, $kind, $meaning, |builder, value| Ok(builder.$name(value.read$(::<$type>)?()?)))
     };
     ($name:ident, $kind:ident, $meaning:literal, $set:expr) => {
-        Setting { name: stringify!($name), kind: Kind::$kind, meaning: $meaning, set: $set }
+        ClientSetting { name: stringify!($name), kind: Kind::$kind, meaning: $meaning, set: $set }
     };
 }
 
 /// The setter of a setting that [`client`] applies together with others.
-const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, Refusal> = |builder, _| Ok(builder);
+const TOGETHER: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue> = |builder, _| Ok(builder);
 
 /// All settings, in the order of their names.
-pub static SETTINGS: &[Setting] = &[
+pub static SETTINGS: &[ClientSetting] = &[
     setting!(access_key_id, Text, "The id of an AWS key, together with its secret.", TOGETHER),
     setting!(anonymous, Flag, "Sends no credentials and looks for none."),
     setting!(bandwidth_limit, Number, "Bytes a second that the engine moves at most."),
@@ -51,7 +51,7 @@ pub static SETTINGS: &[Setting] = &[
         "A key that the store doesn't keep, as 32 bytes in base64: new objects are encrypted with it, and others read.",
         |builder, value| {
             let key = CustomerKey::parse(value.read::<String>()?.as_bytes());
-            Ok(builder.customer_key(key.map_err(|error| Refusal::Value(error.to_string()))?))
+            Ok(builder.customer_key(key.map_err(|error| InvalidValue::Value(error.to_string()))?))
         }
     ),
     setting!(
@@ -109,14 +109,15 @@ pub static SETTINGS: &[Setting] = &[
         |builder, value| {
             let path = value.read::<String>()?;
             let read = fs::read_to_string(&path);
-            Ok(builder.service_account_key(read.map_err(|error| Refusal::Value(format!("{path}: {error}")))?))
+            Ok(builder
+                .service_account_key(read.map_err(|error| InvalidValue::Value(format!("{path}: {error}")))?))
         }
     ),
     setting!(service_account_key, Text as String, "The key of a service account of Google's, as JSON."),
     setting!(session_token, Text, "The token of temporary AWS keys.", TOGETHER),
     setting!(sse, Text, "How S3 encrypts new objects.", |builder, value| {
         let unknown =
-            || Refusal::Value("there is no such algorithm: AES256, aws:kms or aws:kms:dsse".to_owned());
+            || InvalidValue::Value("there is no such algorithm: AES256, aws:kms or aws:kms:dsse".to_owned());
         Ok(builder.sse(SseAlgorithm::named(&value.read::<String>()?).ok_or_else(unknown)?))
     }),
     setting!(stall_timeout, Duration, "The silence in both directions that ends an attempt of a request."),
@@ -138,7 +139,7 @@ pub fn kind_of(name: &str) -> Result<Kind, Failure> {
     Ok(setting(name)?.kind)
 }
 
-fn setting(name: &str) -> Result<&'static Setting, Failure> {
+fn setting(name: &str) -> Result<&'static ClientSetting, Failure> {
     let unknown = || Failure::usage(format!("{name}: there is no such setting"));
     SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(unknown)
 }

@@ -72,7 +72,8 @@ pub fn of_texts<'t>(
                 pairs.extend(key.map(|key| (key.to_owned(), text.to_owned())))
             }
             (had, kind, key) => {
-                let value = Value::of_text(kind, key, text).ok_or_else(|| Refusal::unreadable().of(name))?;
+                let value =
+                    Value::of_text(kind, key, text).ok_or_else(|| InvalidValue::unreadable().of(name))?;
                 match had {
                     Some(had) => *had = value,
                     None => named.push((name.to_owned(), value)),
@@ -119,21 +120,21 @@ impl Value {
     ///
     /// # Errors
     /// Fails for a value of another kind, and for an invalid one.
-    pub(crate) fn read<T: FromValue>(self) -> Result<T, Refusal> {
+    pub(crate) fn read<T: FromValue>(self) -> Result<T, InvalidValue> {
         T::from_value(self)
     }
 }
 
 /// The reason why an option or a setting is invalid.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum InvalidValue {
     /// A reason, to be shown after the name.
     Value(String),
     /// The library's own error.
     Library(Error),
 }
 
-impl Refusal {
+impl InvalidValue {
     pub(crate) fn unreadable() -> Self {
         Self::Value("it can't be read".to_owned())
     }
@@ -147,7 +148,7 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for InvalidValue {
     fn from(error: Error) -> Self {
         Self::Library(error)
     }
@@ -157,16 +158,16 @@ impl From<Error> for Refusal {
 pub(crate) trait FromValue: Sized {
     /// # Errors
     /// Fails if the type can't be made from the value.
-    fn from_value(value: Value) -> Result<Self, Refusal>;
+    fn from_value(value: Value) -> Result<Self, InvalidValue>;
 }
 
 macro_rules! from_value {
     ($($kind:ident($type:ty),)*) => {
         $(impl FromValue for $type {
-            fn from_value(value: Value) -> Result<Self, Refusal> {
+            fn from_value(value: Value) -> Result<Self, InvalidValue> {
                 match value {
                     Value::$kind(value) => Ok(value),
-                    _ => Err(Refusal::unreadable()),
+                    _ => Err(InvalidValue::unreadable()),
                 }
             }
         })*
@@ -185,13 +186,13 @@ from_value! {
 }
 
 impl FromValue for usize {
-    fn from_value(value: Value) -> Result<Self, Refusal> {
-        Self::try_from(value.read::<u64>()?).map_err(|_| Refusal::unreadable())
+    fn from_value(value: Value) -> Result<Self, InvalidValue> {
+        Self::try_from(value.read::<u64>()?).map_err(|_| InvalidValue::unreadable())
     }
 }
 
 impl FromValue for Location {
-    fn from_value(value: Value) -> Result<Self, Refusal> {
+    fn from_value(value: Value) -> Result<Self, InvalidValue> {
         Ok(Self::parse(&value.read::<OsString>()?)?)
     }
 }

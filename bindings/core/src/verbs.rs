@@ -1,14 +1,7 @@
 //! Verbs: each makes a call of the library from its packed arguments. One table names and numbers them.
 
-mod copy;
-mod delete;
-mod download;
-mod head;
 mod job;
-mod list;
-mod multipart;
-mod open;
-mod put;
+mod objects;
 mod read;
 mod write;
 
@@ -17,28 +10,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use job::{JobEvents, job, next_events};
-pub use list::list;
+pub use objects::list;
 pub use read::{drop_ahead, read_now};
 pub use write::{write_now, writer};
 
 use crate::call::{Ending, Work};
 use crate::failure::Failure;
-use crate::handles::{self, Object};
+use crate::handles::{self, HandleTarget};
 use crate::lent::Memory;
 use crate::packed::{Packed, Unpacked};
 
 /// A verb that is called by its number.
 #[derive(Debug)]
-pub struct Verb {
+pub struct NumberedVerb {
     /// The number, which never changes.
     pub number: i32,
     /// The name.
     pub name: &'static str,
-    work: fn(Arguments<'_, '_>) -> Result<Work, Failure>,
+    work: fn(CallArguments<'_, '_>) -> Result<Work, Failure>,
 }
 
 /// The arguments of a call.
-struct Arguments<'a, 'b> {
+struct CallArguments<'a, 'b> {
     /// The number of the object that the verb is applied to.
     of: u64,
     from: &'a mut Unpacked<'b>,
@@ -48,32 +41,32 @@ struct Arguments<'a, 'b> {
 
 macro_rules! verbs {
     ($($number:literal $name:ident: $work:expr;)*) => {
-        &[$(Verb { number: $number, name: stringify!($name), work: $work },)*]
+        &[$(NumberedVerb { number: $number, name: stringify!($name), work: $work },)*]
     };
 }
 
 /// All verbs, in the order of their numbers.
-pub static VERBS: &[Verb] = verbs! {
-    1 head: |a| head::head(&handles::bucket(a.of)?, a.from);
-    2 open: |a| open::open(&handles::bucket(a.of)?, a.from);
-    3 get: |a| download::get(&handles::bucket(a.of)?, a.from);
-    4 put: |a| put::put(&handles::bucket(a.of)?, a.from, a.memory);
-    5 delete: |a| delete::delete(&handles::bucket(a.of)?, a.from);
-    6 delete_many: |a| delete::delete_many(&handles::bucket(a.of)?, a.from);
-    7 copy: |a| copy::copy(&handles::bucket(a.of)?, a.from, false);
-    8 rename: |a| copy::copy(&handles::bucket(a.of)?, a.from, true);
-    9 list_some: |a| Ok(list::some(handles::list(a.of)?));
-    10 list_dir: |a| list::list_dir(&handles::bucket(a.of)?, a.from);
-    11 begin_multipart: |a| multipart::begin(&handles::bucket(a.of)?, a.from);
-    12 send_part: |a| multipart::part(&handles::bucket(a.of)?, a.from, a.memory);
-    13 complete_multipart: |a| multipart::complete(&handles::bucket(a.of)?, a.from);
-    14 abort_multipart: |a| multipart::abort(&handles::bucket(a.of)?, a.from);
-    15 list_multipart: |a| multipart::list(&handles::bucket(a.of)?, a.from);
+pub static VERBS: &[NumberedVerb] = verbs! {
+    1 head: |a| objects::head(&handles::bucket(a.of)?, a.from);
+    2 open: |a| read::open(&handles::bucket(a.of)?, a.from);
+    3 get: |a| read::get_object(&handles::bucket(a.of)?, a.from);
+    4 put: |a| write::put(&handles::bucket(a.of)?, a.from, a.memory);
+    5 delete: |a| objects::delete(&handles::bucket(a.of)?, a.from);
+    6 delete_many: |a| objects::delete_many(&handles::bucket(a.of)?, a.from);
+    7 copy: |a| objects::copy(&handles::bucket(a.of)?, a.from, false);
+    8 rename: |a| objects::copy(&handles::bucket(a.of)?, a.from, true);
+    9 list_some: |a| Ok(objects::next_entries(handles::list(a.of)?));
+    10 list_dir: |a| objects::list_dir(&handles::bucket(a.of)?, a.from);
+    11 begin_multipart: |a| write::begin_multipart(&handles::bucket(a.of)?, a.from);
+    12 send_part: |a| write::put_part(&handles::bucket(a.of)?, a.from, a.memory);
+    13 complete_multipart: |a| write::complete_multipart(&handles::bucket(a.of)?, a.from);
+    14 abort_multipart: |a| write::abort_multipart(&handles::bucket(a.of)?, a.from);
+    15 list_multipart: |a| write::list_parts(&handles::bucket(a.of)?, a.from);
     16 read_at: |a| read::at(&*handles::reader(a.of)?, a.from);
     17 read_into: |a| read::into(&*handles::reader(a.of)?, a.from, a.memory);
     18 read_ranges: |a| read::ranges(&*handles::reader(a.of)?, a.from, a.ending);
     19 read_next: |a| read::next(handles::reader(a.of)?, a.from);
-    20 chunk: |a| Ok(download::chunk(handles::download(a.of)?));
+    20 chunk: |a| Ok(read::next_chunk(handles::download(a.of)?));
     21 write: |a| Ok(write::write(handles::writer(a.of)?, a.memory));
     22 finish: |a| Ok(write::finish(handles::writer(a.of)?));
     23 abort: |a| Ok(write::abort(handles::writer(a.of)?));
@@ -93,13 +86,13 @@ pub fn work(
     ending: &Arc<Ending>,
 ) -> Result<Work, Failure> {
     let verb = VERBS.iter().find(|known| known.number == verb).ok_or_else(Failure::of_another_version)?;
-    (verb.work)(Arguments { of, from: &mut Unpacked::new(arguments), memory, ending })
+    (verb.work)(CallArguments { of, from: &mut Unpacked::new(arguments), memory, ending })
 }
 
 /// Packs bytes that the host fetches by number; 0 means no bytes.
 fn body(bytes: Bytes) -> Packed {
     let len = bytes.len() as u64;
-    let number = if bytes.is_empty() { 0 } else { handles::keep(Object::Body(bytes)) };
+    let number = if bytes.is_empty() { 0 } else { handles::keep(HandleTarget::Body(bytes)) };
     let mut packed = Packed::default();
     packed.number(number).number(len);
     packed

@@ -13,7 +13,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use laneway_bindings_core::fork::Pile;
-use laneway_bindings_core::log::{Sink, number_of, subscribe};
+use laneway_bindings_core::log::{LogSink, number_of, subscribe};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -115,7 +115,7 @@ fn wake() {
 /// Puts records on the pile, and wakes the thread.
 struct ToPython;
 
-impl Sink for ToPython {
+impl LogSink for ToPython {
     fn wants(&self, level: Level) -> bool {
         number_of(level, TRACE) >= LEVEL.load(Ordering::Relaxed)
     }

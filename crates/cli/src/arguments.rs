@@ -2,14 +2,12 @@
 //! each verb.
 
 pub(crate) mod encryption;
-pub(crate) mod environment;
-pub(crate) mod examples;
+/// The build script's, for its tests.
+#[cfg(test)]
+#[path = "../build/facts.rs"]
+mod facts;
 pub(crate) mod filters;
-pub(crate) mod inventory;
-pub(crate) mod manifest;
 pub(crate) mod mistakes;
-pub(crate) mod names_from;
-pub(crate) mod ranges;
 pub(crate) mod relevance;
 pub(crate) mod topics;
 
@@ -22,16 +20,15 @@ use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subc
 use laneway::Client;
 
 use self::encryption::EncryptionOptions;
+use crate::exit;
 #[cfg(feature = "bench")]
 use crate::verbs::bench;
 #[cfg(feature = "demo")]
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{
-    cat, completions, cp, du, hash, help, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync, verify,
-};
-use crate::{exit, version};
+use crate::verbs::{buckets, cat, cp, du, hash, help, ls, rm, run, setmeta, sign, sync, verify};
+pub(crate) use mistakes::explained;
 
 /// Copy files and objects between this machine, Google Cloud Storage and Amazon S3
 ///
@@ -40,8 +37,8 @@ use crate::{exit, version};
 ///
 /// Write objects as gs://BUCKET/KEY or s3://BUCKET/KEY. Everything else is a local path; - is standard input or output.
 #[derive(Parser, Debug)]
-#[command(name = "laneway", version, long_version = version::LONG, max_term_width = 110)]
-pub(crate) struct Arguments {
+#[command(name = "laneway", version, long_version = LONG, max_term_width = 110)]
+pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) verb: Verb,
     #[command(flatten)]
@@ -55,19 +52,19 @@ pub(crate) enum Verb {
     Cp(cp::Cp),
     Ls(ls::Ls),
     Du(du::Du),
-    Stat(stat::Stat),
+    Stat(ls::Stat),
     Cat(cat::Cat),
     Rm(rm::Rm),
     #[command(alias = "move")]
-    Mv(mv::Mv),
+    Mv(cp::Mv),
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
     Verify(verify::Verify),
     #[command(aliases = ["presign", "signurl"])]
     Sign(sign::Sign),
-    Mb(mb::Mb),
-    Rb(rb::Rb),
+    Mb(buckets::Mb),
+    Rb(buckets::Rb),
     Hash(hash::Hash),
     Run(run::Run),
     #[cfg(feature = "serve")]
@@ -76,8 +73,8 @@ pub(crate) enum Verb {
     Demo(demo::Demo),
     #[cfg(feature = "bench")]
     Bench(bench::Bench),
-    Completions(completions::Completions),
-    Man(man::Man),
+    Completions(help::CompletionScript),
+    Man(help::Man),
     Help(help::Help),
 }
 
@@ -250,9 +247,9 @@ pub(crate) fn command() -> Command {
 pub(crate) fn whole() -> Command {
     let statuses = exit::sentence();
     let topics = topics::sentence();
-    Arguments::command()
+    CommandLine::command()
         .disable_help_subcommand(true)
-        .after_long_help(format!("{}\n\n{topics}\n{statuses}", environment::help()))
+        .after_long_help(format!("{}\n\n{topics}\n{statuses}", environment_help()))
         .after_help(format!("{topics}\n{statuses}"))
 }
 
@@ -263,18 +260,16 @@ pub(crate) fn whole() -> Command {
 /// [`clap::Error::use_stderr`] is false for them.
 pub(crate) fn parsed<T: Into<OsString> + Clone>(
     line: impl IntoIterator<Item = T>,
-) -> Result<Arguments, clap::Error> {
+) -> Result<CommandLine, clap::Error> {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(line)?;
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Returns whether an option belongs to all commands.
 pub(crate) fn is_common(option: &str) -> bool {
-    mistakes::is_common(&Arguments::command(), option)
+    mistakes::is_common(&CommandLine::command(), option)
 }
-
-pub(crate) use mistakes::explained;
 
 /// Parses a command without the options that every verb accepts.
 ///
@@ -370,6 +365,63 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Where outcomes are written.
+#[derive(Args, Clone, Default, Debug)]
+pub(crate) struct ManifestOption {
+    /// Record outcomes in FILE, and skip what FILE says is done
+    ///
+    /// Each outcome is one line of JSON. Sources that changed since are done again.
+    ///
+    /// Example: laneway cp -r --manifest done.jsonl photos gs://my-bucket/photos
+    #[arg(long = "manifest", value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+}
+
+/// The environment variables that the program reads, as its long help and its manual list them: names, and meaning.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[
+    (
+        "AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
+        "AWS profile for s3://, and the files that profiles are read from",
+    ),
+    ("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN", "Credentials for s3://"),
+    ("AWS_REGION, AWS_DEFAULT_REGION", "Region for s3://, as --region"),
+    ("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "Server for s3://, as --s3-endpoint"),
+    ("AWS_CA_BUNDLE, SSL_CERT_FILE", "Certificates to trust, as --ca-cert"),
+    ("AWS_USE_DUALSTACK_ENDPOINT, AWS_USE_FIPS_ENDPOINT", "`true` selects these endpoints of Amazon's"),
+    (
+        "LANEWAY_CUSTOMER_KEY, LANEWAY_SOURCE_CUSTOMER_KEY",
+        "Keys, instead of --customer-key-file and --source-customer-key-file",
+    ),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "File with credentials for gs://"),
+    ("CLOUDSDK_CONFIG", "Folder of gcloud's login"),
+    ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, as --project"),
+    ("STORAGE_EMULATOR_HOST", "Server for gs://, as --gcs-endpoint"),
+    (
+        "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
+        "Proxies (HTTP, HTTPS, SOCKS5), and hosts to reach without one",
+    ),
+    ("LANEWAY_RETRY_FOR", "Time to retry, as --retry-for"),
+    ("LANEWAY_LOG", "Log level for stderr, or target=level,..."),
+    ("XDG_STATE_HOME", "Folder for the records of unfinished uploads, instead of ~/.local/state"),
+];
+
+/// Returns the list as long help prints it.
+fn environment_help() -> String {
+    let rows = VARIABLES.iter().map(|(names, meaning)| format!("\n  {names}\n          {meaning}"));
+    format!("Environment:{}", rows.collect::<String>())
+}
+
+/// Version, commit, target and TLS library, a line each; the first is what `-V` prints.
+pub(crate) const LONG: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit ",
+    env!("LANEWAY_COMMIT"),
+    "\ntarget ",
+    env!("LANEWAY_TARGET"),
+    "\nTLS ",
+    env!("LANEWAY_TLS"),
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,5 +457,16 @@ mod tests {
     #[test]
     fn no_connections_at_all_is_bad_usage() {
         assert!(parsed(["laneway", "ls", "gs://b", "--max-connections", "0"]).is_err());
+    }
+
+    #[test]
+    fn a_version_has_its_commit_target_and_tls_library() {
+        let lines: Vec<_> = LONG.lines().collect();
+        let [version, commit, target, tls] = lines[..] else { panic!("{LONG}") };
+        assert_eq!(version, env!("CARGO_PKG_VERSION"));
+        let commit = commit.strip_prefix("commit ").expect("a commit");
+        assert!(commit == "unknown" || commit.len() >= 7, "{commit}");
+        assert!(target.starts_with("target ") && target.matches('-').count() >= 2, "{target}");
+        assert!(tls.starts_with("TLS rustls 0.") && tls.contains(" with ring 0."), "{tls}");
     }
 }

@@ -8,14 +8,13 @@ use std::time::Instant;
 use laneway::{Client, ClientBuilder, Location, Manifest, RunCommand, Summary};
 
 use crate::arguments::{Addressing, Options};
-use crate::exit::Tally;
-use crate::output::Output;
-use crate::report::bucket::BucketRecord;
-use crate::report::class::class;
-use crate::report::json::ErrorRecord;
-use crate::report::stats::{Stats, StatsLine};
-use crate::stderr;
-use crate::together::Together;
+use crate::exit::OutcomeTally;
+use crate::job::SharedEngine;
+use crate::output;
+use crate::output::StandardOutput;
+use crate::report::json::{ErrorRecord, class};
+use crate::report::object::BucketOutcomeRecord;
+use crate::report::stats::{CommandStats, StatsLine};
 
 /// The state that all parts of a run of the program share.
 #[derive(Clone, Debug)]
@@ -23,9 +22,9 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     /// The time when the program started. `start_s` and `end_s` count from it.
     pub(crate) started: Instant,
-    pub(crate) output: Arc<Output>,
+    pub(crate) output: Arc<StandardOutput>,
     /// The state that it shares with other commands of `laneway run`.
-    pub(crate) together: Option<Arc<Together>>,
+    pub(crate) together: Option<Arc<SharedEngine>>,
     /// The place of a command of `laneway run`, as `FILE:LINE`.
     pub(crate) line: Option<String>,
     /// The command in the manifest of `laneway run`.
@@ -34,12 +33,19 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(options: Options, started: Instant) -> Self {
-        Self { options, started, output: Arc::new(Output::new()), together: None, line: None, command: None }
+        Self {
+            options,
+            started,
+            output: Arc::new(StandardOutput::new()),
+            together: None,
+            line: None,
+            command: None,
+        }
     }
 
     /// Returns the context for a command of `laneway run`. The statistics of all commands are reported
     /// together.
-    pub(crate) fn one_of(&self, together: Arc<Together>) -> Self {
+    pub(crate) fn one_of(&self, together: Arc<SharedEngine>) -> Self {
         let options = Options { stats: false, ..self.options.clone() };
         let (started, output) = (self.started, Arc::clone(&self.output));
         Self { options, started, output, together: Some(together), line: None, command: None }
@@ -54,7 +60,12 @@ impl Context {
     ///
     /// # Errors
     /// If `--json` can't write to standard output.
-    pub(crate) fn fail(&self, url: &Location, error: &laneway::Error, tally: &mut Tally) -> io::Result<()> {
+    pub(crate) fn fail(
+        &self,
+        url: &Location,
+        error: &laneway::Error,
+        tally: &mut OutcomeTally,
+    ) -> io::Result<()> {
         tally.failed(error.is_usage());
         self.report_failure(Some(&url.to_string()), &error.to_string(), class(error.kind()))
     }
@@ -77,7 +88,7 @@ impl Context {
     /// # Errors
     /// As [`fail`](Self::fail).
     pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
-        let message = stderr::plain(message);
+        let message = output::plain(message);
         self.complain(&message);
         if self.options.json { self.output.json(&ErrorRecord::new(url, &message, class)) } else { Ok(()) }
     }
@@ -89,7 +100,7 @@ impl Context {
     pub(crate) fn bucket(&self, url: &Location, outcome: &'static str) -> io::Result<()> {
         let url = url.to_string();
         if self.options.json {
-            return self.output.json(&BucketRecord::new(&url, outcome));
+            return self.output.json(&BucketOutcomeRecord::new(&url, outcome));
         }
         if !self.options.quiet {
             say(&format!("{outcome} {url}"));
@@ -98,8 +109,8 @@ impl Context {
     }
 
     /// Returns the command's statistics so far, if `--stats` was given. `summary` is that of its job.
-    pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<Stats> {
-        self.options.stats.then(|| Stats::of(client, summary, self.started.elapsed()))
+    pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<CommandStats> {
+        self.options.stats.then(|| CommandStats::of(client, summary, self.started.elapsed()))
     }
 
     /// Prints the statistics of a command without a summary, if `--stats` was given.
@@ -176,7 +187,7 @@ fn with<T>(
 
 /// Prints a line on stderr. The program goes on if stderr is closed.
 pub(crate) fn say(line: &str) {
-    stderr::line(line);
+    output::line(line);
 }
 
 /// Prints a failure on stderr, in one line.

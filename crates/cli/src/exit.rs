@@ -41,13 +41,13 @@ impl Exit {
 
 /// The outcome of a command over several places. Some of them may fail, and the rest is done.
 #[derive(Default, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct OutcomeTally {
     done: bool,
     failed: bool,
     usage: bool,
 }
 
-impl Tally {
+impl OutcomeTally {
     pub(crate) fn done(&mut self) {
         self.done = true;
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_meant_is_bad_usage_unless_something_was_done() {
-        let mut tally = Tally::default();
+        let mut tally = OutcomeTally::default();
         assert_eq!(tally.exit(), Exit::Done);
         tally.failed(true);
         assert_eq!(tally.exit(), Exit::Usage);

@@ -1,19 +1,23 @@
-//! Runs a job of the library to its end. It prints its events, draws its progress, and handles Ctrl-C.
+//! Runs a job of the library to its end. It prints its events, draws its progress, and handles Ctrl-C: the first one
+//! asks for an orderly end, the second one gets an immediate end.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use laneway::{Client, Event, Item, Job, Op, Outcome, Summary, Verified, Warning};
+use laneway::{Canceller, Client, Event, Item, Job, Op, Outcome, Summary, Verified, Warning};
+use laneway_quantity as quantity;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 
 use crate::context::{Context, complain, say};
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Ticker;
 use crate::report::json::{ItemRecord, SummaryRecord, WarningRecord};
-use crate::report::line::{self, Wording};
-use laneway_quantity as quantity;
+use crate::report::line;
+use crate::report::line::Wording;
 
 /// Starts a job and runs it to its end. Each failure is printed at once, and the rest goes on.
 ///
@@ -28,10 +32,10 @@ pub(crate) fn run(
     // The job starts its requests before anything watches it.
     let mut job = start(&client);
     let canceller = job.canceller();
-    let alone = context.together.is_none().then(|| Alone::begin(context, &client, &job)).transpose()?;
+    let alone = context.together.is_none().then(|| SingleJob::begin(context, &client, &job)).transpose()?;
     let _entered = context.together.as_ref().map(|together| together.enter(canceller));
 
-    let mut seen = Seen::default();
+    let mut seen = JobRemarks::default();
     let mut unread = None;
     let mut summary = None;
     while let Some(event) = job.next_blocking() {
@@ -83,12 +87,12 @@ pub(crate) fn run(
 }
 
 /// The parts of a job that isn't one of several.
-struct Alone {
+struct SingleJob {
     ticker: Ticker,
     _interrupt: Interrupt,
 }
 
-impl Alone {
+impl SingleJob {
     /// Draws the job's progress, and handles Ctrl-C.
     fn begin(context: &Context, client: &Client, job: &Job) -> std::io::Result<Self> {
         let options = &context.options;
@@ -110,7 +114,7 @@ impl Alone {
 
 /// Facts for the final line that aren't in the summary.
 #[derive(Default, Debug)]
-struct Seen {
+struct JobRemarks {
     /// Names of the checksums that were compared.
     checksums: BTreeSet<String>,
     /// True in a dry run.
@@ -121,7 +125,7 @@ struct Seen {
     reader_left: bool,
 }
 
-impl Seen {
+impl JobRemarks {
     fn note(&mut self, item: &Item) {
         match &item.outcome {
             Outcome::Done { verified: Verified::Unverified } => {}
@@ -180,7 +184,7 @@ fn print_end(
     wording: &Wording,
     client: &Client,
     summary: &Summary,
-    seen: &Seen,
+    seen: &JobRemarks,
     throttled: Duration,
 ) -> std::io::Result<()> {
     if context.together.is_some() {
@@ -214,4 +218,107 @@ fn print_end(
         say(&format!("{kept} of partial transfers are kept; run the same command to continue"));
     }
     context.output.flush()
+}
+
+/// A second signal within this time belongs to the first: `timeout` signals a program and then its group.
+const SAME_PRESS: Duration = Duration::from_millis(300);
+
+/// Listens for signals until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Interrupt(Handle);
+
+impl Interrupt {
+    /// Calls `first` on a thread of its own at the first SIGINT or SIGTERM, and ends the program at the
+    /// second. It doesn't handle SIGHUP, so `nohup` works.
+    ///
+    /// # Errors
+    /// If the system refuses a handler or a thread.
+    pub(crate) fn listen(first: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            let mut first = Some(first);
+            let mut asked = Instant::now();
+            for _ in signals.forever() {
+                match first.take() {
+                    Some(first) => {
+                        asked = Instant::now();
+                        first();
+                    }
+                    None if asked.elapsed() < SAME_PRESS => {}
+                    // Skip destructors and exit handlers: a user who presses twice wants the prompt back.
+                    None => signal_hook::low_level::exit(Exit::Interrupted.status().into()),
+                }
+            }
+        })?;
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The state that parallel commands of `laneway run` share: one engine, and the jobs that Ctrl-C ends.
+#[derive(Debug)]
+pub(crate) struct SharedEngine {
+    pub(crate) client: Client,
+    jobs: Mutex<RunningJobs>,
+}
+
+#[derive(Default, Debug)]
+struct RunningJobs {
+    under_way: HashMap<u64, Canceller>,
+    begun: u64,
+    is_stopped: bool,
+}
+
+impl SharedEngine {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, jobs: Mutex::default() }
+    }
+
+    /// Registers a job for as long as the returned value lives. If the commands were stopped, the job is
+    /// cancelled.
+    pub(crate) fn enter(&self, job: Canceller) -> JobRegistration<'_> {
+        let mut jobs = self.lock();
+        if jobs.is_stopped {
+            job.cancel();
+        }
+        jobs.begun += 1;
+        let number = jobs.begun;
+        jobs.under_way.insert(number, job);
+        JobRegistration { together: self, number }
+    }
+
+    /// Cancels running jobs, and those that begin from now on.
+    pub(crate) fn stop(&self) {
+        let mut jobs = self.lock();
+        jobs.is_stopped = true;
+        jobs.under_way.values().for_each(Canceller::cancel);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+
+    /// Locks the jobs. No code under the lock can panic.
+    fn lock(&self) -> std::sync::MutexGuard<'_, RunningJobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running job.
+#[derive(Debug)]
+pub(crate) struct JobRegistration<'a> {
+    together: &'a SharedEngine,
+    number: u64,
+}
+
+impl Drop for JobRegistration<'_> {
+    fn drop(&mut self) {
+        self.together.lock().under_way.remove(&self.number);
+    }
 }

@@ -8,36 +8,31 @@
 mod arguments;
 mod context;
 mod exit;
-mod interrupt;
 mod job;
 mod locations;
 mod logging;
 mod output;
 mod progress;
 mod report;
-mod retrying;
 mod standard_streams;
-mod stderr;
-mod together;
 mod verbs;
-mod version;
 
 use std::ffi::OsString;
 use std::time::Instant;
 
 use laneway::ErrorKind;
 
-use crate::arguments::{Arguments, Verb};
+use crate::arguments::{CommandLine, Verb};
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
-use crate::output::Output;
+use crate::output::StandardOutput;
 use crate::report::json::ErrorRecord;
 
 /// Runs the program with a command line, whose first word is the program's name, and returns its exit status.
 /// Meanwhile it controls the process's signals, standard streams and log messages.
 pub fn run(line: Vec<OsString>) -> u8 {
     let started = Instant::now();
-    let Arguments { verb, options } = match arguments::parsed(&line) {
+    let CommandLine { verb, options } = match arguments::parsed(&line) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&line, error).status(),
     };
@@ -52,7 +47,7 @@ pub fn run(line: Vec<OsString>) -> u8 {
 
 /// Prints help or the version, if requested, or the mistake in the command line.
 fn usage(line: &[OsString], error: clap::Error) -> Exit {
-    let output = Output::new();
+    let output = StandardOutput::new();
     if error.use_stderr() {
         let text = arguments::explained(line, error);
         complain(&text);
@@ -115,7 +110,7 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     let usage = error.downcast_ref::<BadUsage>();
     let ours = error.downcast_ref::<laneway::Error>();
     let class = match ours {
-        Some(error) => report::class::class(error.kind()),
+        Some(error) => report::json::class(error.kind()),
         None if usage.is_some() => ErrorKind::Usage.name(),
         None => ErrorKind::Local.name(),
     };

@@ -1,10 +1,13 @@
-//! Standard output: buffered lines, and a reader that may go away.
+//! The standard streams. Standard output has buffered lines, and a reader that may go away. Standard error has lines for
+//! people, above the progress bar if there is one.
 
-use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, io};
+
+use indicatif::ProgressBar;
 
 use crate::standard_streams;
 
@@ -13,12 +16,12 @@ const BUFFER: usize = 64 * 1024;
 
 /// Standard output. The thread that prints shares it with the ticker, which flushes buffered lines.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct StandardOutput {
     /// Not [`io::Stdout`], which reports success if the descriptor can't be written.
     writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
-impl Output {
+impl StandardOutput {
     /// Returns standard output with an empty buffer.
     pub(crate) fn new() -> Self {
         let file = standard_streams::output()
@@ -41,7 +44,7 @@ impl Output {
     /// Adds a value as one line of JSON.
     ///
     /// # Errors
-    /// As [`Output::line`].
+    /// As [`StandardOutput::line`].
     pub(crate) fn json(&self, value: &impl serde::Serialize) -> io::Result<()> {
         self.with(|writer| {
             serde_json::to_writer(&mut *writer, value)?;
@@ -52,7 +55,7 @@ impl Output {
     /// Adds bytes as they are.
     ///
     /// # Errors
-    /// As [`Output::line`].
+    /// As [`StandardOutput::line`].
     pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
         self.with(|writer| writer.write_all(bytes))
     }
@@ -60,7 +63,7 @@ impl Output {
     /// Writes everything in the buffer.
     ///
     /// # Errors
-    /// As [`Output::line`].
+    /// As [`StandardOutput::line`].
     pub(crate) fn flush(&self) -> io::Result<()> {
         match &*self.lock() {
             // Nothing was written, or the writer has received the error.
@@ -81,7 +84,7 @@ impl Output {
             Ok(writer) => write(writer),
             Err(closed) => Err(io::Error::new(closed.kind(), closed.to_string())),
         };
-        written.map_err(|e| io::Error::new(e.kind(), Unwritten(e)))
+        written.map_err(|e| io::Error::new(e.kind(), StdoutError(e)))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, io::Result<BufWriter<File>>> {
@@ -92,15 +95,15 @@ impl Output {
 
 /// A system call's error that says nothing about standard output by itself.
 #[derive(Debug)]
-struct Unwritten(io::Error);
+struct StdoutError(io::Error);
 
-impl fmt::Display for Unwritten {
+impl fmt::Display for StdoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "standard output can't be written: {}", self.0)
     }
 }
 
-impl std::error::Error for Unwritten {
+impl std::error::Error for StdoutError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
     }
@@ -117,6 +120,51 @@ pub(crate) fn is_closed(error: &(dyn std::error::Error + 'static)) -> bool {
         cause = error.source();
     }
     false
+}
+
+/// The current bar. A command draws at most one.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Prints lines above `bar` from now on.
+pub(crate) fn share_with(bar: Option<ProgressBar>) {
+    *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
+/// Returns an error without additions of the system's library: its number, and words that hide that no thread
+/// can start.
+pub(crate) fn plain(text: &str) -> String {
+    let text = text.replace("Resource temporarily unavailable", "not enough memory to start threads");
+    let mut parts = text.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain += part.split_once(')').map_or(part, |(_, rest)| rest);
+    }
+    plain
+}
+
+/// Prints a line. The program goes on if stderr is closed.
+pub(crate) fn line(text: &str) {
+    let _ = StderrLines.write_all(format!("{}\n", plain(text)).as_bytes());
+}
+
+/// Writes whole lines.
+#[derive(Debug)]
+pub(crate) struct StderrLines;
+
+impl Write for StderrLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Clone it, because the bar's own thread may want to print while it is suspended.
+        let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let write = || io::stderr().write_all(bytes).map(|()| bytes.len());
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +191,18 @@ mod tests {
         assert!(is_closed(&io::Error::from(io::ErrorKind::BrokenPipe)));
         assert!(is_closed(&Wrapping(io::ErrorKind::BrokenPipe.into())));
         assert!(!is_closed(&Wrapping(io::ErrorKind::NotFound.into())));
+    }
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        assert_eq!(
+            plain("f: can't be read: No such file or directory (os error 2), again"),
+            "f: can't be read: No such file or directory, again"
+        );
+        assert_eq!(
+            plain("Resource temporarily unavailable (os error 11)"),
+            "not enough memory to start threads"
+        );
+        assert_eq!(plain("nothing (of that)"), "nothing (of that)");
     }
 }

@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use laneway::{Client, Progress};
 use laneway_quantity as quantity;
 
-use crate::output::Output;
+use crate::output::StandardOutput;
 
-use crate::{retrying, stderr};
+use crate::{logging, output};
 
 const TICK: Duration = Duration::from_millis(100);
 /// A job that ends within this time needs no bar.
@@ -38,7 +38,7 @@ const PACED_MAX: u64 = 256 << 10;
 
 /// The state of a job at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Snapshot {
+struct ProgressSnapshot {
     items_done: u64,
     items_found: u64,
     bytes_done: u64,
@@ -50,7 +50,7 @@ struct Snapshot {
 
 /// The reasons why a job is held up at a moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Held {
+struct DelayReasons {
     /// The time without progress.
     still: Duration,
     /// True in a stall.
@@ -74,7 +74,7 @@ impl Ticker {
     pub(crate) fn start(
         progress: Arc<Progress>,
         draws: bool,
-        output: Option<Arc<Output>>,
+        output: Option<Arc<StandardOutput>>,
         client: Option<Client>,
         limit: Option<u64>,
     ) -> Self {
@@ -82,43 +82,43 @@ impl Ticker {
             return Self { bar: None, stop: None, thread: None };
         }
         let bar = draws.then(hidden_bar);
-        stderr::share_with(bar.clone());
+        output::share_with(bar.clone());
         let (stop, stopped) = mpsc::channel::<()>();
         let shown = bar.clone();
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
             let started = Instant::now();
             let mut speed = Speed::default();
-            let (mut stillness, mut throttling) = (Stillness::default(), Throttling::default());
+            let (mut stillness, mut throttling) = (StallClock::default(), ThrottleClock::default());
             let (stalled, mut has_warned, mut has_stalled) = (stalled_after(limit), false, false);
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(output) = &output {
                     // If the reader has gone away, printing the next line notices it.
                     let _ = output.flush();
                 }
-                let (elapsed, now) = (started.elapsed(), Snapshot::of(&progress));
+                let (elapsed, now) = (started.elapsed(), ProgressSnapshot::of(&progress));
                 let is_busy = now.items_found > now.items_done;
                 if elapsed >= UNCONNECTED
                     && !std::mem::replace(&mut has_warned, true)
                     && client.as_ref().is_some_and(|client| client.counters().connections == 0)
-                    && !retrying::has_reported()
+                    && !logging::has_reported()
                     && is_busy
                 {
                     let waited = quantity::duration(elapsed);
-                    stderr::line(&format!("no connection after {waited}; still trying"));
+                    output::line(&format!("no connection after {waited}; still trying"));
                 }
                 let is_throttled = throttling.update(progress.tally().throttles(), elapsed);
                 let still = stillness.update(&progress, elapsed);
                 let stalls = still >= stalled;
                 let host = client.as_ref().filter(|_| stalls).and_then(Client::waits_for);
-                let held = Held { still, stalls, host, is_throttled };
+                let held = DelayReasons { still, stalls, host, is_throttled };
                 let stalls_anew = stalls && !std::mem::replace(&mut has_stalled, stalls);
                 if let Some(bar) = &shown {
                     let rate = speed.update(now.moved(), elapsed);
                     if elapsed >= QUIET_START {
                         draw(bar, &now, rate, &held);
                     }
-                } else if stalls_anew && is_busy && client.is_some() && !retrying::has_reported() {
-                    stderr::line(&format!("stalled: {}", held.wait()));
+                } else if stalls_anew && is_busy && client.is_some() && !logging::has_reported() {
+                    output::line(&format!("stalled: {}", held.wait()));
                 }
             }
             throttling.lasted()
@@ -136,7 +136,7 @@ impl Ticker {
         drop(self.stop.take());
         let throttled = self.thread.take().and_then(|thread| thread.join().ok());
         if let Some(bar) = self.bar.take() {
-            stderr::share_with(None);
+            output::share_with(None);
             bar.finish_and_clear();
         }
         throttled.unwrap_or_default()
@@ -158,12 +158,12 @@ fn stalled_after(limit: Option<u64>) -> Duration {
 
 /// The time since the last progress.
 #[derive(Default, Debug)]
-struct Stillness {
+struct StallClock {
     seen: [u64; 5],
     since: Duration,
 }
 
-impl Stillness {
+impl StallClock {
     /// Returns the time without progress, at a time since the job's beginning.
     fn update(&mut self, progress: &Progress, at: Duration) -> Duration {
         let tally = progress.tally();
@@ -179,7 +179,7 @@ impl Stillness {
 
 /// The time for which a job has been throttled.
 #[derive(Default, Debug)]
-struct Throttling {
+struct ThrottleClock {
     seen: u64,
     /// The first and the last throttle of the current series.
     spell: Option<(Duration, Duration)>,
@@ -187,7 +187,7 @@ struct Throttling {
     before: Duration,
 }
 
-impl Throttling {
+impl ThrottleClock {
     /// Notes the number of throttles so far. Returns whether the job is being throttled.
     fn update(&mut self, throttles: u64, at: Duration) -> bool {
         if let Some((_, last)) = self.spell
@@ -214,7 +214,7 @@ fn is_long((first, last): (Duration, Duration)) -> bool {
     last - first >= THROTTLED_FOR
 }
 
-impl Held {
+impl DelayReasons {
     /// Returns the text that a stalled job shows in place of its rate.
     fn wait(&self) -> String {
         let waited = time_shown(self.still.as_secs());
@@ -246,7 +246,7 @@ impl Speed {
     }
 }
 
-impl Snapshot {
+impl ProgressSnapshot {
     fn of(progress: &Progress) -> Self {
         Self {
             items_done: progress.items_done(),
@@ -277,7 +277,7 @@ impl Snapshot {
     }
 
     /// Returns the text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
-    fn text(&self, rate: u64, held: &Held) -> String {
+    fn text(&self, rate: u64, held: &DelayReasons) -> String {
         let more = if self.scan_complete { "" } else { "+" };
         let mut text = format!("{} of {}{more}", self.items_done, self.items_found);
         if self.bytes_found > 0 {
@@ -317,7 +317,7 @@ fn hidden_bar() -> ProgressBar {
     bar
 }
 
-fn draw(bar: &ProgressBar, now: &Snapshot, rate: u64, held: &Held) {
+fn draw(bar: &ProgressBar, now: &ProgressSnapshot, rate: u64, held: &DelayReasons) {
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
     }
@@ -329,7 +329,7 @@ fn draw(bar: &ProgressBar, now: &Snapshot, rate: u64, held: &Held) {
 mod tests {
     use super::*;
 
-    const HALF: Snapshot = Snapshot {
+    const HALF: ProgressSnapshot = ProgressSnapshot {
         items_done: 412,
         items_found: 1000,
         bytes_done: 1_900_000,
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn the_text_says_how_far_how_fast_and_how_long() {
         assert_eq!(
-            HALF.text(1_000_000, &Held::default()),
+            HALF.text(1_000_000, &DelayReasons::default()),
             "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left"
         );
     }
@@ -352,26 +352,26 @@ mod tests {
 
     #[test]
     fn a_stall_says_whom_it_waits_for_and_foretells_no_end() {
-        let mut held = Held { still: FORETOLD, ..Held::default() };
+        let mut held = DelayReasons { still: FORETOLD, ..DelayReasons::default() };
         assert_eq!(HALF.text(1_000, &held), "412 of 1000  1.81 MiB of 4.5 MiB  1000 B/s");
         (held.still, held.stalls, held.host) = (after_secs(12), true, Some("h:9000".to_owned()));
         assert_eq!(HALF.text(1, &held), "412 of 1000  1.81 MiB of 4.5 MiB  waiting for h:9000, 12 s");
         held.host = None;
         assert!(HALF.text(1, &held).ends_with("  nothing has moved for 12 s"));
-        let sent = Snapshot { bytes_done: HALF.bytes_found, ..HALF };
-        assert!(!sent.text(1_000_000, &Held::default()).contains("left"));
+        let sent = ProgressSnapshot { bytes_done: HALF.bytes_found, ..HALF };
+        assert!(!sent.text(1_000_000, &DelayReasons::default()).contains("left"));
     }
 
     #[test]
     fn a_stall_begins_after_five_seconds_or_the_pauses_of_a_limit() {
         assert_eq!((stalled_after(None), stalled_after(Some(32 << 10))), (STALLED, STALLED + after_secs(8)));
-        let (progress, mut stillness) = (Progress::default(), Stillness::default());
+        let (progress, mut stillness) = (Progress::default(), StallClock::default());
         assert_eq!(stillness.update(&progress, after_secs(5)), after_secs(5));
     }
 
     #[test]
     fn throttles_are_told_after_seconds_of_them_and_for_as_long_as_they_go_on() {
-        let mut throttling = Throttling::default();
+        let mut throttling = ThrottleClock::default();
         let mut update = |throttles, secs| throttling.update(throttles, after_secs(secs));
         assert!(!update(0, 10) && !update(1, 11) && !update(1, 20), "one alone");
         assert!(update(5, 22) && update(5, 42) && !update(5, 43));
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_throttled_job_says_so() {
-        let held = Held { is_throttled: true, ..Held::default() };
+        let held = DelayReasons { is_throttled: true, ..DelayReasons::default() };
         assert_eq!(
             HALF.text(1_000_000, &held),
             "412 of 1000  1.81 MiB of 4.5 MiB  throttled  977 KiB/s  3 s left"
@@ -391,29 +391,34 @@ mod tests {
 
     #[test]
     fn what_an_earlier_run_has_moved_counts_as_done_and_not_as_speed() {
-        let resumed = Snapshot { bytes_there: 1_500_000, ..HALF };
+        let resumed = ProgressSnapshot { bytes_there: 1_500_000, ..HALF };
         assert_eq!((resumed.moved(), resumed.thousandths()), (400_000, HALF.thousandths()));
     }
 
     #[test]
     fn while_the_walk_goes_on_totals_may_grow_and_no_end_is_foretold() {
-        let walking = Snapshot { scan_complete: false, ..HALF };
+        let walking = ProgressSnapshot { scan_complete: false, ..HALF };
         assert_eq!(
-            walking.text(1_000_000, &Held::default()),
+            walking.text(1_000_000, &DelayReasons::default()),
             "412 of 1000+  1.81 MiB of 4.5 MiB+  977 KiB/s"
         );
     }
 
     #[test]
     fn objects_without_bytes_are_counted_by_number() {
-        let empty = Snapshot { items_done: 5, items_found: 10, scan_complete: true, ..Snapshot::default() };
-        assert_eq!((empty.thousandths(), empty.text(0, &Held::default()).as_str()), (500, "5 of 10"));
-        assert_eq!(Snapshot::default().thousandths(), 0);
+        let empty = ProgressSnapshot {
+            items_done: 5,
+            items_found: 10,
+            scan_complete: true,
+            ..ProgressSnapshot::default()
+        };
+        assert_eq!((empty.thousandths(), empty.text(0, &DelayReasons::default()).as_str()), (500, "5 of 10"));
+        assert_eq!(ProgressSnapshot::default().thousandths(), 0);
     }
 
     #[test]
     fn more_bytes_than_were_found_do_not_overflow_the_bar() {
-        let grown = Snapshot { bytes_done: 9_000_000, ..HALF };
+        let grown = ProgressSnapshot { bytes_done: 9_000_000, ..HALF };
         assert_eq!(grown.thousandths(), STEPS);
     }
 

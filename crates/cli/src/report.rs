@@ -2,10 +2,7 @@
 //!
 //! The field names of the JSON lines are stable: people and benchmarks parse them.
 
-pub(crate) mod bucket;
-pub(crate) mod class;
 pub(crate) mod json;
 pub(crate) mod line;
-pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod stats;

@@ -2,8 +2,8 @@
 
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
+pub(crate) mod buckets;
 pub(crate) mod cat;
-pub(crate) mod completions;
 pub(crate) mod cp;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
@@ -11,16 +11,11 @@ pub(crate) mod du;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod ls;
-pub(crate) mod man;
-pub(crate) mod mb;
-pub(crate) mod mv;
-pub(crate) mod rb;
 pub(crate) mod rm;
 pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod setmeta;
 pub(crate) mod sign;
-pub(crate) mod stat;
 pub(crate) mod sync;
 pub(crate) mod verify;

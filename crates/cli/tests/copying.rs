@@ -1,7 +1,8 @@
-//! `cp` and `mv` by the real binary against the embedded server, over every wire and in both dialects.
+//! `cp` and `mv` by the real binary against the embedded server, over every wire and in both dialects, with `--files-from`
+//! and with `-z`.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::process::Command;
 
 use laneway_server::{Attributes, Config, Faults};
@@ -451,4 +452,102 @@ fn quoted_wildcards_in_local_paths_mean_the_files_that_match() {
         .exits(1)
         .complains(&["logs/*.none", "no file matches"]);
     laneway.run(["cp", "logs/*.txt", "gs://bucket/one"]).exits(2).complains(&["gs://bucket/one"]);
+}
+
+#[test]
+fn names_come_from_a_file_or_from_standard_input() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(endpoint.folder().join("tree")).expect("made");
+        fs::write(endpoint.folder().join("tree").join(name), name).expect("written");
+    }
+    fs::write(endpoint.folder().join("names"), "a\nnone\n").expect("written");
+    let keys = || endpoint.server().store().keys("bucket");
+    let run = laneway.run(["cp", "--files-from", "names", "tree", "gs://bucket/p"]).exits(1);
+    run.complains(&["names:2: ", "tree/none"]);
+    assert_eq!(keys(), ["p/a"]);
+    laneway.run_with_input(["cp", "--files-from", "-", "tree/", "gs://bucket/p"], b"b\nc\n").succeeds();
+    assert_eq!(keys(), ["p/a", "p/b", "p/c"]);
+    laneway.run_with_input(["rm", "--files-from", "-", "gs://bucket/p"], b"a\n").succeeds();
+    laneway.run_with_input(["rm", "--files-from", "-"], b"gs://bucket/p/b\ns3://bucket/p/c\n").succeeds();
+    assert_eq!(keys(), Vec::<String>::new());
+    laneway.run(["rm"]).exits(2);
+    laneway.run(["cp", "--files-from", "none", "tree", "gs://bucket/p"]).exits(1).complains(&["none"]);
+}
+
+#[test]
+fn a_move_takes_what_its_filters_leave() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    for key in ["p/a.log", "p/b", "p/c.log"] {
+        endpoint.server().store().put("bucket", key, b"x").expect("stored");
+    }
+    laneway.run(["mv", "-r", "s3://bucket/p", "d", "--exclude", "*.log"]).succeeds();
+    assert_eq!(endpoint.server().store().keys("bucket"), ["p/a.log", "p/c.log"]);
+    laneway.run(["mv", "-r", "s3://bucket/p", "d/", "--min-size", "2"]).succeeds();
+    assert_eq!(fs::read_dir(endpoint.folder().join("d")).expect("a folder").count(), 1);
+    assert_eq!(endpoint.server().store().keys("bucket"), ["p/a.log", "p/c.log"]);
+}
+
+/// What `gunzip` makes of bytes.
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut file = tempfile::tempfile().expect("made");
+    file.write_all(bytes).and_then(|()| file.rewind()).expect("written");
+    let run = Command::new("gzip").arg("-dc").stdin(file).output().expect("gzip runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    run.stdout
+}
+
+#[test]
+fn files_of_some_extensions_are_stored_compressed() {
+    let page = "<p>\n".repeat(10_000);
+    for scheme in ["gs", "s3"] {
+        for wire in [Wire::Plain, Wire::TlsH2] {
+            let endpoint = Endpoint::start(wire);
+            let laneway = endpoint.program(LANEWAY);
+            write(&endpoint, "site/index.html", page.as_bytes());
+            write(&endpoint, "site/robots.txt", b"");
+            write(&endpoint, "site/logo.svg", page.as_bytes());
+            let url = format!("{scheme}://bucket/p");
+            let run = laneway.run(["cp", "--json", "-r", "-z", "html,.txt", "site", &url]).succeeds();
+            assert_eq!(run.record("summary")["unverified"], serde_json::Value::Null);
+
+            let stored = |key: &str| endpoint.server().store().read("bucket", key).expect("it is there");
+            assert_eq!(gunzip(&stored("p/index.html")), page.as_bytes());
+            assert_eq!(gunzip(&stored("p/robots.txt")), b"");
+            assert_eq!(stored("p/logo.svg"), page.as_bytes());
+
+            let stat = |name: &str| {
+                laneway.run(["stat", "--json", &format!("{url}/{name}")]).succeeds().record("object")
+            };
+            let (html, svg) = (stat("index.html"), stat("logo.svg"));
+            assert_eq!(
+                (&html["content_encoding"], &html["content_type"]),
+                (&"gzip".into(), &"text/html".into())
+            );
+            assert_eq!(html["cache_control"], "no-transform");
+            assert!(svg["content_encoding"].is_null() && svg["cache_control"].is_null(), "{svg}");
+
+            laneway.run(["cp", &format!("{url}/index.html"), "back"]).succeeds();
+            let back = fs::read(endpoint.folder().join("back")).expect("it came back");
+            assert_eq!(gunzip(&back), page.as_bytes());
+            let cat = laneway.run(["cat", &format!("{url}/index.html")]).succeeds();
+            assert_eq!(cat.stdout, back);
+        }
+    }
+}
+
+#[test]
+fn a_move_compresses_too() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    write(&endpoint, "a.txt", b"text");
+    laneway
+        .run(["mv", "-z", "txt", "--cache-control", "max-age=60", "a.txt", "gs://bucket/a.txt"])
+        .succeeds();
+    assert_eq!(gunzip(&endpoint.server().store().read("bucket", "a.txt").expect("there")), b"text");
+    let object = laneway.run(["stat", "--json", "gs://bucket/a.txt"]).succeeds().record("object");
+    assert_eq!(object["cache_control"], "max-age=60");
+    assert!(!endpoint.folder().join("a.txt").exists());
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use laneway::internal;
-use laneway::internal::trace::{Moment, What};
+use laneway::internal::trace::{TraceEvent, TraceRecord};
 use serde::{Deserialize, Serialize};
 
 /// A request of unknown size counts as small when it is sent. If it moves more than this, it counts as bulk.
@@ -48,21 +48,21 @@ pub enum Role {
 
 impl Trace {
     /// Converts the moments of an engine's recorder, with times from `epoch`. It omits unfinished requests.
-    pub(crate) fn of_engine(moments: &[Moment], epoch: Instant) -> Self {
+    pub(crate) fn of_engine(moments: &[TraceRecord], epoch: Instant) -> Self {
         let mut trace = Self::default();
         let mut sent: HashMap<u64, Span> = HashMap::new();
         let mut held: HashMap<bool, f64> = HashMap::new();
-        for Moment { at, what } in moments {
+        for TraceRecord { at, what } in moments {
             let at = at.saturating_duration_since(epoch).as_secs_f64();
             match what {
-                What::Sent { attempt, lane, role, bytes, .. } => {
+                TraceEvent::Sent { attempt, lane, role, bytes, .. } => {
                     let role = match role {
                         internal::Role::Express => Role::Express,
                         internal::Role::Freight => Role::Freight,
                     };
                     sent.insert(*attempt, Span { lane: *lane, role, start_s: at, end_s: at, bytes: *bytes });
                 }
-                What::Yields { direction, rate } => {
+                TraceEvent::Yields { direction, rate } => {
                     let is_up = *direction == internal::Direction::Up;
                     match (rate, held.remove(&is_up)) {
                         (Some(_), since) => drop(held.insert(is_up, since.unwrap_or(at))),
@@ -71,11 +71,11 @@ impl Trace {
                     }
                 }
                 // Freight may be a small answer that only wanted another thread.
-                What::Dialled { .. }
-                | What::Opened { .. }
-                | What::Closed { .. }
-                | What::TurnedFreight { .. } => {}
-                What::Finished { attempt, bytes } => {
+                TraceEvent::Dialled { .. }
+                | TraceEvent::Opened { .. }
+                | TraceEvent::Closed { .. }
+                | TraceEvent::TurnedFreight { .. } => {}
+                TraceEvent::Finished { attempt, bytes } => {
                     if let Some(span) = sent.remove(attempt) {
                         let bytes = span.bytes + bytes;
                         let role = if bytes > BULK_ABOVE { Role::Freight } else { span.role };
@@ -154,23 +154,24 @@ mod tests {
     #[test]
     fn an_engines_moments_become_spans() {
         let epoch = Instant::now();
-        let at = |ms, what| Moment { at: epoch + Duration::from_millis(ms), what };
+        let at = |ms, what| TraceRecord { at: epoch + Duration::from_millis(ms), what };
         let role = internal::Role::Express;
-        let sent = |attempt, lane| What::Sent { attempt, lane, role, label: "GET /k".to_owned(), bytes: 1 };
+        let sent =
+            |attempt, lane| TraceEvent::Sent { attempt, lane, role, label: "GET /k".to_owned(), bytes: 1 };
         let moments = [
-            at(0, What::Dialled { lane: 0, role }),
-            at(1, What::Dialled { lane: 1, role }),
-            at(10, What::Opened { lane: 0, protocol: Protocol::H1 }),
+            at(0, TraceEvent::Dialled { lane: 0, role }),
+            at(1, TraceEvent::Dialled { lane: 1, role }),
+            at(10, TraceEvent::Opened { lane: 0, protocol: Protocol::H1 }),
             at(10, sent(5, 0)),
-            at(11, What::Closed { lane: 1 }),
-            at(12, What::TurnedFreight { attempt: 5 }),
-            at(13, What::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
-            at(14, What::Yields { direction: internal::Direction::Down, rate: Some(2000) }),
-            at(16, What::Yields { direction: internal::Direction::Down, rate: None }),
-            at(17, What::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
-            at(20, What::Finished { attempt: 5, bytes: 1 << 20 }),
+            at(11, TraceEvent::Closed { lane: 1 }),
+            at(12, TraceEvent::TurnedFreight { attempt: 5 }),
+            at(13, TraceEvent::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
+            at(14, TraceEvent::Yields { direction: internal::Direction::Down, rate: Some(2000) }),
+            at(16, TraceEvent::Yields { direction: internal::Direction::Down, rate: None }),
+            at(17, TraceEvent::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
+            at(20, TraceEvent::Finished { attempt: 5, bytes: 1 << 20 }),
             at(21, sent(6, 0)),
-            at(30, What::Closed { lane: 0 }),
+            at(30, TraceEvent::Closed { lane: 0 }),
         ];
         let trace = Trace::of_engine(&moments, epoch);
         assert_eq!((&trace.held, trace.small_end_s()), (&vec![(0.013, 0.016), (0.017, 0.02)], 0.0));

@@ -12,7 +12,7 @@ use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::thread;
 
 use crate::Head;
-use crate::body::waiting::{ROOM, Waiting};
+use crate::body::waiting::{BodyBuffer, ROOM};
 use crate::call::{self, Ending, Work};
 use crate::engine::files::Files;
 use crate::events::Events;
@@ -184,7 +184,7 @@ pub fn a_tracker() {
 /// A body's bytes arrive in order and complete. The connection never waits for ever for room, nor the reader for bytes.
 pub fn a_body() {
     const CHUNKS: u8 = 6;
-    let waiting = Arc::new(Waiting::default());
+    let waiting = Arc::new(BodyBuffer::default());
     let filling = Arc::clone(&waiting);
     let connection = spawn(async move {
         filling.begin(Head);

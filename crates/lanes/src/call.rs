@@ -85,7 +85,7 @@ impl Verdict {
 
 /// The end of a call.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CallOutcome {
     /// The last attempt's outcome.
     pub outcome: Result<Response, Error>,
     /// The number of attempts made.

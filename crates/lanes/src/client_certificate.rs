@@ -1,17 +1,16 @@
 //! The certificate that we show to a server which asks for one (mutual TLS), and servers that refuse it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{AlertDescription, ClientConfig};
-use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Error, Kind};
-use crate::pem::{certificates, read};
 
 /// A certificate with its key, by the PEM files that hold them. They are read for each new connection, since such
 /// certificates last for hours and are replaced in place.
@@ -81,6 +80,31 @@ pub(crate) fn is_refused(error: &io::Error) -> bool {
 pub(crate) fn refused(place: &str, error: io::Error) -> Error {
     let message = format!("{place}: the server wants a client certificate that it trusts");
     Error::because(Kind::Certificate, message, error)
+}
+
+/// Reads the certificates of a PEM file; `what` says in errors what the file is.
+///
+/// # Errors
+/// [`Kind::Invalid`], naming the file and the cause; also where it holds none.
+pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let pem = read(file, what)?;
+    let name = file.display();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let bad = |e| Error::because(Kind::Invalid, format!("{what} {name} is no PEM"), format!("{e:?}"));
+    let found = found.map_err(bad)?;
+    match found.is_empty() {
+        true => Err(Error::new(Kind::Invalid, format!("{what} {name} holds no certificate"))),
+        false => Ok(found),
+    }
+}
+
+/// Reads a file whole.
+///
+/// # Errors
+/// [`Kind::Invalid`], naming the file and the cause.
+pub(crate) fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
+    let name = file.display();
+    std::fs::read(file).map_err(|e| Error::because(Kind::Invalid, format!("{what} {name} can't be read"), e))
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use crate::addresses::{FAILED_FOR, SLOW_FOR};
 use crate::error::Error;
-use crate::incoming::Incoming;
-use crate::shared::Shared;
-use crate::stream::Progress;
+use crate::incoming::ResponseReceiver;
+use crate::shared::SharedState;
+use crate::stream::IoProgress;
 use crate::{Protocol, Request, Route};
 
 /// A connection on which nothing has moved for so long was idle. Servers keep idle ones for a second or more.
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
 /// An open connection. A request asks, then receives the answer's body; what a protocol lacks has a default.
-pub(crate) trait Connection: Send + Sized + 'static {
+pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// The protocol of the connection.
     const PROTOCOL: Protocol;
 
@@ -23,7 +23,7 @@ pub(crate) trait Connection: Send + Sized + 'static {
     type Rest: Send;
 
     /// When it last moved a byte, and what its path tells.
-    fn progress(&self) -> &Arc<Progress>;
+    fn progress(&self) -> &Arc<IoProgress>;
 
     /// Returns how many requests its server takes at once, as far as it has said.
     fn requests_max(&self) -> usize {
@@ -60,26 +60,26 @@ pub(crate) trait Connection: Send + Sized + 'static {
     fn ask(
         &mut self,
         request: &mut Request,
-        incoming: &mut Incoming,
-        shared: &Shared,
-    ) -> impl Future<Output = Result<Pending<Self::Rest>, Error>> + Send;
+        incoming: &mut ResponseReceiver,
+        shared: &SharedState,
+    ) -> impl Future<Output = Result<PendingBody<Self::Rest>, Error>> + Send;
 
     /// Reads the body.
     fn receive(
         &mut self,
-        pending: Pending<Self::Rest>,
-        incoming: &mut Incoming,
+        pending: PendingBody<Self::Rest>,
+        incoming: &mut ResponseReceiver,
         timeout: Duration,
-        shared: &Shared,
+        shared: &SharedState,
     ) -> impl Future<Output = Result<BodyEnd, Error>> + Send;
 
     /// Returns what the error of the handle's request says of the connection, and the error, marked as
     /// [stale](Error::is_stale) where the connection was gone before the request came.
-    fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate);
+    fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate);
 }
 
 /// The rest of an exchange after the answer's head.
-pub(crate) struct Pending<R> {
+pub(crate) struct PendingBody<R> {
     pub(crate) rest: R,
     pub(crate) route: Route,
     /// True when the connection takes no other request after this answer.
@@ -99,7 +99,7 @@ pub(crate) struct BodyEnd {
 
 /// The fate of a connection, and of its address, after a request on it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum ConnectionFate {
     /// It takes other requests.
     Usable,
     /// It is of no use any more.
@@ -114,7 +114,7 @@ pub(crate) enum Fate {
     Broken,
 }
 
-impl Fate {
+impl ConnectionFate {
     /// Returns how long new connections leave its address out.
     pub(crate) fn avoided_for(self) -> Option<Duration> {
         match self {

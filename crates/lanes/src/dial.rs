@@ -20,16 +20,14 @@ use tokio_rustls::client::TlsStream;
 
 use crate::client_certificate::{is_refused, refused};
 use crate::dispatch::Role;
-use crate::driver::{Carrier, Dial, Opened, Transport, Tried};
+use crate::driver::{Dial, DialReport, DynConnection, NewConnection, Transport};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
-use crate::proxy::{Proxies, Proxy};
-use crate::stream::{Ahead, Progress, Stream, Watched};
+use crate::proxy::{Proxies, Proxy, tunnel};
+use crate::stream::{BufferedSocket, ByteStream, IoProgress, WatchedSocket};
 use crate::trust::TlsSettings;
-use crate::tunnel::tunnel;
-use crate::verifier;
-use crate::{Origin, Protocol, Scheme};
+use crate::{Origin, Protocol, Scheme, trust};
 
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
@@ -48,11 +46,11 @@ const REFUSAL_MIN: Duration = Duration::from_millis(50);
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
 /// An open stream, and the protocol that both ends agreed on.
-struct Dialed {
-    stream: Stream,
+struct NegotiatedStream {
+    stream: ByteStream,
     protocol: Protocol,
     rtt: Duration,
-    progress: Arc<Progress>,
+    progress: Arc<IoProgress>,
     address: SocketAddr,
     /// The forward proxy that takes the requests, which then have to name their whole URL.
     absolute_form: Option<Proxy>,
@@ -81,8 +79,8 @@ impl Transport for Dialer {
         &'a self,
         dial: &'a Dial,
         addresses: &'a [SocketAddr],
-        tried: &'a mut Tried,
-    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        tried: &'a mut DialReport,
+    ) -> BoxFuture<'a, Result<NewConnection, Error>> {
         Box::pin(async move {
             // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
             let only = (dial.role == Role::Freight).then_some(Protocol::H1);
@@ -94,8 +92,8 @@ impl Transport for Dialer {
                 dialed => dialed?,
             };
             dial.connected();
-            let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
-            let connection: Box<dyn Carrier> = if protocol == Protocol::H2 {
+            let NegotiatedStream { stream, protocol, rtt, progress, address, absolute_form } = dialed;
+            let connection: Box<dyn DynConnection> = if protocol == Protocol::H2 {
                 let h2 = H2::open(stream, progress, dial.lane, dial.role, dial.ended()).await?;
                 dial.counts().connections_h2.fetch_add(1, Relaxed);
                 Box::new(h2)
@@ -103,7 +101,7 @@ impl Transport for Dialer {
                 dial.counts().connections_h1.fetch_add(1, Relaxed);
                 Box::new(H1::new(stream, progress, absolute_form))
             };
-            Ok(Opened { connection, rtt, address })
+            Ok(NewConnection { connection, rtt, address })
         })
     }
 }
@@ -115,8 +113,8 @@ impl Dialer {
         dial: &Dial,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
-        tried: &mut Tried,
-    ) -> Result<Dialed, Error> {
+        tried: &mut DialReport,
+    ) -> Result<NegotiatedStream, Error> {
         let dialed = self.dial_patiently(dial, only, addresses, tried);
         let dialed = tokio::time::timeout(self.timeout, dialed).await.unwrap_or_else(|_| {
             let late = format!("{}: no connection within {:?}", dial.origin, self.timeout);
@@ -169,10 +167,10 @@ impl Dialer {
         dial: &Dial,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
-        tried: &mut Tried,
-    ) -> Result<Dialed, Error> {
+        tried: &mut DialReport,
+    ) -> Result<NegotiatedStream, Error> {
         let origin = &dial.origin;
-        let progress = Arc::new(Progress::new(Arc::clone(&dial.traffic)));
+        let progress = Arc::new(IoProgress::new(Arc::clone(&dial.traffic)));
         // From the first answer on the server may send no more ahead than it should.
         progress.receives(dial.role);
         let proxy = self.proxies.for_origin(origin);
@@ -205,34 +203,34 @@ impl Dialer {
         if let (Some(proxy), true, false) = (proxy, is_tunneled, is_secret) {
             tunnel(&mut tcp, origin, proxy, &self.user_agent).await?;
         }
-        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
+        let tcp = BufferedSocket::new(WatchedSocket::new(tcp, Arc::clone(&progress)));
         let mut protocol = Protocol::H1;
         let stream = match (settings, proxy.filter(|_| is_secret)) {
-            (None, _) => Stream::plain(tcp),
+            (None, _) => ByteStream::plain(tcp),
             (Some(settings), Some(proxy)) => {
                 let mut tls = secured(settings, &proxy.origin, Some(Protocol::H1), tcp).await?.stream;
                 if is_tunneled {
                     tunnel(&mut tls, origin, proxy, &self.user_agent).await?;
                     let secured = secured(settings, origin, only, tls).await?;
                     (rtt, protocol) = (secured.rtt, secured.protocol);
-                    Stream::nested(secured.stream)
+                    ByteStream::nested(secured.stream)
                 } else {
-                    Stream::tls(tls)
+                    ByteStream::tls(tls)
                 }
             }
             (Some(settings), None) => {
                 let secured = secured(settings, origin, only, tcp).await?;
                 (rtt, protocol) = (secured.rtt, secured.protocol);
-                Stream::tls(secured.stream)
+                ByteStream::tls(secured.stream)
             }
         };
         let absolute_form = proxy.filter(|_| !is_tunneled).cloned();
-        Ok(Dialed { stream, protocol, rtt, progress, address, absolute_form })
+        Ok(NegotiatedStream { stream, protocol, rtt, progress, address, absolute_form })
     }
 }
 
 /// A stream after its TLS handshake.
-struct Secured<S> {
+struct TlsHandshake<S> {
     stream: TlsStream<S>,
     protocol: Protocol,
     /// The TLS flight is answered by the server itself, where a TCP handshake may end at a middlebox.
@@ -244,7 +242,7 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
     origin: &Origin,
     only: Option<Protocol>,
     below: S,
-) -> Result<Secured<S>, Error> {
+) -> Result<TlsHandshake<S>, Error> {
     let name = ServerName::try_from(origin.host.to_string())
         .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
     let connector = TlsConnector::from(settings.to(origin, only).await?);
@@ -263,13 +261,17 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
         Some(b"h2") => Protocol::H2,
         _ => Protocol::H1,
     };
-    Ok(Secured { stream, protocol, rtt })
+    Ok(TlsHandshake { stream, protocol, rtt })
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
-async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) -> Result<Connected, Error> {
+async fn connect_first(
+    to: &str,
+    addresses: &[SocketAddr],
+    tried: &mut DialReport,
+) -> Result<DialOutcome, Error> {
     // Unless one answers, also where that is waited for too long.
-    *tried = Tried { failed: addresses.to_vec(), half_open: None };
+    *tried = DialReport { failed: addresses.to_vec(), half_open: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
     let mut last = None;
@@ -312,9 +314,9 @@ async fn connect_first(to: &str, addresses: &[SocketAddr], tried: &mut Tried) ->
 }
 
 /// A connection, whose it is, and how long its handshake took.
-type Connected = (SocketAddr, TcpStream, Duration);
+type DialOutcome = (SocketAddr, TcpStream, Duration);
 
-async fn connect_patiently(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
+async fn connect_patiently(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Error)> {
     overlapping(NEXT_SYN_AFTER, || connect(address)).await
 }
 
@@ -337,7 +339,7 @@ async fn overlapping<F: Future>(pause: Duration, attempt: impl Fn() -> F) -> F::
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<Connected, (SocketAddr, io::Error)> {
+async fn connect(address: SocketAddr) -> Result<DialOutcome, (SocketAddr, io::Error)> {
     let attempt = async {
         let started = Instant::now();
         let tcp = TcpStream::connect(address).await?;
@@ -355,7 +357,7 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
     let rustls = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match rustls {
         Some(rustls::Error::InvalidCertificate(why)) => {
-            Error::because(Kind::Certificate, format!("{origin}: {}", verifier::cause(why)), why.to_string())
+            Error::because(Kind::Certificate, format!("{origin}: {}", trust::cause(why)), why.to_string())
         }
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
             Kind::Scheme,

@@ -1,6 +1,6 @@
 //! The dispatcher: it decides which attempt goes on which lane, and when. It is a state machine without clock or socket.
 //!
-//! The driver feeds [`Event`]s with the time they happened and carries out the [`Action`]s that come back. Everything
+//! The driver feeds [`DispatchEvent`]s with the time they happened and carries out the [`DispatchAction`]s that come back. Everything
 //! the dispatcher knows comes in by them, so a test can run it in virtual time.
 //! - `rules` holds every chosen number.
 //! - `ledger` alone counts attempts and lanes.
@@ -27,13 +27,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bulk_controller::{AccessLink, LaneGroup};
-use event::Class;
-pub(crate) use event::{Action, AttemptId, Event, Flow, LaneId, OriginId, Size};
+use event::RequestClass;
+pub(crate) use event::{AttemptId, DispatchAction, DispatchEvent, LaneId, OriginId, RequestSize, TcpSample};
 pub use event::{Direction, Role};
-use freight_lanes::Reading;
-use ledger::{Account, Attempt, Lane, LaneState, Ledger};
+use freight_lanes::GoodputSample;
+use ledger::{Attempt, Lane, LaneState, Ledger, OriginAccount};
 use origin::OriginState;
-use path_model::Load;
+use path_model::PathLoad;
 pub(crate) use rules::Rules;
 
 use crate::{Path, Protocol};
@@ -49,7 +49,7 @@ pub(crate) struct Dispatcher {
     links: [AccessLink; 2],
     /// The time when the limits of bulk on its way were decided last.
     limited: Option<Instant>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<DispatchAction>,
 }
 
 impl Dispatcher {
@@ -73,12 +73,15 @@ impl Dispatcher {
 
     /// Takes note of an event at `now`. The consequences are had from [`poll`](Self::poll). Events of attempts and
     /// lanes that are already gone are ignored.
-    pub(crate) fn handle(&mut self, now: Instant, event: Event) {
+    pub(crate) fn handle(&mut self, now: Instant, event: DispatchEvent) {
         let was_full = self.ledger.lanes().len() >= self.ceiling(Role::Freight);
         self.take_note(now, event);
         let frees = matches!(
             event,
-            Event::Finished { .. } | Event::Closed { .. } | Event::DialFailed { .. } | Event::Draining { .. }
+            DispatchEvent::Finished { .. }
+                | DispatchEvent::Closed { .. }
+                | DispatchEvent::DialFailed { .. }
+                | DispatchEvent::Draining { .. }
         );
         // At the ceiling, a slot or a lane that has become free may be what another origin waits for.
         if was_full && frees {
@@ -93,36 +96,36 @@ impl Dispatcher {
         }
     }
 
-    fn take_note(&mut self, now: Instant, event: Event) {
+    fn take_note(&mut self, now: Instant, event: DispatchEvent) {
         match event {
-            Event::Submitted { attempt, origin, size } => self.submit(now, attempt, origin, size),
-            Event::Hedged { attempt, origin, size, hedge_of } => {
+            DispatchEvent::Submitted { attempt, origin, size } => self.submit(now, attempt, origin, size),
+            DispatchEvent::Hedged { attempt, origin, size, hedge_of } => {
                 self.hedge(now, attempt, origin, size, hedge_of)
             }
-            Event::Cancelled { attempt } => self.ledger.withdraw(attempt),
-            Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
-            Event::Anticipated { origin, attempts } => {
+            DispatchEvent::Cancelled { attempt } => self.ledger.withdraw(attempt),
+            DispatchEvent::Expected { origin, protocol } => self.origin(origin).expect(protocol),
+            DispatchEvent::Anticipated { origin, attempts } => {
                 self.origin(origin).anticipated = attempts;
                 self.schedule(now, origin);
             }
-            Event::Reached { lane, rtt } => {
+            DispatchEvent::Reached { lane, rtt } => {
                 if let Some(origin) = self.ledger.lane(lane).map(|l| l.origin) {
                     self.origin(origin).path.reached(rtt);
                     self.schedule(now, origin);
                 }
             }
-            Event::Opened { lane, protocol, rtt } => self.opened(now, lane, protocol, rtt),
-            Event::Located { lane, address } => {
+            DispatchEvent::Opened { lane, protocol, rtt } => self.opened(now, lane, protocol, rtt),
+            DispatchEvent::Located { lane, address } => {
                 if let Some(l) = self.ledger.lane_mut(lane) {
                     l.address = Some(address);
                 }
             }
-            Event::DialFailed { lane } => self.dial_failed(now, lane),
-            Event::Streams { lane, max } => self.streams(now, lane, max),
-            Event::Sized { attempt, bytes } => self.sized(now, attempt, bytes),
-            Event::TurnedFreight { attempt } => self.turned_freight(now, attempt),
-            Event::Finished { attempt, reusable } => self.finished(now, attempt, reusable),
-            Event::Draining { lane } => {
+            DispatchEvent::DialFailed { lane } => self.dial_failed(now, lane),
+            DispatchEvent::Streams { lane, max } => self.streams(now, lane, max),
+            DispatchEvent::Sized { attempt, bytes } => self.sized(now, attempt, bytes),
+            DispatchEvent::TurnedFreight { attempt } => self.turned_freight(now, attempt),
+            DispatchEvent::Finished { attempt, reusable } => self.finished(now, attempt, reusable),
+            DispatchEvent::Draining { lane } => {
                 if let Some(l) = self.ledger.lane_mut(lane) {
                     let origin = l.origin;
                     l.state = LaneState::Draining;
@@ -130,16 +133,16 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
-            Event::Answered { lane } => self.answered(now, lane),
-            Event::Unserved { lane } => self.unserved(now, lane),
-            Event::Stale { lane } => self.stale(now, lane),
-            Event::KeepsIdle { lane, limit } => {
+            DispatchEvent::Answered { lane } => self.answered(now, lane),
+            DispatchEvent::Unserved { lane } => self.unserved(now, lane),
+            DispatchEvent::Stale { lane } => self.stale(now, lane),
+            DispatchEvent::KeepsIdle { lane, limit } => {
                 if let Some(origin) = self.ledger.lane(lane).map(|l| l.origin) {
                     self.origin(origin).idle.tell(limit);
                 }
             }
-            Event::Slept => self.slept(),
-            Event::Closed { lane } => {
+            DispatchEvent::Slept => self.slept(),
+            DispatchEvent::Closed { lane } => {
                 // A connection that a server closes after a long rest was not refused.
                 let is_refused =
                     |l: &&Lane| l.is_open() && (l.in_flight > 0 || now < l.idle_since + self.rules.idle_min);
@@ -156,8 +159,8 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
-            Event::Moved { origin, down, up, flow } => self.moved(now, origin, (down, up), flow),
-            Event::Tick => {
+            DispatchEvent::Moved { origin, down, up, flow } => self.moved(now, origin, (down, up), flow),
+            DispatchEvent::Tick => {
                 self.read_links(now);
                 self.clamp_uploads(now);
                 for origin in 0..self.origins.len() {
@@ -171,11 +174,11 @@ impl Dispatcher {
     }
 
     /// Returns the next action, if there is one.
-    pub(crate) fn poll(&mut self) -> Option<Action> {
+    pub(crate) fn poll(&mut self) -> Option<DispatchAction> {
         self.actions.pop_front()
     }
 
-    /// Returns when [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
+    /// Returns when [`DispatchEvent::Tick`] is wanted at the latest, and [`DispatchEvent::Moved`] of each origin before it.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.ledger.accounts().zip(&self.origins);
         let origins =
@@ -214,17 +217,17 @@ impl Dispatcher {
         &mut self.origins[id.0]
     }
 
-    fn submit(&mut self, now: Instant, id: AttemptId, origin: OriginId, size: Size) {
+    fn submit(&mut self, now: Instant, id: AttemptId, origin: OriginId, size: RequestSize) {
         let state = self.origin(origin);
         state.anticipated = state.anticipated.saturating_sub(1);
-        let opener = size.class(self.rules) == Class::Opener;
+        let opener = size.class(self.rules) == RequestClass::Opener;
         let attempt = self.attempt(now, origin, size, opener);
         self.ledger.admit(id, attempt);
         self.schedule(now, origin);
     }
 
     /// An attempt that comes now, as its size is judged beside what its origin has.
-    fn attempt(&self, now: Instant, origin: OriginId, size: Size, opener: bool) -> Attempt {
+    fn attempt(&self, now: Instant, origin: OriginId, size: RequestSize, opener: bool) -> Attempt {
         let (account, weight) = (self.ledger.account(origin), size.weight(self.rules));
         let role = size.role(self.rules, account.openers, account.express, account.freight);
         Attempt { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None }
@@ -258,7 +261,7 @@ impl Dispatcher {
             let queued = std::iter::from_fn(|| self.ledger.account_mut(origin).queues.pop(role));
             for attempt in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
                 if self.retire(attempt).is_some() {
-                    self.actions.push_back(Action::Fail { attempt, because: id });
+                    self.actions.push_back(DispatchAction::Fail { attempt, because: id });
                 }
             }
         }
@@ -324,7 +327,7 @@ impl Dispatcher {
     fn drop_if_spent(&mut self, id: LaneId) {
         if self.ledger.lane(id).is_some_and(|l| l.is_draining() && l.in_flight == 0) {
             self.ledger.forget(id);
-            self.actions.push_back(Action::Close { lane: id });
+            self.actions.push_back(DispatchAction::Close { lane: id });
         }
     }
 
@@ -354,7 +357,7 @@ impl Dispatcher {
         state.freight.watch(now, live > 0);
         let spare = state.spare(live, lanes_max);
         if std::mem::replace(&mut state.said_spare, spare) != spare {
-            self.actions.push_back(Action::Spare { origin, lanes: spare });
+            self.actions.push_back(DispatchAction::Spare { origin, lanes: spare });
         }
         // A lane that opens when those whom it was dialled for are gone may be the last slot: nothing else would ask for it.
         if self.ledger.lanes().len() >= self.connections_max
@@ -370,7 +373,7 @@ impl Dispatcher {
     }
 
     /// Takes note of the bytes that an origin's lanes have moved so far; nothing of those that went up where the system doesn't tell.
-    fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<Flow>) {
+    fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
             (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
         self.origin(id);
@@ -378,7 +381,7 @@ impl Dispatcher {
         let bulk = |direction| account.outstanding(direction).bulk;
         for (direction, bytes) in [(Direction::Down, Some(down)), (Direction::Up, up)] {
             let small_wait = account.queues.wait(Role::Express, direction);
-            let load = Load::of(small_wait, bulk(direction) > 0 && busy > 0, held[direction as usize]);
+            let load = PathLoad::of(small_wait, bulk(direction) > 0 && busy > 0, held[direction as usize]);
             origin.path.read(now, direction, bytes, load);
         }
         let mut shown: f64 = 0.0;
@@ -388,7 +391,7 @@ impl Dispatcher {
         }
         let bytes = down + up.unwrap_or_default();
         let (rtt, covering) = (origin.path.round_trip(), origin.covering(account));
-        let is_full = origin.freight.moved(now, Reading { bytes, busy, covering, rtt, flow, shown });
+        let is_full = origin.freight.moved(now, GoodputSample { bytes, busy, covering, rtt, flow, shown });
         if is_full && (bulk(Direction::Down) > 0) != (bulk(Direction::Up) > 0) {
             let direction = if bulk(Direction::Down) > 0 { Direction::Down } else { Direction::Up };
             origin.path.throughput_mut(direction).filled();
@@ -430,7 +433,7 @@ impl Dispatcher {
             let (path, in_flight) =
                 (path.throughput(Direction::Down), &mut in_flight[Direction::Down as usize]);
             let said = in_flight.decide(now, Direction::Down, group, path, beside);
-            self.actions.extend(said.map(|bytes| Action::Window { origin, bytes }));
+            self.actions.extend(said.map(|bytes| DispatchAction::Window { origin, bytes }));
         }
     }
 
@@ -442,11 +445,11 @@ impl Dispatcher {
             let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
             let (path, in_flight) = (path.throughput(Direction::Up), &mut in_flight[Direction::Up as usize]);
             let said = in_flight.decide(now, Direction::Up, group, path, beside);
-            self.actions.extend(said.map(|bytes| Action::SendBuffer { origin, bytes }));
+            self.actions.extend(said.map(|bytes| DispatchAction::SendBuffer { origin, bytes }));
             let said = in_flight.pace(group.lanes, path, beside);
-            self.actions.extend(said.map(|rate| Action::Pace { origin, rate }));
+            self.actions.extend(said.map(|rate| DispatchAction::Pace { origin, rate }));
             let said = in_flight.unsent(group.lanes, path.rate());
-            self.actions.extend(said.map(|bytes| Action::Unsent { origin, bytes }));
+            self.actions.extend(said.map(|bytes| DispatchAction::Unsent { origin, bytes }));
         }
     }
 
@@ -474,7 +477,7 @@ impl Dispatcher {
                 link.path.begin(now);
             }
             is_let_go |= said == Some(None);
-            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+            self.actions.extend(said.map(|rate| DispatchAction::Yield { direction, rate }));
         }
         if is_let_go {
             (0..self.origins.len()).for_each(|origin| self.schedule(now, OriginId(origin)));
@@ -501,7 +504,7 @@ impl Dispatcher {
     /// would only prolong the wait.
     fn small_attempts_are_stuck(&self) -> bool {
         let carries = |(_, lane): (LaneId, &Lane)| lane.role == Role::Express && !lane.is_draining();
-        let is_stuck = |(origin, account): (OriginId, &Account)| {
+        let is_stuck = |(origin, account): (OriginId, &OriginAccount)| {
             account.express > 0 && !self.ledger.lanes_of(origin).any(carries)
         };
         self.ledger.lanes().len() >= self.connections_max && self.ledger.accounts().any(is_stuck)
@@ -518,8 +521,9 @@ impl Dispatcher {
 
     /// Returns a sum that isn't zero though nothing is left to be done.
     pub(crate) fn left_over(&self) -> Option<String> {
-        let of_origin =
-            |account: &Account| (account.express, account.freight, account.openers, account.express_weight);
+        let of_origin = |account: &OriginAccount| {
+            (account.express, account.freight, account.openers, account.express_weight)
+        };
         let origins = self.ledger.accounts().map(|(_, account)| of_origin(account));
         let origins =
             origins.filter(|counts| *counts != (0, 0, 0, 0)).map(|counts| format!("{counts:?} of an origin"));

@@ -1,16 +1,10 @@
 //! Carries out what the dispatcher decides: dials, sends, closes.
 //!
-//! One task on the express thread owns all state; everything else tells it what happened by a [`Command`].
+//! One task on the express thread owns all state; everything else tells it what happened by a [`DriverCommand`].
 
-mod carrier;
-mod control;
 mod dialling;
 mod exchange;
-mod names;
 mod resting;
-mod stragglers;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,27 +13,31 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-pub(crate) use carrier::Carrier;
-pub(crate) use control::Control;
-pub(crate) use dialling::{Dial, Opened, Transport, Tried};
-use names::Names;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use crate::connection::Fate;
-use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
+use crate::addresses::SLOW_FOR;
+use crate::connection::ConnectionFate;
+use crate::dispatch::{
+    AttemptId, Direction, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, RequestSize, Role,
+    Rules,
+};
 use crate::error::{Error, Kind};
-use crate::hedge::Watch;
-use crate::shared::Shared;
-use crate::spare::{Claim, Spare, SpareLanes};
-use crate::standstill::Standstill;
-use crate::stream::{Moved, Progress, Traffic};
-use crate::submission::Submission;
+use crate::hedge::{HedgeWatch, budget_left};
+use crate::request::Submission;
+use crate::shared::SharedState;
+use crate::spare::{Spare, SpareClaim, SpareLanes};
+use crate::stream::{IoProgress, OriginBytes, Traffic};
 use crate::tally::Tally;
-use crate::throttle::Pass;
-use crate::trace::What;
+use crate::throttle::AdmissionPass;
+use crate::trace::{Trace, TraceEvent};
 use crate::{Origin, Path, Protocol};
+use dialling::HostAddresses;
+pub(crate) use dialling::{Dial, DialReport, NewConnection, Transport};
+pub(crate) use exchange::DynConnection;
+use resting::Standstill;
 
 /// Commands that are taken from the queue at a time.
 const BATCH: usize = 256;
@@ -48,7 +46,7 @@ const BATCH: usize = 256;
 const BOUNCES_MAX: u8 = 4;
 
 /// A message to the driver.
-pub(crate) enum Command {
+pub(crate) enum DriverCommand {
     /// Send this.
     Submit(Box<Submission>),
     /// A lane would not take this, which has answered nobody yet if it `is_unused`: find another. Nothing of it was sent.
@@ -66,13 +64,18 @@ pub(crate) enum Command {
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
-    Dialled { lane: LaneId, outcome: Result<Opened, Error> },
+    Dialled { lane: LaneId, outcome: Result<NewConnection, Error> },
     /// The answer to an attempt of unknown size tells its size.
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
     /// An attempt has ended. A connection that it had for itself, and that can be used again, comes back with it.
-    Finished { attempt: AttemptId, lane: LaneId, fate: Fate, connection: Option<Box<dyn Carrier>> },
+    Finished {
+        attempt: AttemptId,
+        lane: LaneId,
+        fate: ConnectionFate,
+        connection: Option<Box<dyn DynConnection>>,
+    },
     /// The first answer on the connection has begun.
     Answered { lane: LaneId },
     /// The server closes the connection after what it is answering.
@@ -86,7 +89,7 @@ pub(crate) enum Command {
 }
 
 /// A lane as the driver holds it, from its dial on.
-struct Lane {
+struct LaneSlot {
     origin: OriginId,
     stage: LaneStage,
 }
@@ -100,14 +103,14 @@ enum LaneStage {
 
 struct OpenLane {
     /// `None` while a request has it for itself.
-    connection: Option<Box<dyn Carrier>>,
+    connection: Option<Box<dyn DynConnection>>,
     address: SocketAddr,
-    progress: Arc<Progress>,
+    progress: Arc<IoProgress>,
     /// The number of requests at once that the dispatcher was told.
     requests_max: usize,
 }
 
-impl Lane {
+impl LaneSlot {
     fn open(&self) -> Option<&OpenLane> {
         match &self.stage {
             LaneStage::Open(open) => Some(open),
@@ -127,7 +130,7 @@ impl Lane {
 struct OriginEntry {
     origin: Origin,
     traffic: Arc<Traffic>,
-    names: Arc<Names>,
+    names: Arc<HostAddresses>,
     /// The number of further requests for bulk that would each get a lane that pays.
     spare: SpareLanes,
     /// Whose request came last, for whom connections are dialled then.
@@ -145,14 +148,14 @@ impl OriginEntry {
 pub(crate) struct Driver {
     dispatcher: Dispatcher,
     queued: FxHashMap<AttemptId, Box<Submission>>,
-    lanes: FxHashMap<LaneId, Lane>,
+    lanes: FxHashMap<LaneId, LaneSlot>,
     origins: Vec<OriginEntry>,
     numbers: HashMap<Origin, OriginId>,
     transport: Arc<dyn Transport>,
-    control: Arc<Control>,
-    shared: Arc<Shared>,
-    watch: Watch,
-    claims: Vec<Claim>,
+    control: Arc<DriverHandle>,
+    shared: Arc<SharedState>,
+    watch: HedgeWatch,
+    claims: Vec<SpareClaim>,
     standstill: Standstill,
     /// When it was looked last for lanes that are not served, and those found, with the bytes that their servers had not acknowledged.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
@@ -161,10 +164,14 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(connections_max: usize, transport: Arc<dyn Transport>, control: Arc<Control>) -> Self {
+    pub(crate) fn new(
+        connections_max: usize,
+        transport: Arc<dyn Transport>,
+        control: Arc<DriverHandle>,
+    ) -> Self {
         let shared = Arc::clone(&control.shared);
         Self {
-            watch: Watch::new(shared.pace.is_none()),
+            watch: HedgeWatch::new(shared.pace.is_none()),
             claims: Vec::new(),
             standstill: Standstill::default(),
             unserved: Default::default(),
@@ -181,7 +188,11 @@ impl Driver {
     }
 
     /// Runs until every handle to the engine is gone.
-    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut ended: Ended) {
+    pub(crate) async fn run(
+        mut self,
+        mut commands: UnboundedReceiver<DriverCommand>,
+        mut ended: ShutdownSignal,
+    ) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             let tick = self.dispatcher.next_tick();
@@ -223,79 +234,79 @@ impl Driver {
     }
 
     /// Takes what has come, in turn, and returns when it did.
-    fn take_all(&mut self, batch: &mut Vec<Command>) -> Instant {
+    fn take_all(&mut self, batch: &mut Vec<DriverCommand>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
         now
     }
 
-    fn take(&mut self, now: Instant, command: Command) {
+    fn take(&mut self, now: Instant, command: DriverCommand) {
         let rests = match &command {
-            Command::Finished { lane, .. }
-            | Command::Dialled { lane, .. }
-            | Command::IdleReadable { lane } => Some(*lane),
+            DriverCommand::Finished { lane, .. }
+            | DriverCommand::Dialled { lane, .. }
+            | DriverCommand::IdleReadable { lane } => Some(*lane),
             _ => None,
         };
         match command {
-            Command::Submit(submission) => self.submit(now, submission),
-            Command::Bounced { submission, lane, is_unused } => {
+            DriverCommand::Submit(submission) => self.submit(now, submission),
+            DriverCommand::Bounced { submission, lane, is_unused } => {
                 let attempt = submission.attempt;
                 self.watch.end(now, attempt);
-                self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
+                self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable: false });
                 self.forget(lane);
                 self.bounce(now, submission, is_unused);
             }
-            Command::Cancel(attempt) => {
+            DriverCommand::Cancel(attempt) => {
                 self.queued.remove(&attempt);
-                self.dispatcher.handle(now, Event::Cancelled { attempt });
+                self.dispatcher.handle(now, DispatchEvent::Cancelled { attempt });
             }
-            Command::Expect(origin, protocol) => {
+            DriverCommand::Expect(origin, protocol) => {
                 let origin = self.number(&origin);
-                self.dispatcher.handle(now, Event::Expected { origin, protocol });
+                self.dispatcher.handle(now, DispatchEvent::Expected { origin, protocol });
             }
-            Command::Anticipate(origin, attempts, tally) => {
+            DriverCommand::Anticipate(origin, attempts, tally) => {
                 let origin = self.number(&origin);
                 self.origins[origin.0].asked_for(tally.as_ref());
-                self.dispatcher.handle(now, Event::Anticipated { origin, attempts });
+                self.dispatcher.handle(now, DispatchEvent::Anticipated { origin, attempts });
             }
-            Command::Path(origin, reply) => {
+            DriverCommand::Path(origin, reply) => {
                 let origin = self.number(&origin);
                 // The caller may be gone.
                 let _ = reply.send(self.dispatcher.path(origin));
             }
-            Command::Spare(origin, reply) => {
+            DriverCommand::Spare(origin, reply) => {
                 let origin = self.number(&origin);
                 let _ = reply.send(self.origins[origin.0].spare.subscribe());
             }
-            Command::Reached { lane, rtt } => {
+            DriverCommand::Reached { lane, rtt } => {
                 tracing::debug!(lane = lane.0, ?rtt, "server reached");
-                self.dispatcher.handle(now, Event::Reached { lane, rtt });
+                self.dispatcher.handle(now, DispatchEvent::Reached { lane, rtt });
             }
-            Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
-            Command::Sized { attempt, bytes } => {
+            DriverCommand::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
+            DriverCommand::Sized { attempt, bytes } => {
                 if bytes > Rules::CHOSEN.freight_above {
                     self.watch.turned_freight(attempt);
                 }
-                self.dispatcher.handle(now, Event::Sized { attempt, bytes });
+                self.dispatcher.handle(now, DispatchEvent::Sized { attempt, bytes });
             }
-            Command::TurnedFreight(attempt) => {
-                self.control.note(|| What::TurnedFreight { attempt: attempt.0 });
+            DriverCommand::TurnedFreight(attempt) => {
+                self.control.note(|| TraceEvent::TurnedFreight { attempt: attempt.0 });
                 self.watch.turned_freight(attempt);
-                self.dispatcher.handle(now, Event::TurnedFreight { attempt });
+                self.dispatcher.handle(now, DispatchEvent::TurnedFreight { attempt });
             }
-            Command::Answered { lane } => self.dispatcher.handle(now, Event::Answered { lane }),
-            Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
-            Command::Finished { attempt, lane, fate, connection } => {
+            DriverCommand::Answered { lane } => self.dispatcher.handle(now, DispatchEvent::Answered { lane }),
+            DriverCommand::Draining { lane } => self.dispatcher.handle(now, DispatchEvent::Draining { lane }),
+            DriverCommand::Finished { attempt, lane, fate, connection } => {
                 self.finished(now, attempt, lane, fate, connection);
             }
-            Command::Closed { lane } => {
+            DriverCommand::Closed { lane } => {
                 self.forget(lane);
-                self.dispatcher.handle(now, Event::Closed { lane });
+                self.dispatcher.handle(now, DispatchEvent::Closed { lane });
             }
-            Command::KeepsIdle { lane, limit } => {
-                self.dispatcher.handle(now, Event::KeepsIdle { lane, limit });
+            DriverCommand::KeepsIdle { lane, limit } => {
+                self.dispatcher.handle(now, DispatchEvent::KeepsIdle { lane, limit });
             }
-            Command::IdleReadable { .. } => {}
+            DriverCommand::IdleReadable { .. } => {}
         }
         self.carry_out();
         // Unless the next request has it already.
@@ -309,15 +320,15 @@ impl Driver {
             return;
         }
         let request = &submission.request;
-        let size = Size::new(request.body.len(), request.expected, request.sink.is_some());
+        let size = RequestSize::new(request.body.len(), request.expected, request.sink.is_some());
         let (attempt, hedge_of, origin) =
             (submission.attempt, submission.hedge_of, self.number(&submission.request.origin));
         self.origins[origin.0].asked_for(submission.request.tally.as_ref());
         self.claims.extend(submission.claim.take());
         self.queued.insert(attempt, submission);
         let event = match hedge_of {
-            Some(hedge_of) => Event::Hedged { attempt, origin, size, hedge_of },
-            None => Event::Submitted { attempt, origin, size },
+            Some(hedge_of) => DispatchEvent::Hedged { attempt, origin, size, hedge_of },
+            None => DispatchEvent::Submitted { attempt, origin, size },
         };
         self.dispatcher.handle(now, event);
     }
@@ -326,7 +337,7 @@ impl Driver {
     /// connection at once must not keep us dialling. Then the caller's attempt has failed, with nothing sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
-        self.control.note(|| What::Finished { attempt: submission.attempt.0, bytes: 0 });
+        self.control.note(|| TraceEvent::Finished { attempt: submission.attempt.0, bytes: 0 });
         if submission.bounces < BOUNCES_MAX {
             return self.submit(now, submission);
         }
@@ -339,75 +350,76 @@ impl Driver {
         now: Instant,
         attempt: AttemptId,
         lane: LaneId,
-        fate: Fate,
-        connection: Option<Box<dyn Carrier>>,
+        fate: ConnectionFate,
+        connection: Option<Box<dyn DynConnection>>,
     ) {
         self.watch.end(now, attempt);
         if let Some(time) = fate.avoided_for() {
             self.avoid(now, lane, time);
         }
-        if fate == Fate::Broken {
-            self.dispatcher.handle(now, Event::Unserved { lane });
+        if fate == ConnectionFate::Broken {
+            self.dispatcher.handle(now, DispatchEvent::Unserved { lane });
         }
-        if matches!(fate, Fate::Stale | Fate::Lost) {
-            self.dispatcher.handle(now, Event::Stale { lane });
+        if matches!(fate, ConnectionFate::Stale | ConnectionFate::Lost) {
+            self.dispatcher.handle(now, DispatchEvent::Stale { lane });
         }
-        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut).filter(|_| fate == Fate::Usable);
+        let open =
+            self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut).filter(|_| fate == ConnectionFate::Usable);
         let reusable = open.is_some();
         if let Some(open) = open {
             open.connection = connection.or(open.connection.take());
             let announced = open.connection.as_ref().map(|connection| connection.requests_max());
             if let Some(max) = announced.filter(|max| *max != open.requests_max) {
                 open.requests_max = max;
-                self.dispatcher.handle(now, Event::Streams { lane, max });
+                self.dispatcher.handle(now, DispatchEvent::Streams { lane, max });
             }
         }
-        self.dispatcher.handle(now, Event::Finished { attempt, reusable });
+        self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable });
     }
 
     fn tick(&mut self, now: Instant) {
         let mut all_resent = 0;
         for (number, OriginEntry { traffic, .. }) in self.origins.iter().enumerate() {
-            let Moved { down, up, flow, resent } = traffic.carried.moved();
+            let OriginBytes { down, up, flow, resent } = traffic.carried.moved();
             all_resent += resent;
-            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), down, up, flow });
+            self.dispatcher.handle(now, DispatchEvent::Moved { origin: OriginId(number), down, up, flow });
         }
         self.shared.counts.segments_resent.store(all_resent, Relaxed);
-        self.dispatcher.handle(now, Event::Tick);
+        self.dispatcher.handle(now, DispatchEvent::Tick);
     }
 
     fn carry_out(&mut self) {
         while let Some(action) = self.dispatcher.poll() {
             match action {
-                Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
-                Action::Send { attempt, lane, role } => self.send(attempt, lane, role),
-                Action::Close { lane } => self.forget(lane),
-                Action::Yield { direction, rate } => {
-                    self.control.note(|| What::Yields { direction, rate });
+                DispatchAction::Dial { lane, origin, role } => self.dial(lane, origin, role),
+                DispatchAction::Send { attempt, lane, role } => self.send(attempt, lane, role),
+                DispatchAction::Close { lane } => self.forget(lane),
+                DispatchAction::Yield { direction, rate } => {
+                    self.control.note(|| TraceEvent::Yields { direction, rate });
                     tracing::debug!(?direction, ?rate, "bulk yields");
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
                 }
-                Action::Window { origin, bytes } => {
+                DispatchAction::Window { origin, bytes } => {
                     tracing::debug!(?bytes, "window of each connection that brings bulk");
                     self.origins[origin.0].traffic.window.store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::SendBuffer { origin, bytes } => {
+                DispatchAction::SendBuffer { origin, bytes } => {
                     tracing::debug!(?bytes, "send buffer of each connection that uploads bulk");
                     self.origins[origin.0].traffic.send_buffer.store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::Unsent { origin, bytes } => {
+                DispatchAction::Unsent { origin, bytes } => {
                     self.origins[origin.0].traffic.unsent.store(bytes, Relaxed);
                 }
-                Action::Pace { origin, rate } => {
+                DispatchAction::Pace { origin, rate } => {
                     tracing::debug!(?rate, "pace of each connection that uploads bulk, bytes a second");
                     self.origins[origin.0].traffic.pace.store(rate.unwrap_or(u32::MAX), Relaxed);
                 }
-                Action::Spare { origin, lanes } => {
+                DispatchAction::Spare { origin, lanes } => {
                     tracing::debug!(lanes, "lanes for bulk to spare");
                     self.origins[origin.0].spare.set(lanes);
                 }
-                Action::Fail { attempt, because } => {
+                DispatchAction::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
                         let error = match self.lanes.get(&because).map(|lane| &lane.stage) {
                             Some(LaneStage::Failed(error)) => error.again(),
@@ -423,40 +435,40 @@ impl Driver {
     fn send(&mut self, attempt: AttemptId, lane: LaneId, role: Role) {
         let now = Instant::now();
         let Some(submission) = self.queued.remove(&attempt).filter(|j| !j.reply.is_closed()) else {
-            return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
+            return self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable: true });
         };
-        if submission.request.pass.as_ref().is_some_and(Pass::is_shut) {
+        if submission.request.pass.as_ref().is_some_and(AdmissionPass::is_shut) {
             let _ = submission.reply.send(Err(Error::held()));
-            return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
+            return self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable: true });
         }
         if submission.request.no_progress.is_some_and(|own| own > self.control.shared.no_progress)
-            && let Some(open) = self.lanes.get(&lane).and_then(Lane::open)
+            && let Some(open) = self.lanes.get(&lane).and_then(LaneSlot::open)
         {
             open.progress.allow_silence();
         }
         self.control.note(|| sent(&submission, lane, role));
         let freight = role == Role::Freight;
-        let exchange = exchange::Exchange { lane, freight, control: Arc::clone(&self.control) };
-        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut);
+        let exchange = exchange::LaneExchange { lane, freight, control: Arc::clone(&self.control) };
+        let open = self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut);
         match open.and_then(|open| open.connection.take()) {
             Some(mut connection) => {
                 if connection.is_quiet(&mut Context::from_waker(Waker::noop())) {
                     self.begin_watching(now, &submission, lane, role);
                     let shared = connection.carry(exchange, submission);
-                    if let Some(open) = self.lanes.get_mut(&lane).and_then(Lane::open_mut) {
+                    if let Some(open) = self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut) {
                         open.connection = shared;
                     }
                 } else {
                     // The server has closed it this very moment: replaced for free, the request untouched.
                     self.forget(lane);
-                    self.dispatcher.handle(now, Event::Stale { lane });
-                    self.dispatcher.handle(now, Event::Closed { lane });
-                    self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
+                    self.dispatcher.handle(now, DispatchEvent::Stale { lane });
+                    self.dispatcher.handle(now, DispatchEvent::Closed { lane });
+                    self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable: false });
                     self.bounce(now, submission, connection.is_unused());
                 }
             }
             None => {
-                self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
+                self.dispatcher.handle(now, DispatchEvent::Finished { attempt, reusable: false });
                 self.bounce(now, submission, true);
             }
         }
@@ -466,7 +478,7 @@ impl Driver {
         if self.lanes.remove(&lane).is_some_and(|gone| gone.open().is_some()) {
             tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
-            self.control.note(|| What::Closed { lane: lane.0 });
+            self.control.note(|| TraceEvent::Closed { lane: lane.0 });
         }
     }
 
@@ -487,11 +499,76 @@ impl Driver {
     }
 }
 
-fn sent(submission: &Submission, lane: LaneId, role: Role) -> What {
+fn sent(submission: &Submission, lane: LaneId, role: Role) -> TraceEvent {
     let request = &submission.request;
     let label = format!("{} {}", request.method, request.target.path());
-    What::Sent { attempt: submission.attempt.0, lane: lane.0, role, label, bytes: request.body.len() }
+    TraceEvent::Sent { attempt: submission.attempt.0, lane: lane.0, role, label, bytes: request.body.len() }
 }
 
 /// Resolves when every handle is gone.
-pub(crate) type Ended = tokio::sync::oneshot::Receiver<()>;
+pub(crate) type ShutdownSignal = tokio::sync::oneshot::Receiver<()>;
+
+/// The handle by which the engine's tasks reach the driver, and the threads that they run on.
+pub(crate) struct DriverHandle {
+    pub(crate) commands: UnboundedSender<DriverCommand>,
+    pub(crate) express: Handle,
+    pub(crate) freight: Vec<Handle>,
+    pub(crate) shared: Arc<SharedState>,
+    pub(crate) trace: Option<Trace>,
+}
+
+impl DriverHandle {
+    /// Tells the driver. After its end nobody listens, and nothing is left to be said.
+    pub(crate) fn tell(&self, command: DriverCommand) {
+        let _ = self.commands.send(command);
+    }
+
+    /// The runtime of a freight thread; lanes are spread over them by number.
+    pub(crate) fn freight(&self, number: u64) -> &Handle {
+        &self.freight[number as usize % self.freight.len()]
+    }
+
+    /// Records a moment where the caller wants that; `what` is made only then.
+    pub(crate) fn note(&self, what: impl FnOnce() -> TraceEvent) {
+        if let Some(trace) = &self.trace {
+            trace.note(what());
+        }
+    }
+}
+
+// Hedging: the driver watches what it sends, and asks for hedges of slow requests.
+impl Driver {
+    /// Watches a request that is being sent, if it may be hedged.
+    fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
+        if let (Some(tracker), Some(lane)) = (&submission.tracker, self.lanes.get(&lane)) {
+            let expected = submission.request.expected;
+            // Until its answer tells, a request of unknown size is compared with small ones on any lane. Alone on a freight lane it would
+            // have no comparison.
+            let role = if submission.request.is_opener() { Role::Express } else { role };
+            self.watch.begin(now, submission.attempt, (lane.origin, role), expected, Arc::clone(tracker));
+        }
+    }
+
+    fn bulk_is_held(&mut self, direction: Direction, is_held: bool) {
+        if direction == Direction::Down {
+            self.watch.hold_bulk(Instant::now(), is_held);
+        }
+    }
+
+    /// Asks for hedges of those that are stragglers.
+    fn look_for_stragglers(&mut self, now: Instant) {
+        if self.watch.next_look().is_none_or(|at| at > now) {
+            return;
+        }
+        let most = budget_left(self.shared.counts.all().requests(), self.hedges_asked);
+        let is_all = self.dispatcher.attempts() <= 1;
+        let stragglers = self.watch.look(now, most, is_all);
+        self.hedges_asked += stragglers.len() as u64;
+        for lane in stragglers.iter().filter_map(|attempt| self.dispatcher.lane_of(*attempt)) {
+            self.avoid(now, lane, SLOW_FOR);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

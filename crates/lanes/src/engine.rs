@@ -1,16 +1,13 @@
 //! The engine: its threads, and the handle that callers hold.
 
-mod hedging;
 mod retrying;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -20,23 +17,24 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::DIAL_MAX;
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, Rules};
-use crate::driver::{Command, Control, Driver, Transport};
+use crate::driver::{Driver, DriverCommand, DriverHandle, Transport};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::Outage;
 use crate::proxy::Proxies;
-use crate::retry::{Backoff, Budget, Failure, RETRY_AFTER_MAX};
-use crate::shared::{Counts, Shared};
-use crate::spare::{Claim, Spare};
-use crate::submission::Submission;
-use crate::tally::{self, Count};
-use crate::throttle::{Admission, Pass, Place, Throttles};
+use crate::request::Submission;
+use crate::retry::{AttemptFailure, Backoff, RETRY_AFTER_MAX, RetryBudget};
+use crate::shared::{CounterCells, SharedState};
+use crate::spare::{Spare, SpareClaim};
+use crate::tally::{self, Metric};
+use crate::throttle::{Admission, AdmissionPass, AdmissionRequest, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
-    Call, Config, Counters, Ended, MemoryBudget, Origin, Path, Protocol, Request, Response, Times, Verdict,
+    Call, CallOutcome, Config, Counters, MemoryBudget, Origin, Path, Protocol, Request, Response, Times,
+    Verdict,
 };
-use retrying::Tried;
+use retrying::FinishedAttempt;
 
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
@@ -59,18 +57,18 @@ pub const RETRY: &str = "laneway::retry";
 /// and futures of its methods may be awaited on any runtime.
 #[derive(Clone)]
 pub struct Lanes {
-    inner: Arc<Inner>,
+    inner: Arc<EngineState>,
     user_agent: HeaderValue,
     retry_for: Duration,
     retry_unanswered_for: Duration,
 }
 
-struct Inner {
-    control: Arc<Control>,
-    shared: Arc<Shared>,
+struct EngineState {
+    control: Arc<DriverHandle>,
+    shared: Arc<SharedState>,
     attempts: AtomicU64,
     memory: MemoryBudget,
-    budget: Mutex<Budget>,
+    budget: Mutex<RetryBudget>,
     outages: Mutex<HashMap<Origin, Arc<Outage>>>,
     throttles: Mutex<Throttles>,
     /// Dropped with the last handle, which ends the threads.
@@ -114,14 +112,14 @@ impl Lanes {
             |threads| threads.max(1),
         );
         let freight = (0..freight_threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             no_progress: config.no_progress,
             pace: config.bandwidth,
-            counts: Counts::default(),
+            counts: CounterCells::default(),
             down: Valve::default(),
             up: Valve::default(),
         });
-        let control = Arc::new(Control {
+        let control = Arc::new(DriverHandle {
             commands,
             express: express.handle().clone(),
             freight: freight.iter().map(|r| r.handle().clone()).collect(),
@@ -141,12 +139,12 @@ impl Lanes {
             })?;
         }
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EngineState {
                 control,
                 shared,
                 attempts: AtomicU64::new(0),
                 memory: config.memory,
-                budget: Mutex::new(Budget::new()),
+                budget: Mutex::new(RetryBudget::new()),
                 outages: Mutex::default(),
                 throttles: Mutex::new(Throttles::default()),
                 _ends: ends,
@@ -176,7 +174,7 @@ impl Lanes {
 
     /// Returns the same engine for a call that has ended because its origin has taken the request and never answered. The origin exists,
     /// and so the call may go on as [`Config::retry_for`] says. `None` for a call that has ended otherwise, or after that time.
-    pub fn for_silent_origin(&self, ended: &Ended) -> Option<Self> {
+    pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
         let is_left = self.retry_unanswered_for < self.retry_for && ended.elapsed < self.retry_for;
         let goes_on = ended.is_origin_away && is_silent && is_left;
@@ -207,10 +205,10 @@ impl Lanes {
             (Some(pace), len) if len > SHARELESS_MAX => pace.share(len).await,
             _ => None,
         };
-        let claim = Claim::take();
+        let claim = SpareClaim::take();
         let submission =
             Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of, claim };
-        self.inner.control.tell(Command::Submit(Box::new(submission)));
+        self.inner.control.tell(DriverCommand::Submit(Box::new(submission)));
         let cancel = CancelOnDrop { control: &self.inner.control, attempt: Some(attempt) };
         let outcome = outcome.await;
         cancel.defuse();
@@ -223,7 +221,7 @@ impl Lanes {
     ///
     /// # Errors
     /// The call's own refusal to make a request.
-    pub async fn run<C: Call>(&self, call: &C) -> Result<Ended, C::Refusal> {
+    pub async fn run<C: Call>(&self, call: &C) -> Result<CallOutcome, C::Refusal> {
         let started = Instant::now();
         let mut backoff = Backoff::default();
         let (mut attempts, mut stale) = (0, 0);
@@ -252,7 +250,7 @@ impl Lanes {
             }
             if verdict != Verdict::Done || outcome.is_err() {
                 let lost = sent.map_or(0, |sent| sent.bytes_sent());
-                self.inner.shared.counts.add(tally::current().as_ref(), Count::ByteLost, lost);
+                self.inner.shared.counts.add(tally::current().as_ref(), Metric::ByteLost, lost);
             }
             // The connection was gone before the request came: nobody's failure, so long as new ones are better.
             let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
@@ -262,7 +260,7 @@ impl Lanes {
             }
             attempts += 1;
             let unprocessed = matches!(&outcome, Err(e) if e.is_unsent() && e.kind() == Kind::Interrupted);
-            let tried = Tried {
+            let tried = FinishedAttempt {
                 outcome: &outcome,
                 began: admitted,
                 started,
@@ -273,15 +271,15 @@ impl Lanes {
             };
             let transient = tried.transient(Instant::now());
             let failure = match verdict {
-                _ if unprocessed => Some(Failure::Unprocessed),
+                _ if unprocessed => Some(AttemptFailure::Unprocessed),
                 Verdict::Done => None,
                 Verdict::Retry => Some(transient),
                 Verdict::Unavailable if !pass.is_throttled() => Some(transient),
-                Verdict::Again => Some(Failure::Learned),
+                Verdict::Again => Some(AttemptFailure::Learned),
                 Verdict::Throttled { .. } | Verdict::Unavailable => {
                     let after = verdict.asked_pause();
                     self.throttled(call, admitted, after);
-                    Some(Failure::Throttled(after))
+                    Some(AttemptFailure::Throttled(after))
                 }
             };
             let goes_on = match failure {
@@ -294,7 +292,7 @@ impl Lanes {
             if failure.is_none() && outcome.is_ok() {
                 let (key, object) = (call.throttle_key(), call.throttle_object());
                 self.throttles(|t| t.succeeded(key, object, Instant::now()));
-                self.budget(Budget::succeed);
+                self.budget(RetryBudget::succeed);
             }
             let broke_off = outcome.as_ref().is_err_and(Error::is_transient) && failure.is_none();
             let is_last = match call.breaks().filter(|_| broke_off) {
@@ -305,26 +303,26 @@ impl Lanes {
             let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
             let is_origin_away = (failure.is_some() || is_last)
                 && outage.is_given_up(Instant::now(), self.bounds(&outage).retry_for);
-            return Ok(Ended { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
+            return Ok(CallOutcome { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
         }
     }
 
     /// Says what the origin is likely to speak, so that the right number of connections is opened before the first
     /// handshake has shown it. ALPN alone decides what is spoken.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
-        self.inner.control.tell(Command::Expect(origin.clone(), protocol));
+        self.inner.control.tell(DriverCommand::Expect(origin.clone(), protocol));
     }
 
     /// Announces requests whose kind is still being found out, so that connections for them are opened meanwhile; 0 takes back those that
     /// have not come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
-        self.inner.control.tell(Command::Anticipate(origin.clone(), requests, tally::current()));
+        self.inner.control.tell(DriverCommand::Anticipate(origin.clone(), requests, tally::current()));
     }
 
     /// Returns what has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
     pub async fn path(&self, origin: &Origin) -> Path {
         let (reply, path) = oneshot::channel();
-        self.inner.control.tell(Command::Path(origin.clone(), reply));
+        self.inner.control.tell(DriverCommand::Path(origin.clone(), reply));
         path.await.unwrap_or_default()
     }
 
@@ -342,7 +340,7 @@ impl Lanes {
     /// Returns the lanes that would pay for more requests for bulk from an origin.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
-        self.inner.control.tell(Command::Spare(origin.clone(), reply));
+        self.inner.control.tell(DriverCommand::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
@@ -369,18 +367,18 @@ impl Lanes {
     }
 
     /// Waits until a request of the call may be sent.
-    async fn admitted<C: Call>(&self, call: &C) -> Pass {
+    async fn admitted<C: Call>(&self, call: &C) -> AdmissionPass {
         let (key, object) = (call.throttle_key(), call.throttle_object());
         if let Some(object) = object {
-            let mut place = Place::default();
+            let mut place = AdmissionRequest::default();
             while let Some(wait) = self.throttles(|t| t.wait_alone(object, &mut place, Instant::now())) {
                 self.pause(wait).await;
             }
         }
-        let mut place = Place::default();
+        let mut place = AdmissionRequest::default();
         loop {
             match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
-                Admission::Go(gate) => return Pass::new(gate, object, Instant::now()),
+                Admission::Go(gate) => return AdmissionPass::new(gate, object, Instant::now()),
                 Admission::Wait(wait) => self.pause(wait).await,
             }
         }
@@ -388,7 +386,7 @@ impl Lanes {
 
     /// Takes note of an answer that asked to slow down.
     fn throttled<C: Call>(&self, call: &C, admitted: Instant, after: Option<Duration>) {
-        self.count(Count::Throttle);
+        self.count(Metric::Throttle);
         let (key, object) = (call.throttle_key(), call.throttle_object());
         self.throttles(|t| t.throttled(key, object, admitted, Instant::now(), after));
     }
@@ -403,7 +401,7 @@ impl Lanes {
         }
     }
 
-    fn count(&self, what: Count) {
+    fn count(&self, what: Metric) {
         self.inner.shared.counts.add(tally::current().as_ref(), what, 1);
     }
 
@@ -411,7 +409,7 @@ impl Lanes {
         AttemptId(self.inner.attempts.fetch_add(1, Relaxed))
     }
 
-    fn budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
+    fn budget<T>(&self, with: impl FnOnce(&mut RetryBudget) -> T) -> T {
         with(&mut self.inner.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -422,7 +420,7 @@ impl Lanes {
 
 /// Tells the driver when a caller has gone.
 struct CancelOnDrop<'a> {
-    control: &'a Control,
+    control: &'a DriverHandle,
     attempt: Option<AttemptId>,
 }
 
@@ -435,7 +433,7 @@ impl CancelOnDrop<'_> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(attempt) = self.attempt {
-            self.control.tell(Command::Cancel(attempt));
+            self.control.tell(DriverCommand::Cancel(attempt));
         }
     }
 }

@@ -1,17 +1,16 @@
 //! Why an attempt brought no answer.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// The cause of an error.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// An attempt that ended without a complete answer. An answer with an error status is no error here.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
     message: String,
-    source: Option<Cause>,
+    source: Option<ErrorSource>,
     unsent: bool,
     held: bool,
     stale: bool,
@@ -61,7 +60,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<Cause>) -> Self {
+    pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<ErrorSource>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -150,7 +149,7 @@ impl Error {
     }
 
     /// The error that a sink or a file gave, if there is one.
-    pub fn into_source(self) -> Option<Cause> {
+    pub fn into_source(self) -> Option<ErrorSource> {
         self.source
     }
 }

@@ -3,15 +3,15 @@
 //! hyper isn't between us and `h2`, because it hides facts that we decide by. These are the server's stream limit, the moment a window is
 //! given back, and which errors leave a request unprocessed.
 
-mod coalesce;
 mod first_flights;
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::Poll;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::h2::client::{Builder, ResponseFuture, SendRequest};
@@ -19,19 +19,18 @@ use ::h2::{Reason, RecvStream, SendStream};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderValue, Uri, Version};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use coalesce::Coalesce;
-use first_flights::FirstFlights;
-
-use crate::body::{Segment, gathered, read_exact_at};
-use crate::connection::{BodyEnd, Connection, Fate, Pending, RESTED};
+use crate::connection::{BodyEnd, ClientConnection, ConnectionFate, PendingBody, RESTED};
 use crate::dispatch::{LaneId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::INFORMATIONAL_MAX;
-use crate::incoming::Incoming;
-use crate::shared::{Sending, Shared, with_timeout};
-use crate::stream::{Progress, Stream};
+use crate::incoming::ResponseReceiver;
+use crate::request::{Segment, gathered, read_exact_at};
+use crate::shared::{BodySender, SharedState, with_timeout};
+use crate::stream::{ByteStream, IoProgress};
 use crate::{Body, Head, Protocol, Request, Route};
+use first_flights::FirstFlights;
 
 /// Bytes that a stream may send us before we give its window back. An express body fits whole.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
@@ -63,7 +62,7 @@ const QUIET: Duration = Duration::from_millis(200);
 pub(crate) struct H2 {
     send: SendRequest<Bytes>,
     flights: Arc<FirstFlights>,
-    progress: Arc<Progress>,
+    progress: Arc<IoProgress>,
     /// The number of answers that have begun.
     answers: Arc<AtomicU64>,
     /// The same number, and the time without a moved byte, before the handle's request.
@@ -74,8 +73,8 @@ pub(crate) struct H2 {
 impl H2 {
     /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime; `ended` is called at its end.
     pub(crate) async fn open(
-        stream: Stream,
-        progress: Arc<Progress>,
+        stream: ByteStream,
+        progress: Arc<IoProgress>,
         lane: LaneId,
         role: Role,
         ended: impl FnOnce() + Send + 'static,
@@ -93,7 +92,7 @@ impl H2 {
         };
         let failed = |e| interrupted("HTTP/2 begins", io_error(e));
         let flights = Arc::new(FirstFlights::new());
-        let stream = Coalesce::new(stream, Arc::clone(&flights));
+        let stream = WriteCoalescer::new(stream, Arc::clone(&flights));
         let (send, connection) = builder.handshake(stream).await.map_err(failed)?;
         let done = Arc::clone(&flights);
         tokio::spawn(async move {
@@ -108,12 +107,12 @@ impl H2 {
     }
 }
 
-impl Connection for H2 {
+impl ClientConnection for H2 {
     const PROTOCOL: Protocol = Protocol::H2;
 
     type Rest = RecvStream;
 
-    fn progress(&self) -> &Arc<Progress> {
+    fn progress(&self) -> &Arc<IoProgress> {
         &self.progress
     }
 
@@ -145,9 +144,9 @@ impl Connection for H2 {
     async fn ask(
         &mut self,
         request: &mut Request,
-        incoming: &mut Incoming,
-        shared: &Shared,
-    ) -> Result<Pending<RecvStream>, Error> {
+        incoming: &mut ResponseReceiver,
+        shared: &SharedState,
+    ) -> Result<PendingBody<RecvStream>, Error> {
         (self.rested, self.answered) = (self.progress.idle(Instant::now()), self.answers.load(Relaxed));
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let head = head(request)?;
@@ -193,17 +192,17 @@ impl Connection for H2 {
         let (parts, rest) = answered.into_parts();
         self.answers.fetch_add(1, Relaxed);
         let route = incoming.begin(Head { status: parts.status, headers: parts.headers })?;
-        Ok(Pending { rest, route, is_last: false, keeps_idle: None })
+        Ok(PendingBody { rest, route, is_last: false, keeps_idle: None })
     }
 
     async fn receive(
         &mut self,
-        pending: Pending<RecvStream>,
-        incoming: &mut Incoming,
+        pending: PendingBody<RecvStream>,
+        incoming: &mut ResponseReceiver,
         timeout: Duration,
-        shared: &Shared,
+        shared: &SharedState,
     ) -> Result<BodyEnd, Error> {
-        let Pending { rest: mut body, route, .. } = pending;
+        let PendingBody { rest: mut body, route, .. } = pending;
         if route == Route::Stop {
             return Ok(BodyEnd { is_stopped: true, is_reusable: true });
         }
@@ -226,14 +225,14 @@ impl Connection for H2 {
         Ok(BodyEnd { is_stopped: false, is_reusable: true })
     }
 
-    fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, Fate) {
+    fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate) {
         // A connection that had rested, and answered nobody since, was most likely gone before the request came.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
         let error = if is_stale { error.stale() } else { error };
         let fate = match self.progress.is_given_up() {
-            true => Fate::Spent,
+            true => ConnectionFate::Spent,
             false => fate(&error, is_hedged, self.progress.idle(Instant::now()), timeout),
         };
         (error, fate)
@@ -242,13 +241,13 @@ impl Connection for H2 {
 
 /// Returns the fate of a connection after an error, when it has moved nothing for `idle`. One that moves nothing any more is not asked
 /// again: TCP itself would take a quarter of an hour.
-fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Fate {
+fn fate(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> ConnectionFate {
     match error.kind() {
-        Kind::Interrupted if error.is_stale() => Fate::Stale,
-        Kind::Timeout if idle >= timeout => Fate::Broken,
+        Kind::Interrupted if error.is_stale() => ConnectionFate::Stale,
+        Kind::Timeout if idle >= timeout => ConnectionFate::Broken,
         // Cancelled because a hedge was sooner.
-        Kind::Closed if is_hedged && idle >= QUIET => Fate::Slow,
-        _ => Fate::Usable,
+        Kind::Closed if is_hedged && idle >= QUIET => ConnectionFate::Slow,
+        _ => ConnectionFate::Usable,
     }
 }
 
@@ -297,9 +296,9 @@ fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
 async fn send_body(
     out: &mut SendStream<Bytes>,
     body: &Body,
-    progress: &Progress,
+    progress: &IoProgress,
     timeout: Duration,
-    sending: Sending<'_>,
+    sending: BodySender<'_>,
 ) -> Result<(), Error> {
     for segment in body.segments() {
         match segment {
@@ -323,9 +322,9 @@ async fn send_body(
 async fn send_bytes(
     out: &mut SendStream<Bytes>,
     mut bytes: Bytes,
-    progress: &Progress,
+    progress: &IoProgress,
     timeout: Duration,
-    sending: Sending<'_>,
+    sending: BodySender<'_>,
 ) -> Result<(), Error> {
     let doing = "sending a body";
     while !bytes.is_empty() {
@@ -368,28 +367,191 @@ fn unprocessed(e: Error) -> Error {
     if refused { e.unsent() } else { e }
 }
 
+// Gathers the small writes of one turn into one.
+//
+// `h2` writes and flushes each DATA frame by itself. A thousand small uploads would be a thousand TLS records and system calls. At a
+// connection's start they would be packets too, of which only ten may leave before the first acknowledgement (RFC 6928). Here a flush that
+// follows fresh writes is put off to the connection task's next turn, when whatever else was ready has been written too.
+
+/// Bytes that are gathered at most: two full TLS records. Larger writes go through as they are.
+const GATHERED_MAX: usize = 32 * 1024;
+
+pub(crate) struct WriteCoalescer<S> {
+    inner: S,
+    gathered: Vec<u8>,
+    /// Bytes of it that have been written on.
+    written: usize,
+    /// True if something was gathered since the last flush was asked for.
+    fresh: bool,
+    flights: Arc<FirstFlights>,
+}
+
+impl<S: AsyncWrite + Unpin> WriteCoalescer<S> {
+    pub(crate) fn new(inner: S, flights: Arc<FirstFlights>) -> Self {
+        Self { inner, gathered: Vec::new(), written: 0, fresh: false, flights }
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.gathered.len() {
+            let rest = &self.gathered[self.written..];
+            let record = &rest[..rest.len().min(self.flights.record_max())];
+            let sent = ready!(Pin::new(&mut self.inner).poll_write(cx, record))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += sent;
+            self.flights.left(sent);
+        }
+        self.gathered.clear();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Makes room for `len` more bytes; true when they are to be gathered.
+    fn poll_room(&mut self, cx: &mut Context<'_>, len: usize) -> Poll<io::Result<bool>> {
+        if self.gathered.len() + len > GATHERED_MAX {
+            ready!(self.poll_drain(cx))?;
+        }
+        self.fresh = true;
+        Poll::Ready(Ok(len <= GATHERED_MAX))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteCoalescer<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if ready!(self.poll_room(cx, bytes.len()))? {
+            self.gathered.extend_from_slice(bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let len = parts.iter().map(|p| p.len()).sum();
+        if ready!(self.poll_room(cx, len))? {
+            parts.iter().for_each(|p| self.gathered.extend_from_slice(p));
+            return Poll::Ready(Ok(len));
+        }
+        Pin::new(&mut self.inner).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.flights.written();
+        if std::mem::take(&mut self.fresh) && !self.gathered.is_empty() {
+            cx.waker().wake_by_ref();
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WriteCoalescer<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
     use crate::addresses::{FAILED_FOR, SLOW_FOR};
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
-    fn after(kind: Kind, is_hedged: bool, idle: Duration) -> Fate {
+    fn after(kind: Kind, is_hedged: bool, idle: Duration) -> ConnectionFate {
         fate(&Error::new(kind, "on purpose"), is_hedged, idle, TIMEOUT)
     }
 
     #[test]
     fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
         let quiet = after(Kind::Closed, true, QUIET);
-        assert_eq!((quiet, quiet.avoided_for()), (Fate::Slow, Some(SLOW_FOR)));
-        assert_eq!(after(Kind::Closed, true, QUIET / 2), Fate::Usable, "others come on it");
-        assert_eq!(after(Kind::Closed, false, TIMEOUT), Fate::Usable, "the caller has gone");
+        assert_eq!((quiet, quiet.avoided_for()), (ConnectionFate::Slow, Some(SLOW_FOR)));
+        assert_eq!(after(Kind::Closed, true, QUIET / 2), ConnectionFate::Usable, "others come on it");
+        assert_eq!(after(Kind::Closed, false, TIMEOUT), ConnectionFate::Usable, "the caller has gone");
     }
 
     #[test]
     fn a_connection_that_is_silent_for_too_long_is_broken() {
         assert_eq!(after(Kind::Timeout, false, TIMEOUT).avoided_for(), Some(FAILED_FOR));
-        assert_eq!(after(Kind::Timeout, false, TIMEOUT / 2), Fate::Usable);
+        assert_eq!(after(Kind::Timeout, false, TIMEOUT / 2), ConnectionFate::Usable);
+    }
+
+    /// Remembers each write.
+    #[derive(Default)]
+    struct Writes(Vec<Vec<u8>>);
+
+    impl AsyncWrite for Writes {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, b: &[u8]) -> Poll<io::Result<usize>> {
+            self.0.push(b.to_vec());
+            Poll::Ready(Ok(b.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn write(c: &mut WriteCoalescer<Writes>, bytes: &[u8]) {
+        let written = Pin::new(c).poll_write(&mut Context::from_waker(Waker::noop()), bytes);
+        assert!(matches!(written, Poll::Ready(Ok(n)) if n == bytes.len()));
+    }
+
+    fn flush(c: &mut WriteCoalescer<Writes>) {
+        assert!(Pin::new(c).poll_flush(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    #[test]
+    fn what_is_written_and_flushed_in_one_turn_leaves_as_one_write() {
+        let mut c = WriteCoalescer::new(Writes::default(), Arc::new(FirstFlights::new()));
+        for part in [b"a".as_slice(), b"bc", b"d"] {
+            write(&mut c, part);
+            flush(&mut c);
+        }
+        assert!(c.inner.0.is_empty());
+        flush(&mut c);
+        assert_eq!(c.inner.0, [b"abcd".to_vec()]);
+    }
+
+    #[test]
+    fn a_large_write_keeps_its_place_behind_the_small_ones() {
+        let mut c = WriteCoalescer::new(Writes::default(), Arc::new(FirstFlights::new()));
+        write(&mut c, b"small");
+        write(&mut c, &vec![1; GATHERED_MAX + 1]);
+        assert_eq!(c.inner.0.iter().map(Vec::len).collect::<Vec<_>>(), [5, GATHERED_MAX + 1]);
+    }
+
+    #[test]
+    fn a_young_connection_writes_records_that_fit_a_segment() {
+        let mut c = WriteCoalescer::new(Writes::default(), Arc::new(FirstFlights::new()));
+        write(&mut c, &[1; 5000]);
+        flush(&mut c);
+        flush(&mut c);
+        let records: Vec<_> = c.inner.0.iter().map(Vec::len).collect();
+        assert!(
+            records.iter().all(|len| *len < 1400) && records.iter().sum::<usize>() == 5000,
+            "{records:?}"
+        );
     }
 }

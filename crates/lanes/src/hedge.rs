@@ -5,20 +5,17 @@
 //! waits for a lane is not watched; time counts from when the request went out, and from when anything of its answer
 //! came last.
 
-mod activity;
-mod baseline;
 mod tracker;
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use activity::{Activity, Others};
-use baseline::Baseline;
 use rustc_hash::FxHashMap;
-pub(crate) use tracker::{Snapshot, Tracker};
 
 use crate::dispatch::{AttemptId, OriginId, Role};
+pub(crate) use tracker::{Tracker, TrackerReading};
 
 /// The share of requests that may be hedged, as one of so many, and how many always may. Dean and Barroso ("The Tail at
 /// Scale", 2013) cut the 99.9th percentile to a twentieth with 2 % more requests.
@@ -61,7 +58,7 @@ pub struct Alike(pub u8);
 
 /// Requests that are compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Group {
+struct ComparisonGroup {
     origin: OriginId,
     alike: Alike,
     role: Role,
@@ -74,11 +71,11 @@ pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
 
 /// Watches what runs and may be hedged.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct HedgeWatch {
     /// True if bodies come as fast as they can, so that a slow one says something.
     judges_bodies: bool,
-    running: FxHashMap<AttemptId, Running>,
-    groups: FxHashMap<Group, Baseline>,
+    running: FxHashMap<AttemptId, WatchedAttempt>,
+    groups: FxHashMap<ComparisonGroup, Baseline>,
     next_look: Option<Instant>,
     /// Silences from before are not counted.
     stood_still: Option<Instant>,
@@ -88,8 +85,8 @@ pub(crate) struct Watch {
 }
 
 #[derive(Debug)]
-struct Running {
-    group: Group,
+struct WatchedAttempt {
+    group: ComparisonGroup,
     expected: Option<u64>,
     tracker: Arc<Tracker>,
     is_hedged: bool,
@@ -102,7 +99,7 @@ enum Judgement {
     LookAgain(Instant),
 }
 
-impl Watch {
+impl HedgeWatch {
     /// A watch. Where the caller caps the rate, bodies are as slow as that wants it.
     pub(crate) fn new(judges_bodies: bool) -> Self {
         Self {
@@ -125,8 +122,8 @@ impl Watch {
         expected: Option<u64>,
         tracker: Arc<Tracker>,
     ) {
-        let group = Group { origin, alike: tracker.alike, role };
-        self.running.insert(attempt, Running { group, expected, tracker, is_hedged: false });
+        let group = ComparisonGroup { origin, alike: tracker.alike, role };
+        self.running.insert(attempt, WatchedAttempt { group, expected, tracker, is_hedged: false });
         self.look_at(now + silent_min(role));
     }
 
@@ -206,7 +203,7 @@ impl Watch {
     }
 
     /// Since when an attempt is silent through no fault of ours.
-    fn silent_since(&self, now: Instant, role: Role, seen: &Snapshot) -> Instant {
+    fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {
             return now;
@@ -236,8 +233,8 @@ impl Watch {
         &self,
         now: Instant,
         attempt: AttemptId,
-        running: &Running,
-        seen: &Snapshot,
+        running: &WatchedAttempt,
+        seen: &TrackerReading,
         around: &Activity,
         is_all: bool,
     ) -> Judgement {
@@ -261,13 +258,13 @@ impl Watch {
         };
         let answered = peers.count_since(seen.sent);
         let others = match is_all && self.running.len() == 1 {
-            true => Others::None,
+            true => ConcurrentActivity::None,
             false => around.others(now, attempt, running.group, since, answered),
         };
         let least = match (others, concurrent) {
-            (Others::Moving, Some(_)) => least,
-            (Others::Moving | Others::None, _) => least.max(ALONE_MIN),
-            (Others::Silent, _) => ALL_SILENT_MIN,
+            (ConcurrentActivity::Moving, Some(_)) => least,
+            (ConcurrentActivity::Moving | ConcurrentActivity::None, _) => least.max(ALONE_MIN),
+            (ConcurrentActivity::Silent, _) => ALL_SILENT_MIN,
         };
         let limit = least.max(usual * TIMES_USUAL);
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
@@ -281,10 +278,10 @@ impl Watch {
     fn is_slow(
         &self,
         now: Instant,
-        running: &Running,
-        seen: &Snapshot,
+        running: &WatchedAttempt,
+        seen: &TrackerReading,
         usual: Duration,
-        others: Others,
+        others: ConcurrentActivity,
     ) -> bool {
         let (Some(head), Some(expected)) = (seen.head, running.expected) else { return false };
         let took = now.saturating_duration_since(head);
@@ -292,7 +289,7 @@ impl Watch {
         // A rate that was held back, or of a process that stood still, is nobody's fault.
         let is_disturbed =
             self.stood_still.into_iter().chain(self.held_until).any(|at| at > head) || self.is_held;
-        if took < least || seen.bytes == 0 || is_disturbed || others == Others::Silent {
+        if took < least || seen.bytes == 0 || is_disturbed || others == ConcurrentActivity::Silent {
             return false;
         }
         let peers = &self.groups[&running.group];
@@ -309,6 +306,158 @@ fn silent_min(role: Role) -> Duration {
     match role {
         Role::Express => SMALL_SILENT_MIN,
         Role::Freight => BULK_SILENT_MIN,
+    }
+}
+
+/// Bytes that others got at most so long ago show that the path is alive; beside a longer silence, in half of that.
+const RECENTLY: Duration = Duration::from_millis(30);
+
+/// Answered requests since an attempt went out, for each silent one, when nothing moves any more. At the end of a run only stragglers are
+/// left.
+const ANSWERED_TO_SILENT: usize = 4;
+
+/// Activity beside an attempt, in its origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ConcurrentActivity {
+    /// Others get something, or have got all that they wanted.
+    Moving,
+    /// There are no others.
+    None,
+    /// Others get nothing either.
+    Silent,
+}
+
+/// Everything that is watched, at one moment.
+#[derive(Debug, Default)]
+struct Activity {
+    /// Each origin's last two moves, so that one can be left out.
+    moves: FxHashMap<OriginId, [Option<Move>; 2]>,
+    silent: FxHashMap<ComparisonGroup, usize>,
+}
+
+/// When, and by which attempt; that of an attempt that has ended is nobody's any more.
+type Move = (Instant, Option<AttemptId>);
+
+impl Activity {
+    /// An attempt is running.
+    fn running(&mut self, attempt: AttemptId, group: ComparisonGroup, moved: Instant, is_silent: bool) {
+        self.note(group.origin, (moved, Some(attempt)));
+        *self.silent.entry(group).or_default() += usize::from(is_silent);
+    }
+
+    /// An attempt has been answered.
+    fn answered(&mut self, origin: OriginId, at: Instant) {
+        self.note(origin, (at, None));
+    }
+
+    fn note(&mut self, origin: OriginId, came: Move) {
+        let [last, before] = self.moves.entry(origin).or_default();
+        let is_later = |than: &Option<Move>| than.is_none_or(|(then, _)| came.0 > then);
+        if is_later(last) {
+            *before = last.replace(came);
+        } else if is_later(before) {
+            *before = Some(came);
+        }
+    }
+
+    /// Returns what goes on beside an attempt that is silent since then, while so many of its kind were answered.
+    fn others(
+        &self,
+        now: Instant,
+        attempt: AttemptId,
+        group: ComparisonGroup,
+        since: Instant,
+        answered: usize,
+    ) -> ConcurrentActivity {
+        let half = now.saturating_duration_since(since) / 2;
+        let lately = now.checked_sub(half.max(RECENTLY)).unwrap_or(now);
+        let mut moves = self.moves.get(&group.origin).into_iter().flatten().flatten();
+        let moved = moves.any(|(at, by)| *by != Some(attempt) && *at > lately);
+        let silent = self.silent.get(&group).copied().unwrap_or_default();
+        if moved || answered >= ANSWERED_TO_SILENT * silent.max(1) {
+            ConcurrentActivity::Moving
+        } else {
+            ConcurrentActivity::Silent
+        }
+    }
+}
+
+/// The number of times that are remembered, and for how long: enough for a high quantile, and no older than what the path is now.
+const REMEMBERED: usize = 64;
+const REMEMBERED_FOR: Duration = Duration::from_secs(60);
+
+/// Fewer say nothing of what is usual.
+const FEWEST: usize = 3;
+
+/// Whose longest silence is taken for usual. Of 64 three may be stragglers themselves.
+const USUAL: f64 = 0.95;
+
+/// Smaller bodies come in one read and say nothing of a rate.
+const BODY_MIN: u64 = 64 * 1024;
+
+/// One answer that came whole.
+#[derive(Clone, Copy, Debug)]
+struct ResponseSample {
+    ended: Instant,
+    /// The longest time in which nothing of it came, that before its head included.
+    silence: Duration,
+    /// Bytes a second of its body.
+    rate: Option<f64>,
+}
+
+/// Comparable requests of one origin.
+#[derive(Debug, Default)]
+struct Baseline {
+    answers: VecDeque<ResponseSample>,
+}
+
+impl Baseline {
+    /// Takes note of an answer that has come whole.
+    fn note(&mut self, now: Instant, seen: &TrackerReading) {
+        let took = seen.head.map(|head| seen.moved.saturating_duration_since(head).as_secs_f64());
+        let rate = took.filter(|took| seen.bytes >= BODY_MIN && *took > 0.0);
+        let rate = rate.map(|took| seen.bytes as f64 / took);
+        if self.answers.len() >= REMEMBERED {
+            self.answers.pop_front();
+        }
+        self.answers.push_back(ResponseSample { ended: now, silence: seen.silence, rate });
+    }
+
+    /// Forgets what is too old.
+    fn forget_before(&mut self, now: Instant) {
+        let is_old = |a: &ResponseSample| now.saturating_duration_since(a.ended) > REMEMBERED_FOR;
+        while self.answers.front().is_some_and(is_old) {
+            self.answers.pop_front();
+        }
+    }
+
+    /// When the last answer came.
+    fn last(&self) -> Option<Instant> {
+        self.answers.back().map(|answer| answer.ended)
+    }
+
+    /// Returns how many ended after `since`.
+    fn count_since(&self, since: Instant) -> usize {
+        self.since(Some(since)).count()
+    }
+
+    /// Returns how long a silence is usual among those that ended after `since`, or among all.
+    fn usual_silence(&self, since: Option<Instant>) -> Option<Duration> {
+        let mut silences: Vec<_> = self.since(since).map(|answer| answer.silence).collect();
+        silences.sort_unstable();
+        let enough = silences.len() >= FEWEST;
+        enough.then(|| silences[(silences.len() as f64 * USUAL).ceil() as usize - 1])
+    }
+
+    /// The median rate of bodies, bytes a second, among those that ended after `since`, or among all.
+    fn usual_rate(&self, since: Option<Instant>) -> Option<f64> {
+        let mut rates: Vec<_> = self.since(since).filter_map(|answer| answer.rate).collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        (rates.len() >= FEWEST).then(|| rates[rates.len() / 2])
+    }
+
+    fn since(&self, since: Option<Instant>) -> impl Iterator<Item = &ResponseSample> {
+        self.answers.iter().filter(move |answer| since.is_none_or(|since| answer.ended > since))
     }
 }
 

@@ -12,9 +12,9 @@ use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::{ORIGIN, Outage};
-use crate::stream::Progress;
+use crate::stream::IoProgress;
 use crate::tally::Tally;
-use crate::throttle::Pass;
+use crate::throttle::AdmissionPass;
 use crate::{Head, Origin, Protocol, Response, Route, Sink};
 
 /// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
@@ -22,7 +22,7 @@ use crate::{Head, Origin, Protocol, Response, Route, Sink};
 const ROOM_AT_ONCE: u64 = 1 << 20;
 
 /// The answer being received: into the request's sink, or into memory.
-pub(crate) struct Incoming {
+pub(crate) struct ResponseReceiver {
     sink: Option<Box<dyn Sink>>,
     head: Option<Head>,
     /// True if the sink takes the body.
@@ -32,7 +32,7 @@ pub(crate) struct Incoming {
     /// The role that the body rides in.
     role: Role,
     tracker: Option<Arc<Tracker>>,
-    pass: Option<Pass>,
+    pass: Option<AdmissionPass>,
     outage: Option<(Arc<Outage>, Origin)>,
     tally: Option<Tally>,
     credential: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Incoming {
     first_byte: Duration,
 }
 
-impl Incoming {
+impl ResponseReceiver {
     pub(crate) fn new(
         sink: Option<Box<dyn Sink>>,
         submitted: Instant,
@@ -77,7 +77,7 @@ impl Incoming {
 
     /// Tells what the request came through when the server answers that it is asked too much. Who judges the answer may be
     /// behind with it, and hundreds more would go out meanwhile.
-    pub(crate) fn through(mut self, pass: Option<Pass>) -> Self {
+    pub(crate) fn through(mut self, pass: Option<AdmissionPass>) -> Self {
         self.pass = pass;
         self
     }
@@ -158,7 +158,7 @@ impl Incoming {
     }
 
     /// Waits until the sink may have more of the body. The connection's time without progress begins anew then: nobody has read from it.
-    pub(crate) async fn has_room(&mut self, progress: &Progress) {
+    pub(crate) async fn has_room(&mut self, progress: &IoProgress) {
         let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) else { return };
         let mut has_waited = false;
         poll_fn(|context| {
@@ -259,8 +259,8 @@ mod tests {
 
     use super::*;
 
-    fn announcing(len: Option<u64>) -> Incoming {
-        let mut incoming = Incoming::new(None, Instant::now(), None);
+    fn announcing(len: Option<u64>) -> ResponseReceiver {
+        let mut incoming = ResponseReceiver::new(None, Instant::now(), None);
         let length = len.map(|len| (CONTENT_LENGTH, HeaderValue::from(len)));
         let headers = length.into_iter().collect::<HeaderMap>();
         incoming.begin(Head { status: StatusCode::OK, headers }).unwrap();

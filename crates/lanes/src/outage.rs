@@ -37,21 +37,21 @@ pub(crate) struct Outage {
     has_answered: AtomicBool,
     /// Calls that wait for an answer, or to ask again.
     asking: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
 }
 
 /// A call that waits for an origin.
 #[derive(Debug)]
-pub(crate) struct Asking<'a>(&'a Outage);
+pub(crate) struct OutageWaiter<'a>(&'a Outage);
 
-impl Drop for Asking<'_> {
+impl Drop for OutageWaiter<'_> {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Relaxed);
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutageState {
     /// Since when nothing has come, and when somebody failed last.
     away: Option<(Instant, Instant)>,
     is_reported: bool,
@@ -84,9 +84,9 @@ impl Outage {
     }
 
     /// Counts a call as waiting for the origin for as long as what is returned lives.
-    pub(crate) fn asked(&self) -> Asking<'_> {
+    pub(crate) fn asked(&self) -> OutageWaiter<'_> {
         self.asking.fetch_add(1, Relaxed);
-        Asking(self)
+        OutageWaiter(self)
     }
 
     /// Returns the last sign of life, if calls wait for another: `Some(None)` where there was none yet.
@@ -179,7 +179,7 @@ impl Outage {
         Some(self.born + Duration::from_micros(micros.load(Relaxed).checked_sub(1)?))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

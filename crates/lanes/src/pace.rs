@@ -19,26 +19,26 @@ const TURN_MAX: u64 = 1 << 30;
 
 /// A bound on bytes a second. Engines that hold clones of one keep to it together.
 #[derive(Clone, Debug)]
-pub struct Bandwidth(Arc<Limit>);
+pub struct Bandwidth(Arc<BandwidthLimit>);
 
 #[derive(Debug)]
-struct Limit {
+struct BandwidthLimit {
     pace: Mutex<Pace>,
-    shares: Shares,
+    shares: BandwidthShares,
     /// The bytes of a turn that no body has claimed.
     unclaimed: Arc<Semaphore>,
 }
 
 /// The shares of a limit for bodies that are sent side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shares {
+struct BandwidthShares {
     /// The bytes that all of them may send in a turn.
     turn: u64,
     /// The bytes that one of them sends at a time.
     chunk: u64,
 }
 
-impl Shares {
+impl BandwidthShares {
     fn of(bytes_per_second: u64) -> Self {
         let turn = bytes_per_second.saturating_mul(TURN_SECS).clamp(BODIES_MIN, TURN_MAX);
         Self { turn, chunk: (turn / BODIES_MIN).min(CHUNK_MAX) }
@@ -54,9 +54,9 @@ impl Shares {
 impl Bandwidth {
     /// At most `bytes` a second.
     pub fn limited_to(bytes: u64) -> Self {
-        let shares = Shares::of(bytes);
+        let shares = BandwidthShares::of(bytes);
         let unclaimed = Arc::new(Semaphore::new(shares.turn as usize));
-        Self(Arc::new(Limit { pace: Mutex::new(Pace::new(bytes)), shares, unclaimed }))
+        Self(Arc::new(BandwidthLimit { pace: Mutex::new(Pace::new(bytes)), shares, unclaimed }))
     }
 
     /// Waits until a body of `len` bytes may be begun, in the order of asking: until its share of the limit keeps it moving. It has the
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     /// The longest time for which a body of 1 MiB stood still while 200 small ones, each followed by another, were sent beside it.
-    fn standstill(limit: u64, small: u64, shares: Shares) -> Duration {
+    fn standstill(limit: u64, small: u64, shares: BandwidthShares) -> Duration {
         let (start, mut pace) = (Instant::now(), Pace::new(limit));
         let (mut left, mut longest, mut unclaimed) = (1_u64 << 20, Duration::ZERO, shares.turn);
         let mut waiting: VecDeque<u64> = (0..200).map(|_| small).chain([left]).collect();
@@ -145,18 +145,18 @@ mod tests {
     fn a_large_body_keeps_moving_beside_small_ones_whatever_the_limit() {
         for limit in [4 << 10, 32 << 10, 1 << 20, 100 << 20] {
             for small in [100, 10_000, 300_000] {
-                let still = standstill(limit, small, Shares::of(limit));
+                let still = standstill(limit, small, BandwidthShares::of(limit));
                 assert!(still <= Duration::from_secs(TURN_SECS + 1), "{limit} B/s, {small} B: {still:?}");
             }
         }
-        let unshared = Shares { turn: u64::MAX, chunk: CHUNK_MAX };
+        let unshared = BandwidthShares { turn: u64::MAX, chunk: CHUNK_MAX };
         assert!(standstill(32 << 10, 10_000, unshared) > Duration::from_secs(30), "what shares are for");
     }
 
     #[test]
     fn shares_of_any_limit_let_four_bodies_go() {
         for limit in [0, 1, 10, 32 << 10, 1 << 30, u64::MAX] {
-            let shares = Shares::of(limit);
+            let shares = BandwidthShares::of(limit);
             assert!(
                 shares.chunk > 0 && u64::from(shares.claim(u64::MAX)) * BODIES_MIN <= shares.turn,
                 "{limit}"

@@ -1,17 +1,24 @@
-//! The request that goes out.
+//! The request that goes out, its body of segments of memory and files, and its submission to the driver.
 
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Uri};
+use tokio::sync::oneshot;
 
+use crate::dispatch::AttemptId;
+use crate::error::{Error, Kind};
+use crate::hedge::Tracker;
 use crate::outage::Outage;
+use crate::spare::SpareClaim;
 use crate::tally::Tally;
-use crate::throttle::Pass;
-use crate::{Body, Origin, Sink};
+use crate::throttle::AdmissionPass;
+use crate::{Origin, Response, Sink};
 
 /// Signs a request again whose signature is old. It is called on the engine's threads, and waits for nothing.
 pub type Renew = Arc<dyn Fn(&mut Request) + Send + Sync>;
@@ -42,7 +49,7 @@ pub struct Request {
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
     /// The pass that it needs when its turn for a lane comes.
-    pub(crate) pass: Option<Pass>,
+    pub(crate) pass: Option<AdmissionPass>,
     /// Where its answer's signs of life are noted.
     pub(crate) outage: Option<Arc<Outage>>,
     /// Where it counts besides.
@@ -108,5 +115,180 @@ impl fmt::Debug for Request {
     /// Leaves headers and query out: they carry credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{} ({} bytes)", self.method, self.origin, self.target.path(), self.body.len())
+    }
+}
+
+/// A request body: its segments one after another. Cheap to clone, so that an attempt can be made again.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    segments: Vec<Segment>,
+    len: u64,
+}
+
+/// One segment of a [`Body`].
+#[derive(Clone, Debug)]
+pub enum Segment {
+    /// Bytes in memory.
+    Memory(Bytes),
+    /// A range of a file, read with `pread` as it is sent. Reading fewer bytes than `len` fails the request with
+    /// [`Kind::Source`](crate::Kind::Source).
+    File {
+        /// The open file.
+        file: Arc<File>,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+}
+
+impl Body {
+    /// No body.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A range of a file.
+    pub fn file(file: Arc<File>, offset: u64, len: u64) -> Self {
+        Self::empty().and(Segment::File { file, offset, len })
+    }
+
+    /// This body with one more segment at its end.
+    #[must_use]
+    pub fn and(mut self, segment: impl Into<Segment>) -> Self {
+        let segment = segment.into();
+        self.len += segment.len();
+        if !segment.is_empty() {
+            self.segments.push(segment);
+        }
+        self
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The segments in order; none of them is empty.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl Segment {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    /// Returns whether the segment holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Bytes> for Segment {
+    fn from(bytes: Bytes) -> Self {
+        Self::Memory(bytes)
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        Self::empty().and(bytes.into())
+    }
+}
+
+/// Reads a range of a request body's file.
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset).map_err(|e| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            Error::new(Kind::Source, "the file became shorter while it was read")
+        }
+        _ => Error::because(Kind::Source, "the file can't be read", e),
+    })
+}
+
+/// The bytes of a body that lies in memory, one after the other in one buffer.
+pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
+    if let [Segment::Memory(one)] = segments {
+        return Some(one.clone());
+    }
+    let mut all = Vec::with_capacity(segments.iter().map(|s| s.len() as usize).sum());
+    for segment in segments {
+        let Segment::Memory(bytes) = segment else { return None };
+        all.extend_from_slice(bytes);
+    }
+    Some(all.into())
+}
+
+/// A request that has waited longer for its lane is signed again. Signatures say when they were made, and stores refuse old ones; below
+/// a second a second signature costs more than it is worth.
+const SIGNED_FOR: Duration = Duration::from_secs(1);
+
+/// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
+pub(crate) struct Submission {
+    pub(crate) attempt: AttemptId,
+    pub(crate) request: Request,
+    pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
+    pub(crate) submitted: Instant,
+    /// The number of new lanes that turned out to be gone when it was to be sent on them.
+    pub(crate) bounces: u8,
+    /// Where it shows its signs of life, if it may be hedged.
+    pub(crate) tracker: Option<Arc<Tracker>>,
+    /// The attempt that this one is a hedge of.
+    pub(crate) hedge_of: Option<AttemptId>,
+    /// The lane that was claimed for it, until the dispatcher counts it.
+    pub(crate) claim: Option<SpareClaim>,
+}
+
+impl Submission {
+    /// Signs the request again if it has waited long for the lane that it takes now.
+    pub(crate) fn renew(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.submitted) > SIGNED_FOR
+            && let Some(renew) = self.request.renew.take()
+        {
+            renew(&mut self.request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use http::Method;
+
+    use super::*;
+    use crate::Origin;
+
+    #[test]
+    fn a_request_that_has_waited_long_is_signed_again() {
+        let mut request = Request::new(Origin::parse("http://h").unwrap(), Method::GET, "/".parse().unwrap());
+        request.renew = Some(Arc::new(|request: &mut Request| request.credential += 1));
+        let submitted = Instant::now();
+        let (reply, _outcome) = oneshot::channel();
+        let mut submission = Submission {
+            attempt: AttemptId(0),
+            request,
+            reply,
+            submitted,
+            bounces: 0,
+            tracker: None,
+            hedge_of: None,
+            claim: None,
+        };
+        submission.renew(submitted + SIGNED_FOR);
+        assert_eq!(submission.request.credential, 0);
+        submission.renew(submitted + 2 * SIGNED_FOR);
+        assert_eq!(submission.request.credential, 1);
     }
 }

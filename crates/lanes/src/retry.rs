@@ -41,7 +41,7 @@ const PROGRESS_MIN: u64 = 256 << 10;
 
 /// The end of an attempt, as far as trying again depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum AttemptFailure {
     /// Another attempt may help. Before it failed nothing came for so long.
     Transient { silent: Duration },
     /// The server asked to slow down, perhaps for so long.
@@ -54,7 +54,7 @@ pub(crate) enum Failure {
 
 /// The bounds of a call's attempts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct RetryLimits<'a> {
     /// The origin's signs of life.
     pub(crate) outage: &'a Outage,
     /// The time for which nothing may come from it.
@@ -68,12 +68,12 @@ pub(crate) struct Backoff {
     throttled: u32,
     free: u32,
     /// Failures while the origin served others.
-    lone: Option<Lone>,
+    lone: Option<FailureStreak>,
     last_failed: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Lone {
+struct FailureStreak {
     /// When the first was.
     since: Instant,
     count: u32,
@@ -86,27 +86,27 @@ impl Backoff {
     /// `random` is uniform in 0..1.
     pub(crate) fn next(
         &mut self,
-        failure: Failure,
+        failure: AttemptFailure,
         began: Instant,
         now: Instant,
-        bounds: Bounds<'_>,
+        bounds: RetryLimits<'_>,
         random: f64,
     ) -> Option<Duration> {
-        let Bounds { outage, retry_for } = bounds;
+        let RetryLimits { outage, retry_for } = bounds;
         let silent = match failure {
-            Failure::Learned => {
+            AttemptFailure::Learned => {
                 self.free += 1;
                 return (self.free <= FREE_MAX).then_some(Duration::ZERO);
             }
-            Failure::Unprocessed => {
+            AttemptFailure::Unprocessed => {
                 self.free += 1;
                 if self.free <= FREE_MAX {
                     return Some(Duration::ZERO);
                 }
                 Duration::ZERO
             }
-            Failure::Transient { silent } => silent,
-            Failure::Throttled(_) => Duration::ZERO,
+            AttemptFailure::Transient { silent } => silent,
+            AttemptFailure::Throttled(_) => Duration::ZERO,
         };
         let since = self.last_failed.replace(now).unwrap_or(began);
         // Before a silence the origin may have served others, and then been away.
@@ -119,7 +119,7 @@ impl Backoff {
         if left.is_zero() {
             return None;
         }
-        if let Failure::Throttled(after) = failure {
+        if let AttemptFailure::Throttled(after) = failure {
             self.throttled += 1;
             let asked = after.unwrap_or_default();
             let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX.max(retry_for);
@@ -148,7 +148,7 @@ impl Backoff {
                 lone.lost += silent;
                 lone
             }
-            None => self.lone.insert(Lone { since: now, count: 0, lost: Duration::ZERO }),
+            None => self.lone.insert(FailureStreak { since: now, count: 0, lost: Duration::ZERO }),
         };
         lone.count += 1;
         let (took, least) = (now.saturating_duration_since(lone.since), LONE_FOR.min(retry_for));
@@ -164,7 +164,7 @@ impl Backoff {
 
 /// The answer to a call whose pause is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum RetryTurn {
     Go,
     /// Others are asking whether the origin is back: so long.
     Wait(Duration),
@@ -172,18 +172,24 @@ pub(crate) enum Turn {
     End,
 }
 
-impl Budget {
+impl RetryBudget {
     /// Decides whether a failed call may ask again. While nothing comes from an origin, only as many calls ask as the process may, so that
     /// thousands don't come down on a server that is about to be back.
-    pub(crate) fn turn(&mut self, failed: Instant, now: Instant, bounds: Bounds<'_>, random: f64) -> Turn {
+    pub(crate) fn turn(
+        &mut self,
+        failed: Instant,
+        now: Instant,
+        bounds: RetryLimits<'_>,
+        random: f64,
+    ) -> RetryTurn {
         let may_spend = self.spend(now);
         if may_spend || bounds.outage.heard_since(failed) {
-            return Turn::Go;
+            return RetryTurn::Go;
         }
         if bounds.outage.left(now, bounds.retry_for).is_zero() {
-            return Turn::End;
+            return RetryTurn::End;
         }
-        Turn::Wait(Duration::from_secs(1).mul_f64(0.5 + random / 2.0))
+        RetryTurn::Wait(Duration::from_secs(1).mul_f64(0.5 + random / 2.0))
     }
 }
 
@@ -197,12 +203,12 @@ fn pause(n: u32, most: Duration, random: f64) -> Duration {
 /// The process-wide bound on retries: when most of what is sent fails, trying again makes it worse. A retry costs one, a
 /// success gives a tenth back, as in gRPC's throttle, and so does time: a few are always made that find out when it is over.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RetryBudget {
     left: f64,
     filled: Option<Instant>,
 }
 
-impl Budget {
+impl RetryBudget {
     /// Retries that may be made in a row without any success.
     const CAPACITY: f64 = 500.0;
 
@@ -246,7 +252,7 @@ impl Breaks {
 mod tests {
     use super::*;
 
-    const BROKEN: Failure = Failure::Transient { silent: Duration::ZERO };
+    const BROKEN: AttemptFailure = AttemptFailure::Transient { silent: Duration::ZERO };
     const RETRY_FOR: Duration = Duration::from_secs(120);
 
     fn at(start: Instant, seconds: f64) -> Instant {
@@ -265,7 +271,7 @@ mod tests {
         let start = Instant::now();
         let mut now = start;
         let (outage, mut attempts) = (Outage::new(start), Backoff::default());
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         let mut made = 1;
         while let Some(pause) = attempts.next(BROKEN, now, now, bounds, 0.5) {
             now += pause;
@@ -281,7 +287,7 @@ mod tests {
             let start = Instant::now();
             let mut now = start;
             let (outage, mut attempts) = (Outage::new(start), Backoff::default());
-            let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+            let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
             let mut made = 1;
             loop {
                 outage.heard(now + Duration::from_millis(1));
@@ -300,7 +306,7 @@ mod tests {
     fn a_call_that_two_outages_break_far_apart_is_tried_again() {
         let start = Instant::now();
         let (outage, mut attempts) = (Outage::new(start), Backoff::default());
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         for minute in [5, 10, 15, 20, 25] {
             let failed = start + Duration::from_secs(60 * minute);
             outage.heard(failed - Duration::from_secs(1));
@@ -314,11 +320,11 @@ mod tests {
         let start = Instant::now();
         let (silent, mut attempts) = (Duration::from_secs(30), Backoff::default());
         let outage = Outage::new(start);
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         let mut fails = |heard: f64, at_second: f64| {
             outage.heard(at(start, heard));
             let failed = at(start, at_second);
-            attempts.next(Failure::Transient { silent }, start, failed, bounds, 0.5);
+            attempts.next(AttemptFailure::Transient { silent }, start, failed, bounds, 0.5);
             attempts.lone.as_ref().map_or(0, |lone| lone.count)
         };
         assert_eq!(fails(5.0, 40.0), 0);
@@ -330,7 +336,7 @@ mod tests {
     fn nothing_is_retried_where_that_is_asked_for() {
         let now = Instant::now();
         let outage = Outage::new(now);
-        let bounds = Bounds { outage: &outage, retry_for: Duration::ZERO };
+        let bounds = RetryLimits { outage: &outage, retry_for: Duration::ZERO };
         assert_eq!(Backoff::default().next(BROKEN, now, now, bounds, 0.0), None);
     }
 
@@ -338,9 +344,9 @@ mod tests {
     fn retry_after_is_obeyed_unless_it_is_absurd() {
         let now = Instant::now();
         let (outage, mut attempts) = (Outage::new(now), Backoff::default());
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         let mut after =
-            |s| attempts.next(Failure::Throttled(Some(Duration::from_secs(s))), now, now, bounds, 0.0);
+            |s| attempts.next(AttemptFailure::Throttled(Some(Duration::from_secs(s))), now, now, bounds, 0.0);
         assert_eq!(after(7), Some(Duration::from_secs(7)));
         assert_eq!(after(3600), None);
     }
@@ -349,27 +355,27 @@ mod tests {
     fn what_was_not_processed_goes_again_at_once_but_not_for_ever() {
         let now = Instant::now();
         let (outage, mut attempts) = (Outage::new(now), Backoff::default());
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         let mut next = |failure| attempts.next(failure, now, now, bounds, 0.0);
         for _ in 0..FREE_MAX {
-            assert_eq!(next(Failure::Unprocessed), Some(Duration::ZERO));
+            assert_eq!(next(AttemptFailure::Unprocessed), Some(Duration::ZERO));
         }
-        assert_eq!(next(Failure::Unprocessed), Some(PAUSE_FIRST / 2), "then like any other failure");
-        assert_eq!(next(Failure::Learned), None);
+        assert_eq!(next(AttemptFailure::Unprocessed), Some(PAUSE_FIRST / 2), "then like any other failure");
+        assert_eq!(next(AttemptFailure::Learned), None);
     }
 
     #[test]
     fn while_nothing_comes_calls_take_turns_and_when_something_does_all_go() {
         let start = Instant::now();
-        let (outage, mut budget) = (Outage::new(start), Budget::new());
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let (outage, mut budget) = (Outage::new(start), RetryBudget::new());
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         outage.failed(start, Duration::ZERO);
         let mut go = |second: f64, calls: usize| {
-            let turn = |_: &usize| budget.turn(start, at(start, second), bounds, 1.0) == Turn::Go;
+            let turn = |_: &usize| budget.turn(start, at(start, second), bounds, 1.0) == RetryTurn::Go;
             (0..calls).filter(turn).count()
         };
-        assert_eq!(go(1.0, 10_000), Budget::CAPACITY as usize);
-        assert_eq!(go(2.0, 10_000), Budget::PER_SECOND as usize);
+        assert_eq!(go(1.0, 10_000), RetryBudget::CAPACITY as usize);
+        assert_eq!(go(2.0, 10_000), RetryBudget::PER_SECOND as usize);
         outage.heard(at(start, 3.0));
         assert_eq!(go(3.0, 10_000), 10_000);
     }
@@ -378,19 +384,19 @@ mod tests {
     fn a_call_whose_turn_does_not_come_ends_with_the_outage_s_time() {
         let start = Instant::now();
         let outage = Outage::new(start);
-        let mut budget = Budget { left: 0.0, filled: None };
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let mut budget = RetryBudget { left: 0.0, filled: None };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         outage.failed(start, Duration::ZERO);
-        assert_eq!(budget.turn(start, start, bounds, 1.0), Turn::Wait(Duration::from_secs(1)));
-        let mut budget = Budget { left: 0.0, filled: None };
-        assert_eq!(budget.turn(start, start + RETRY_FOR, bounds, 1.0), Turn::End);
+        assert_eq!(budget.turn(start, start, bounds, 1.0), RetryTurn::Wait(Duration::from_secs(1)));
+        let mut budget = RetryBudget { left: 0.0, filled: None };
+        assert_eq!(budget.turn(start, start + RETRY_FOR, bounds, 1.0), RetryTurn::End);
     }
 
     #[test]
     fn breaks_after_a_few_bytes_add_up_and_real_progress_resets_them() {
         let now = Instant::now();
         let outage = Outage::new(now);
-        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
         let breaks = Breaks::default();
         let after = |came| breaks.after(came).next(BROKEN, now, now, bounds, 1.0);
         assert_eq!(after(7), Some(PAUSE_FIRST));

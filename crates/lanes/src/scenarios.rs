@@ -3,23 +3,18 @@
 
 mod ablation;
 mod beside;
-mod hedging;
-mod idle;
-mod links;
-mod matrix;
+mod bulk_traffic;
 mod mixed;
-mod one;
-mod origins;
 mod random;
-mod rig;
-mod sending;
-mod worst;
+mod servers;
 
 use std::time::{Duration, Instant};
 
 use crate::Protocol;
-use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Rules, Size};
-use crate::simulator::{Ending, Faults, Path, Server, Want, World, nanos};
+use crate::dispatch::{
+    AttemptId, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, RequestSize, Role, Rules,
+};
+use crate::simulator::{Faults, IdleClose, RequestSpec, Server, ServerPath, World, nanos};
 
 const CONNECTIONS_MAX: usize = Rules::CHOSEN.connections_max;
 const FREIGHT_ABOVE: u64 = Rules::CHOSEN.freight_above;
@@ -37,12 +32,12 @@ fn world(path: Server, ceiling: usize) -> World {
 }
 
 /// An empty file's upload.
-fn small() -> Want {
-    Want::put(1700)
+fn small() -> RequestSpec {
+    RequestSpec::put(1700)
 }
 
-fn bulk() -> Want {
-    Want::get(8 * MIB)
+fn bulk() -> RequestSpec {
+    RequestSpec::get(8 * MIB)
 }
 
 /// Sizes that differ, between `least` and `most`, in an order that looks like none.
@@ -59,7 +54,7 @@ fn a_thousand_requests_to_a_slow_server_nearby_go_over_many_lanes() {
     let service = Duration::from_millis(30);
     let mut world = world(Server { service, ..Server::new(0, Protocol::H1) }, CONNECTIONS_MAX);
     for _ in 0..1000 {
-        world.submit(Duration::ZERO, Want::get(4 * KIB));
+        world.submit(Duration::ZERO, RequestSpec::get(4 * KIB));
     }
     world.run();
     assert!(world.last_end() <= service * 12, "{:?} over {} lanes", world.last_end(), world.lanes_peak);
@@ -93,7 +88,7 @@ fn what_connections_have_shown_of_the_path_can_be_asked() {
 
 #[test]
 fn a_server_nearby_gets_few_lanes_even_from_a_cold_start() {
-    let near = Server::new(0, Protocol::H2).at(vec![Path::new(Duration::from_micros(200))]);
+    let near = Server::new(0, Protocol::H2).at(vec![ServerPath::new(Duration::from_micros(200))]);
     let mut world = world(near, CONNECTIONS_MAX);
     for _ in 0..50 {
         world.submit(Duration::ZERO, small());
@@ -147,7 +142,7 @@ fn small_requests_do_not_wait_for_bulk_at_a_low_ceiling() {
             world.submit(Duration::ZERO, bulk());
         }
         let smalls: Vec<_> =
-            (0..50).map(|i| world.submit(Duration::from_millis(100 + i), Want::get(9000))).collect();
+            (0..50).map(|i| world.submit(Duration::from_millis(100 + i), RequestSpec::get(9000))).collect();
         world.run();
         assert!(
             world.end_of(&smalls) < Duration::from_millis(250),
@@ -161,13 +156,15 @@ fn small_requests_do_not_wait_for_bulk_at_a_low_ceiling() {
 fn an_h1_freight_lane_does_not_make_the_server_one_of_h1() {
     let mut dispatcher = Dispatcher::new(CONNECTIONS_MAX);
     let (now, origin, rtt) = (Instant::now(), OriginId(0), Duration::from_millis(50));
-    let large = Size::new(0, Some(8 * MIB), true);
-    dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin, size: large });
-    let Some(Action::Dial { lane, role: Role::Freight, .. }) = dispatcher.poll() else { panic!("no dial") };
-    dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt });
+    let large = RequestSize::new(0, Some(8 * MIB), true);
+    dispatcher.handle(now, DispatchEvent::Submitted { attempt: AttemptId(0), origin, size: large });
+    let Some(DispatchAction::Dial { lane, role: Role::Freight, .. }) = dispatcher.poll() else {
+        panic!("no dial")
+    };
+    dispatcher.handle(now, DispatchEvent::Opened { lane, protocol: Protocol::H1, rtt });
     for attempt in 1..=1000 {
-        let size = Size::new(4700, Some(0), false);
-        dispatcher.handle(now, Event::Submitted { attempt: AttemptId(attempt), origin, size });
+        let size = RequestSize::new(4700, Some(0), false);
+        dispatcher.handle(now, DispatchEvent::Submitted { attempt: AttemptId(attempt), origin, size });
     }
     assert!(dispatcher.lanes() <= 33, "{} lanes", dispatcher.lanes());
 }
@@ -211,15 +208,15 @@ fn freight_is_not_starved_at_the_ceiling() {
 #[test]
 fn an_origin_with_a_long_queue_does_not_keep_every_lane_from_another() {
     for (protocol, want) in [
-        (Protocol::H1, Want::get(64 * KIB)),
-        (Protocol::H2, Want::get(64 * KIB)),
-        (Protocol::H1, Want::get(16 * MIB)),
+        (Protocol::H1, RequestSpec::get(64 * KIB)),
+        (Protocol::H2, RequestSpec::get(64 * KIB)),
+        (Protocol::H1, RequestSpec::get(16 * MIB)),
     ] {
         let mut world = World::new(GIGABIT, vec![Server::new(10, protocol); 2], 4, 1);
         let long: Vec<_> =
             (0..GIGABIT as u64 * 20 / want.down).map(|_| world.submit(Duration::ZERO, want)).collect();
         let late: Vec<_> = (0..10)
-            .map(|i| world.submit(Duration::from_millis(500 + i), Want::get(16 * KIB).of(1)))
+            .map(|i| world.submit(Duration::from_millis(500 + i), RequestSpec::get(16 * KIB).of(1)))
             .collect();
         world.run();
         let (took, whole) = (*world.times(&late).last().unwrap(), world.end_of(&long));
@@ -233,10 +230,10 @@ fn small_requests_after_a_lull_find_a_lane_that_bulk_has_not_taken() {
         let path = Server { stream_rate: 5e6, ..Server::new(10, protocol) };
         let mut world = World::new(GIGABIT, vec![path], 8, 1);
         for _ in 0..100 {
-            world.submit(Duration::ZERO, Want::get(16 * MIB));
+            world.submit(Duration::ZERO, RequestSpec::get(16 * MIB));
         }
         let smalls: Vec<_> =
-            (0..20).map(|i| world.submit(Duration::from_secs(1 + i), Want::get(16 * KIB))).collect();
+            (0..20).map(|i| world.submit(Duration::from_secs(1 + i), RequestSpec::get(16 * KIB))).collect();
         world.run();
         let worst = *world.times(&smalls).last().unwrap();
         assert!(worst < Duration::from_millis(500), "{protocol:?}: {worst:?}");
@@ -262,8 +259,8 @@ impl Arrivals {
         })
     }
 
-    fn want(&self, bytes: u64) -> Want {
-        if self.is_up { Want::put(bytes) } else { Want::get(bytes) }
+    fn want(&self, bytes: u64) -> RequestSpec {
+        if self.is_up { RequestSpec::put(bytes) } else { RequestSpec::get(bytes) }
     }
 
     fn world(&self) -> World {
@@ -346,10 +343,11 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
 fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64, Vec<Duration>) {
     let mut world = World::new(GIGABIT, vec![Server::new(2, protocol)], CONNECTIONS_MAX, 1);
     for _ in 0..large * slices {
-        world.submit(Duration::ZERO, Want::get(16 * MIB));
+        world.submit(Duration::ZERO, RequestSpec::get(16 * MIB));
     }
-    let smalls: Vec<_> =
-        sizes(small, 32 * KIB, 512 * KIB).map(|size| world.submit(Duration::ZERO, Want::get(size))).collect();
+    let smalls: Vec<_> = sizes(small, 32 * KIB, 512 * KIB)
+        .map(|size| world.submit(Duration::ZERO, RequestSpec::get(size)))
+        .collect();
     world.run();
     let bytes: u64 = world.requests.iter().map(|r| r.want.down).sum();
     let over_floor = world.last_end().as_secs_f64() / (bytes as f64 / GIGABIT);
@@ -399,10 +397,10 @@ fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
 fn bulk_moves_however_much_small_work_there_is() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let mut world = World::new(GIGABIT, vec![Server::new(10, protocol)], CONNECTIONS_MAX, 1);
-        let large = world.submit(Duration::ZERO, Want::get(16 * MIB));
+        let large = world.submit(Duration::ZERO, RequestSpec::get(16 * MIB));
         // Half as much again as the link carries, for ten seconds.
         for i in 0..3000 {
-            world.submit(Duration::from_micros(i * 10_000 / 3), Want::get(600 * KIB));
+            world.submit(Duration::from_micros(i * 10_000 / 3), RequestSpec::get(600 * KIB));
         }
         world.run();
         assert!(
@@ -418,9 +416,10 @@ fn small_work_at_a_slow_server_leaves_the_link_to_bulk_from_another() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let slow = Server::new(20, protocol).behind(1e6);
         let mut world = World::new(GIGABIT, vec![Server::new(20, protocol), slow], CONNECTIONS_MAX, 1);
-        let bulk: Vec<_> = (0..64).map(|_| world.submit(Duration::ZERO, Want::get(16 * MIB))).collect();
+        let bulk: Vec<_> =
+            (0..64).map(|_| world.submit(Duration::ZERO, RequestSpec::get(16 * MIB))).collect();
         for _ in 0..600 {
-            world.submit(Duration::from_secs(1), Want::get(100 * KIB).of(1));
+            world.submit(Duration::from_secs(1), RequestSpec::get(100 * KIB).of(1));
         }
         world.run();
         // By itself it takes 9 s, the small requests a minute, and they need less than a hundredth of the link.
@@ -434,10 +433,10 @@ fn bulk_is_not_held_to_the_rate_of_earlier_small_work_at_a_slow_server() {
         let slow = Server::new(20, protocol).behind(1e6);
         let mut world = World::new(GIGABIT, vec![Server::new(20, protocol), slow], CONNECTIONS_MAX, 1);
         for _ in 0..600 {
-            world.submit(Duration::ZERO, Want::get(100 * KIB).of(1));
+            world.submit(Duration::ZERO, RequestSpec::get(100 * KIB).of(1));
         }
         let begins = Duration::from_secs(5);
-        let bulk: Vec<_> = (0..64).map(|_| world.submit(begins, Want::get(16 * MIB))).collect();
+        let bulk: Vec<_> = (0..64).map(|_| world.submit(begins, RequestSpec::get(16 * MIB))).collect();
         world.run();
         let took = world.end_of(&bulk) - begins;
         println!("{protocol:?}: {took:?}");
@@ -449,7 +448,7 @@ fn bulk_is_not_held_to_the_rate_of_earlier_small_work_at_a_slow_server() {
 fn many_tiny_objects_far_away_take_the_connections_that_stores_bear() {
     let mut world = World::new(GIGABIT, vec![Server::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
     for _ in 0..8000 {
-        world.submit(Duration::ZERO, Want::unknown(KIB));
+        world.submit(Duration::ZERO, RequestSpec::unknown(KIB));
     }
     world.run();
     println!("{} lanes, {:?}", world.lanes_peak, world.last_end());
@@ -471,7 +470,7 @@ fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let mut world = World::new(GIGABIT, vec![Server::new(20, protocol)], CONNECTIONS_MAX, 1);
         for _ in 0..200 {
-            world.submit(Duration::ZERO, Want::unknown(32 * MIB));
+            world.submit(Duration::ZERO, RequestSpec::unknown(32 * MIB));
         }
         world.run();
         let over_floor = world.last_end().as_secs_f64() / (200.0 * (32 * MIB) as f64 / GIGABIT);
@@ -490,7 +489,7 @@ fn more_origins_than_the_ceiling_has_slots_take_turns() {
         let mut world = World::new(GIGABIT, vec![Server::new(10, protocol); 8], 3, 1);
         let firsts: Vec<_> = (0..8).map(|o| world.submit(Duration::from_millis(1), small().of(o))).collect();
         for i in 0..8000 {
-            world.submit(Duration::ZERO, Want::get(64 * KIB).of(i % 8));
+            world.submit(Duration::ZERO, RequestSpec::get(64 * KIB).of(i % 8));
         }
         world.run();
         let (worst, last) = (*world.times(&firsts).last().unwrap(), world.last_end());

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
+use crate::counters::Recorder;
 use crate::dispatch::{Direction, Rules};
-use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
 use crate::pace::Bandwidth;
-use crate::stream::Progress;
-use crate::tally::{Count, Tally};
+use crate::stream::IoProgress;
+use crate::tally::{Metric, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
@@ -23,17 +23,17 @@ const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 /// The number of looks within a timeout whether the peer acknowledges anything.
 const LOOKS: u32 = 2;
 
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Bandwidth>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: CounterCells,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
 }
 
 /// The counters, as they are counted.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct CounterCells {
     all: Tally,
     pub(crate) connections_open: AtomicU64,
     pub(crate) connections_peak: AtomicU64,
@@ -44,7 +44,7 @@ pub(crate) struct Counts {
     pub(crate) queued: Recorder,
 }
 
-impl Counts {
+impl CounterCells {
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.all.connections(),
@@ -69,7 +69,7 @@ impl Counts {
     }
 
     /// Counts what is done for whoever has this tally.
-    pub(crate) fn add(&self, tally: Option<&Tally>, what: Count, n: u64) {
+    pub(crate) fn add(&self, tally: Option<&Tally>, what: Metric, n: u64) {
         self.all.add(what, n);
         if let Some(tally) = tally {
             tally.add(what, n);
@@ -87,7 +87,7 @@ impl Counts {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Returns what lets bulk of a direction through.
     pub(crate) fn valve(&self, direction: Direction) -> &Valve {
         match direction {
@@ -97,14 +97,14 @@ impl Shared {
     }
 
     /// Returns what a request's body is sent under.
-    pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> Sending<'a> {
+    pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> BodySender<'a> {
         let (is_bulk, tally) = (request.body.len() > Rules::CHOSEN.freight_above, request.tally.as_ref());
-        Sending { shared: self, is_bulk, tally }
+        BodySender { shared: self, is_bulk, tally }
     }
 
     /// Counts received body bytes and keeps the caller's rate; bulk also yields to small requests.
     pub(crate) async fn received(&self, bytes: usize, is_bulk: bool, tally: Option<&Tally>) {
-        self.counts.add(tally, Count::ByteReceived, bytes as u64);
+        self.counts.add(tally, Metric::ByteReceived, bytes as u64);
         self.keep_pace(bytes).await;
         if is_bulk {
             self.down.pass(bytes).await;
@@ -123,15 +123,15 @@ impl Shared {
 
 /// A body on its way out.
 #[derive(Clone, Copy)]
-pub(crate) struct Sending<'a> {
-    shared: &'a Shared,
+pub(crate) struct BodySender<'a> {
+    shared: &'a SharedState,
     is_bulk: bool,
     tally: Option<&'a Tally>,
 }
 
-impl Sending<'_> {
+impl BodySender<'_> {
     /// Has the connection hold as much of it as it should.
-    pub(crate) fn limit(&self, progress: &Progress) {
+    pub(crate) fn limit(&self, progress: &IoProgress) {
         progress.sends(self.is_bulk);
     }
 
@@ -142,7 +142,7 @@ impl Sending<'_> {
 
     /// Counts bytes that are out and keeps the caller's rate; bulk also yields to small requests.
     pub(crate) async fn sent(&self, bytes: usize) {
-        self.shared.counts.add(self.tally, Count::ByteSent, bytes as u64);
+        self.shared.counts.add(self.tally, Metric::ByteSent, bytes as u64);
         self.shared.keep_pace(bytes).await;
         if self.is_bulk {
             self.shared.up.pass(bytes).await;
@@ -157,7 +157,7 @@ impl Sending<'_> {
 /// [`Kind::Timeout`] when nothing has moved for `timeout`; [`Kind::Interrupted`] when the I/O fails.
 pub(crate) async fn with_timeout<T>(
     io: impl Future<Output = io::Result<T>>,
-    progress: &Progress,
+    progress: &IoProgress,
     timeout: Duration,
     doing: &str,
 ) -> Result<T, Error> {
@@ -211,23 +211,23 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::stream::Watched;
+    use crate::stream::WatchedSocket;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// A connection whose buffers are full, and its peer.
-    async fn full() -> (Watched, Arc<Progress>, TcpStream) {
+    async fn full() -> (WatchedSocket, Arc<IoProgress>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let peer = listener.accept().await.unwrap().0;
         tcp.writable().await.unwrap();
         while tcp.try_write(&[7; 64 * 1024]).is_ok() {}
-        let progress = Arc::new(Progress::new(Arc::default()));
-        let watched = Watched::new(tcp, Arc::clone(&progress));
+        let progress = Arc::new(IoProgress::new(Arc::default()));
+        let watched = WatchedSocket::new(tcp, Arc::clone(&progress));
         (watched, progress, peer)
     }
 
-    async fn waits(progress: &Progress) -> Duration {
+    async fn waits(progress: &IoProgress) -> Duration {
         let (began, nothing) = (tokio::time::Instant::now(), std::future::pending::<io::Result<()>>());
         let error = with_timeout(nothing, progress, TIMEOUT, "waiting").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout);

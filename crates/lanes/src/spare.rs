@@ -45,13 +45,13 @@ pub struct Spare {
 
 /// A lane for one more request.
 #[derive(Debug)]
-pub struct Claim(Arc<AtomicUsize>);
+pub struct SpareClaim(Arc<AtomicUsize>);
 
 tokio::task_local! {
-    static CLAIM: Cell<Option<Claim>>;
+    static CLAIM: Cell<Option<SpareClaim>>;
 }
 
-impl Claim {
+impl SpareClaim {
     /// Runs a future, whose first request has the lane: as soon as the dispatcher counts that, the claim ends.
     pub fn scope<F: Future>(claim: Option<Self>, future: F) -> impl Future<Output = F::Output> {
         // No `async fn`: that would hold the future twice.
@@ -76,11 +76,11 @@ impl Spare {
     }
 
     /// Claims a lane, where there is one.
-    pub fn claim(&self) -> Option<Claim> {
+    pub fn claim(&self) -> Option<SpareClaim> {
         let lanes = *self.lanes.borrow();
         let one_more = |claimed| (claimed < lanes).then_some(claimed + 1);
         self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(Claim(Arc::clone(&self.claimed)))
+        Some(SpareClaim(Arc::clone(&self.claimed)))
     }
 
     /// Returns when a lane may have become free, or when there are fewer; never once the engine has ended.
@@ -91,7 +91,7 @@ impl Spare {
     }
 }
 
-impl Drop for Claim {
+impl Drop for SpareClaim {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -128,8 +128,10 @@ mod tests {
         let lanes = SpareLanes::new();
         lanes.set(1);
         let spare = lanes.subscribe();
-        let first = Claim::scope(spare.claim(), async { (Claim::take(), Claim::take().is_none()) }).await;
+        let first =
+            SpareClaim::scope(spare.claim(), async { (SpareClaim::take(), SpareClaim::take().is_none()) })
+                .await;
         assert!(matches!(first, (Some(_), true)));
-        assert!(Claim::take().is_none());
+        assert!(SpareClaim::take().is_none());
     }
 }

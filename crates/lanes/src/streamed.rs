@@ -13,7 +13,7 @@ use http::Method;
 
 use crate::dispatch::Rules;
 use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
-use waiting::Waiting;
+use waiting::BodyBuffer;
 
 /// An answer whose head has come.
 #[derive(Debug)]
@@ -27,17 +27,17 @@ pub struct Streamed {
 /// A body as it comes. Laneway holds at most [`BodyStream::ROOM`] unread bytes and one read of the connection, and over HTTP/2 the stream's
 /// window. The connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
 pub struct BodyStream {
-    shared: Arc<Waiting>,
+    shared: Arc<BodyBuffer>,
     /// `None` once it has ended. In a mutex, which nobody locks, because a stream may be looked at from several threads.
-    exchange: Mutex<Option<Pin<Box<Exchange>>>>,
+    exchange: Mutex<Option<Pin<Box<ExchangeFuture>>>>,
     /// The error that ended it, which is told once all that came before is taken.
     error: Option<Error>,
 }
 
-type Exchange = dyn Future<Output = Result<Response, Error>> + Send;
+type ExchangeFuture = dyn Future<Output = Result<Response, Error>> + Send;
 
 /// The begin of an answer.
-enum Begun {
+enum StreamStart {
     /// With the first bytes of its body.
     Coming(Head),
     /// All at once, with its end.
@@ -56,8 +56,8 @@ impl Lanes {
         let again = may_move.then(|| request.again());
         let mut body = self.begin(request, may_move);
         match std::future::poll_fn(|context| body.poll_begun(context)).await? {
-            Begun::Coming(head) => return Ok(Streamed { head, body }),
-            Begun::Whole(response) => match (again, response.head.content_length()) {
+            StreamStart::Coming(head) => return Ok(Streamed { head, body }),
+            StreamStart::Whole(response) => match (again, response.head.content_length()) {
                 (Some(again), Some(len)) if response.stopped && response.head.status.is_success() => {
                     request = Request { expected: Some(len), ..again };
                 }
@@ -66,14 +66,14 @@ impl Lanes {
         }
         let mut body = self.begin(request, false);
         Ok(match std::future::poll_fn(|context| body.poll_begun(context)).await? {
-            Begun::Coming(head) => Streamed { head, body },
-            Begun::Whole(response) => body.whole(response),
+            StreamStart::Coming(head) => Streamed { head, body },
+            StreamStart::Whole(response) => body.whole(response),
         })
     }
 
     fn begin(&self, mut request: Request, may_move: bool) -> BodyStream {
-        let shared = Arc::<Waiting>::default();
-        request.sink = Some(Box::new(Filling { shared: Arc::clone(&shared), may_move }));
+        let shared = Arc::<BodyBuffer>::default();
+        request.sink = Some(Box::new(BufferSink { shared: Arc::clone(&shared), may_move }));
         let lanes = self.clone();
         let exchange = Box::pin(async move { lanes.exchange(request).await });
         BodyStream { shared, exchange: Mutex::new(Some(exchange)), error: None }
@@ -84,12 +84,12 @@ impl BodyStream {
     /// Bytes that may wait to be read before the connection is read no further.
     pub const ROOM: usize = waiting::ROOM;
 
-    fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<Begun, Error>> {
+    fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamStart, Error>> {
         if let Some(head) = self.shared.head_if_any(context) {
-            return Poll::Ready(Ok(Begun::Coming(head)));
+            return Poll::Ready(Ok(StreamStart::Coming(head)));
         }
         match std::task::ready!(self.poll_end(context)) {
-            Some(ended) => Poll::Ready(ended.map(Begun::Whole)),
+            Some(ended) => Poll::Ready(ended.map(StreamStart::Whole)),
             // Nobody asks how it began after its end.
             None => Poll::Pending,
         }
@@ -141,12 +141,12 @@ impl fmt::Debug for BodyStream {
 }
 
 /// The sink on the connection's side.
-struct Filling {
-    shared: Arc<Waiting>,
+struct BufferSink {
+    shared: Arc<BodyBuffer>,
     may_move: bool,
 }
 
-impl Sink for Filling {
+impl Sink for BufferSink {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
         self.shared.begin(head.clone());
         let is_bulk = head.content_length().is_some_and(|len| len > Rules::CHOSEN.freight_above);

@@ -15,11 +15,11 @@ use futures_util::future::Either;
 /// Every attempt counts, those too that failed, were cancelled, or lost against their hedge. What a call has been doing when it is
 /// dropped may be counted a moment later.
 #[derive(Clone, Default)]
-pub struct Tally(Arc<Inner>);
+pub struct Tally(Arc<TallyCells>);
 
 #[derive(Default)]
-struct Inner {
-    counts: [AtomicU64; Count::ALL],
+struct TallyCells {
+    counts: [AtomicU64; Metric::ALL],
     /// Is told how many bytes have moved.
     watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
     /// The tally that counts the same and more.
@@ -28,7 +28,7 @@ struct Inner {
 
 /// A thing that is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Count {
+pub(crate) enum Metric {
     Connection,
     Handshake,
     Request,
@@ -40,7 +40,7 @@ pub(crate) enum Count {
     ByteReceived,
 }
 
-impl Count {
+impl Metric {
     const ALL: usize = Self::ByteReceived as usize + 1;
 
     fn is_bytes(self) -> bool {
@@ -52,7 +52,7 @@ impl Tally {
     /// Another tally, for a part of what this one counts.
     #[must_use]
     pub fn part(&self) -> Self {
-        Self(Arc::new(Inner { outer: Some(self.clone()), ..Inner::default() }))
+        Self(Arc::new(TallyCells { outer: Some(self.clone()), ..TallyCells::default() }))
     }
 
     /// A tally that reports progress to `watch`: body bytes moved so far, sent and received together. It reports each time that a
@@ -62,60 +62,60 @@ impl Tally {
     /// task. Connections that move bytes at the same time may report out of order, so that the largest number counts. Bytes that a retry or
     /// a hedge moves again are counted again. Where it panics the request fails.
     pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner { watch: Some(Box::new(watch)), ..Inner::default() }))
+        Self(Arc::new(TallyCells { watch: Some(Box::new(watch)), ..TallyCells::default() }))
     }
 
     /// Connections that were opened. They outlive requests and serve whoever comes: one counts where the request belongs that was
     /// the last to come for its server before it was dialled, and nowhere else.
     pub fn connections(&self) -> u64 {
-        self.read(Count::Connection)
+        self.read(Metric::Connection)
     }
 
     /// TLS handshakes of those connections.
     pub fn handshakes(&self) -> u64 {
-        self.read(Count::Handshake)
+        self.read(Metric::Handshake)
     }
 
     /// Requests sent, every attempt counted, those for credentials too.
     pub fn requests(&self) -> u64 {
-        self.read(Count::Request)
+        self.read(Metric::Request)
     }
 
     /// Attempts after the first.
     pub fn retries(&self) -> u64 {
-        self.read(Count::Retry)
+        self.read(Metric::Retry)
     }
 
     /// Answers that asked to slow down.
     pub fn throttles(&self) -> u64 {
-        self.read(Count::Throttle)
+        self.read(Metric::Throttle)
     }
 
     /// Hedges: second requests for what a slow first one is to bring.
     pub fn hedges(&self) -> u64 {
-        self.read(Count::Hedge)
+        self.read(Metric::Hedge)
     }
 
     /// Body bytes sent.
     pub fn bytes_sent(&self) -> u64 {
-        self.read(Count::ByteSent)
+        self.read(Metric::ByteSent)
     }
 
     /// Body bytes that were sent by attempts which failed, as far as is known: they have to be sent again.
     pub fn bytes_lost(&self) -> u64 {
-        self.read(Count::ByteLost)
+        self.read(Metric::ByteLost)
     }
 
     /// Body bytes received.
     pub fn bytes_received(&self) -> u64 {
-        self.read(Count::ByteReceived)
+        self.read(Metric::ByteReceived)
     }
 
-    fn read(&self, what: Count) -> u64 {
+    fn read(&self, what: Metric) -> u64 {
         self.0.counts[what as usize].load(Relaxed)
     }
 
-    pub(crate) fn add(&self, what: Count, n: u64) {
+    pub(crate) fn add(&self, what: Metric, n: u64) {
         let mut tally = self;
         loop {
             tally.0.counts[what as usize].fetch_add(n, Relaxed);
@@ -181,7 +181,7 @@ mod tests {
             for _ in 0..times {
                 tokio::task::yield_now().await;
                 if let Some(tally) = current() {
-                    tally.add(Count::Request, 1);
+                    tally.add(Metric::Request, 1);
                 }
             }
         };

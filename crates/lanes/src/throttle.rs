@@ -1,7 +1,7 @@
 //! The rate at which requests go to a server that has asked to slow down.
 //!
 //! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go in turn, at
-//! a rate that [`Rate`] decides. The limit is dropped when it no longer binds.
+//! a rate that [`RequestRate`] decides. The limit is dropped when it no longer binds.
 //!
 //! A request may also name its object and direction. The server's refusal then limits that object alone, in that direction,
 //! until [`SEVERAL`] objects of the key are refused together.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::retry::RETRY_AFTER_MAX;
-use rate::Rate;
+use rate::RequestRate;
 
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -53,26 +53,26 @@ const PAUSED: f64 = 4.0;
 /// The limits of all keys. Only throttled keys and the last window's counts are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
-    keys: HashMap<String, Key>,
+    keys: HashMap<String, ThrottleKey>,
     /// At so many keys those that tell nothing any more are forgotten: twice what was left last time.
     full_at: usize,
 }
 
 #[derive(Debug)]
-struct Key {
-    limit: Option<Limit>,
-    seen: Seen,
+struct ThrottleKey {
+    limit: Option<RateLimit>,
+    seen: UnlimitedTraffic,
     gate: Arc<Gate>,
     /// The objects that were refused last, the newest one last: fewer than [`SEVERAL`], each once.
-    refused_last: Vec<ObjectId>,
+    refused_last: Vec<ObjectHash>,
 }
 
 /// An object and a direction, as a hash: equal ones slow each other down and do no other harm.
-type ObjectId = u64;
+type ObjectHash = u64;
 
 /// Requests that have passed without a limit.
 #[derive(Debug)]
-struct Seen {
+struct UnlimitedTraffic {
     window_began: Instant,
     sent: u32,
     good: u32,
@@ -81,9 +81,9 @@ struct Seen {
 }
 
 #[derive(Debug)]
-struct Limit {
-    rate: Rate,
-    line: Arc<Mutex<Line>>,
+struct RateLimit {
+    rate: RequestRate,
+    line: Arc<Mutex<AdmissionQueue>>,
     /// The number of requests that may go at once now, and the part of the next one.
     credit: f64,
     /// Until when `credit` is reckoned. In the future while nobody shall go.
@@ -92,7 +92,7 @@ struct Limit {
 
 /// Waiting requests, by numbers in the order of their coming.
 #[derive(Debug, Default)]
-struct Line {
+struct AdmissionQueue {
     waiting: BTreeSet<u64>,
     numbers: u64,
 }
@@ -103,28 +103,28 @@ struct Line {
 pub(crate) struct Gate {
     is_shut: AtomicBool,
     /// The last refusals and their times: no more than [`TOGETHER`] before the newest.
-    refusals: Mutex<Vec<(Option<ObjectId>, Instant)>>,
+    refusals: Mutex<Vec<(Option<ObjectHash>, Instant)>>,
     /// When objects that are limited alone were last cut, and whether there are any.
-    cuts: Mutex<HashMap<ObjectId, Instant>>,
+    cuts: Mutex<HashMap<ObjectHash, Instant>>,
     has_cuts: AtomicBool,
 }
 
 /// A request's leave to be sent: its key's gate, the object that it is about, and when it was admitted.
 #[derive(Clone, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct AdmissionPass {
     gate: Arc<Gate>,
-    object: Option<ObjectId>,
+    object: Option<ObjectHash>,
     admitted: Instant,
 }
 
 /// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
 #[derive(Debug, Default)]
-pub(crate) struct Place(Option<Waiting>);
+pub(crate) struct AdmissionRequest(Option<QueueTicket>);
 
 #[derive(Debug)]
-struct Waiting {
+struct QueueTicket {
     number: u64,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<AdmissionQueue>>,
 }
 
 /// The answer to a request that asks.
@@ -138,12 +138,17 @@ pub(crate) enum Admission {
 
 impl Throttles {
     /// Returns how long a request about the object has to wait with asking again; `None` is not at all.
-    pub(crate) fn wait_alone(&mut self, object: &str, place: &mut Place, now: Instant) -> Option<Duration> {
+    pub(crate) fn wait_alone(
+        &mut self,
+        object: &str,
+        place: &mut AdmissionRequest,
+        now: Instant,
+    ) -> Option<Duration> {
         self.keys.get_mut(object)?.limit.as_mut()?.wait(place, now)
     }
 
     /// Admits a request at `now`, or says how long to wait with asking again.
-    pub(crate) fn admit(&mut self, key: &str, place: &mut Place, now: Instant) -> Admission {
+    pub(crate) fn admit(&mut self, key: &str, place: &mut AdmissionRequest, now: Instant) -> Admission {
         let key = self.key(key, now);
         if key.gate.is_shut() {
             // A lane has seen the throttle before its answer was judged.
@@ -195,18 +200,22 @@ impl Throttles {
 
     /// The key's state. Keys that were not used lately are forgotten when there are twice as many as mattered before. Each folder of a
     /// bucket is one, and there may be any number of folders.
-    fn key(&mut self, key: &str, now: Instant) -> &mut Key {
+    fn key(&mut self, key: &str, now: Instant) -> &mut ThrottleKey {
         if self.keys.len() >= self.full_at.max(KEYS_KEPT) && !self.keys.contains_key(key) {
             self.keys.retain(|_, key| key.tells_something(now));
             self.full_at = self.keys.len() * 2;
         }
-        let fresh =
-            || Key { limit: None, seen: Seen::new(now), gate: Arc::default(), refused_last: Vec::new() };
+        let fresh = || ThrottleKey {
+            limit: None,
+            seen: UnlimitedTraffic::new(now),
+            gate: Arc::default(),
+            refused_last: Vec::new(),
+        };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
     }
 }
 
-impl Key {
+impl ThrottleKey {
     fn tells_something(&self, now: Instant) -> bool {
         match &self.limit {
             Some(limit) => now < limit.reckoned + LIMIT_LASTS || !limit.line().waiting.is_empty(),
@@ -224,7 +233,7 @@ impl Key {
     }
 
     /// Takes note of an object that was refused. Returns whether that is a matter of the object alone.
-    fn bears_with(&mut self, object: ObjectId, has_limit: bool, now: Instant) -> bool {
+    fn bears_with(&mut self, object: ObjectHash, has_limit: bool, now: Instant) -> bool {
         let count = self.refused_last.len();
         self.refused_last.retain(|last| *last != object);
         let was_among_last = self.refused_last.len() < count;
@@ -241,7 +250,7 @@ impl Key {
     }
 
     /// Takes note of a throttle of what was admitted at `admitted`. Returns the limit, and whether the throttle has cut it.
-    fn cut(&mut self, admitted: Instant, now: Instant) -> (&mut Limit, bool) {
+    fn cut(&mut self, admitted: Instant, now: Instant) -> (&mut RateLimit, bool) {
         let (sent, good) = self.seen.rates(now);
         let is_cut = match &mut self.limit {
             Some(limit) => {
@@ -250,7 +259,7 @@ impl Key {
             }
             None => true,
         };
-        let limit = self.limit.get_or_insert_with(|| Limit::new(Rate::new(sent, good, now), now));
+        let limit = self.limit.get_or_insert_with(|| RateLimit::new(RequestRate::new(sent, good, now), now));
         if is_cut {
             limit.pause_a_little(now);
             self.gate.shut();
@@ -260,20 +269,20 @@ impl Key {
     }
 }
 
-impl Limit {
-    fn new(rate: Rate, now: Instant) -> Self {
+impl RateLimit {
+    fn new(rate: RequestRate, now: Instant) -> Self {
         Self { rate, line: Arc::default(), credit: 0.0, reckoned: now }
     }
 
     /// Returns how long to wait with asking again; `None` is not at all.
-    fn wait(&mut self, place: &mut Place, now: Instant) -> Option<Duration> {
+    fn wait(&mut self, place: &mut AdmissionRequest, now: Instant) -> Option<Duration> {
         self.reckon(now);
         // A place of an older limit is worth nothing any more.
         let number = match &place.0 {
             Some(waiting) if Arc::ptr_eq(&waiting.line, &self.line) => waiting.number,
             _ => {
                 let number = self.line().join();
-                place.0 = Some(Waiting { number, line: Arc::clone(&self.line) });
+                place.0 = Some(QueueTicket { number, line: Arc::clone(&self.line) });
                 number
             }
         };
@@ -308,12 +317,12 @@ impl Limit {
         self.reckoned = self.reckoned.max(now + pause);
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, AdmissionQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl AdmissionQueue {
     fn join(&mut self) -> u64 {
         self.numbers += 1;
         self.waiting.insert(self.numbers);
@@ -321,7 +330,7 @@ impl Line {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueueTicket {
     /// Its turn has come, or it was given up.
     fn drop(&mut self) {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&self.number);
@@ -335,7 +344,7 @@ impl Gate {
     }
 
     /// Lets nothing more through about an object that was admitted until now.
-    fn cut(&self, object: ObjectId, now: Instant) {
+    fn cut(&self, object: ObjectHash, now: Instant) {
         let mut cuts = self.cuts();
         if cuts.len() >= KEYS_KEPT {
             cuts.retain(|_, at| now.saturating_duration_since(*at) < LIMIT_LASTS);
@@ -345,12 +354,12 @@ impl Gate {
     }
 
     /// Returns whether an object was cut since then.
-    fn is_cut_since(&self, object: ObjectId, admitted: Instant) -> bool {
+    fn is_cut_since(&self, object: ObjectHash, admitted: Instant) -> bool {
         self.has_cuts.load(Relaxed) && self.cuts().get(&object).is_some_and(|cut| *cut >= admitted)
     }
 
     /// Takes note of a refusal that came at `now`; of one that is `bare` nothing is known yet but its status, 503.
-    fn refused(&self, object: Option<ObjectId>, bare: bool, now: Instant) {
+    fn refused(&self, object: Option<ObjectHash>, bare: bool, now: Instant) {
         if self.is_shut() {
             return;
         }
@@ -364,11 +373,11 @@ impl Gate {
         }
     }
 
-    fn cuts(&self) -> MutexGuard<'_, HashMap<ObjectId, Instant>> {
+    fn cuts(&self) -> MutexGuard<'_, HashMap<ObjectHash, Instant>> {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refusals(&self) -> MutexGuard<'_, Vec<(Option<ObjectId>, Instant)>> {
+    fn refusals(&self) -> MutexGuard<'_, Vec<(Option<ObjectHash>, Instant)>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -378,7 +387,7 @@ impl Gate {
     }
 }
 
-impl Pass {
+impl AdmissionPass {
     pub(crate) fn new(gate: Arc<Gate>, object: Option<&str>, admitted: Instant) -> Self {
         Self { gate, object: object.map(id), admitted }
     }
@@ -401,18 +410,18 @@ impl Pass {
 
     /// Returns whether a bare 503 is a throttle: others came with it.
     pub(crate) fn is_throttled(&self) -> bool {
-        let of_it = |(object, _): &&(Option<ObjectId>, Instant)| *object == self.object;
+        let of_it = |(object, _): &&(Option<ObjectHash>, Instant)| *object == self.object;
         self.is_shut() || self.gate.refusals().iter().filter(of_it).count() > 1
     }
 }
 
-fn id(object: &str) -> ObjectId {
+fn id(object: &str) -> ObjectHash {
     let mut hasher = DefaultHasher::new();
     object.hash(&mut hasher);
     hasher.finish()
 }
 
-impl Seen {
+impl UnlimitedTraffic {
     fn new(now: Instant) -> Self {
         Self { window_began: now, sent: 0, good: 0, before: (0.0, 0.0) }
     }
@@ -440,7 +449,7 @@ mod tests {
     use super::*;
 
     fn goes(throttles: &mut Throttles, key: &str, now: Instant) -> bool {
-        matches!(throttles.admit(key, &mut Place::default(), now), Admission::Go(_))
+        matches!(throttles.admit(key, &mut AdmissionRequest::default(), now), Admission::Go(_))
     }
 
     #[test]
@@ -454,12 +463,15 @@ mod tests {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         assert!(goes(&mut throttles, "b", now));
         throttles.throttled("b", None, now, now, None);
-        let (mut first, mut second) = (Place::default(), Place::default());
-        let mut ask =
-            |place: &mut Place, ms| match throttles.admit("b", place, now + Duration::from_millis(ms)) {
-                Admission::Go(_) => None,
-                Admission::Wait(wait) => Some(wait),
-            };
+        let (mut first, mut second) = (AdmissionRequest::default(), AdmissionRequest::default());
+        let mut ask = |place: &mut AdmissionRequest, ms| match throttles.admit(
+            "b",
+            place,
+            now + Duration::from_millis(ms),
+        ) {
+            Admission::Go(_) => None,
+            Admission::Wait(wait) => Some(wait),
+        };
         assert!(ask(&mut first, 0) <= ask(&mut second, 0));
         // Who came second doesn't overtake by asking more often.
         assert!(ask(&mut second, 520).is_some());
@@ -472,7 +484,7 @@ mod tests {
     fn a_place_that_is_given_up_keeps_nobody_waiting() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         throttles.throttled("b", None, now, now, None);
-        let mut places: Vec<Place> = (0..1000).map(|_| Place::default()).collect();
+        let mut places: Vec<AdmissionRequest> = (0..1000).map(|_| AdmissionRequest::default()).collect();
         places.iter_mut().for_each(|place| drop(throttles.admit("b", place, now)));
         let mut last = places.pop().unwrap();
         drop(places);
@@ -483,7 +495,9 @@ mod tests {
     #[test]
     fn what_was_admitted_before_the_first_throttle_and_not_sent_comes_again() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+        let Admission::Go(gate) = throttles.admit("b", &mut AdmissionRequest::default(), now) else {
+            panic!()
+        };
         assert!(!gate.is_shut());
         throttles.throttled("b", None, now, now, None);
         assert!(gate.is_shut());
@@ -493,7 +507,9 @@ mod tests {
     fn a_lone_503_slows_nothing_down_and_two_within_a_second_do() {
         for (apart_ms, is_throttle) in [(0, true), (999, true), (1000, false), (60_000, false)] {
             let (mut throttles, now) = (Throttles::default(), Instant::now());
-            let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+            let Admission::Go(gate) = throttles.admit("b", &mut AdmissionRequest::default(), now) else {
+                panic!()
+            };
             gate.refused(None, true, now);
             assert!(!gate.is_shut() && goes(&mut throttles, "b", now));
             let then = now + Duration::from_millis(apart_ms);
@@ -508,7 +524,7 @@ mod tests {
     fn a_refused_object_waits_alone_in_its_direction() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         throttles.throttled("b", Some("b/hot write"), now, now, Some(Duration::from_secs(2)));
-        let mut wait = |object| throttles.wait_alone(object, &mut Place::default(), now);
+        let mut wait = |object| throttles.wait_alone(object, &mut AdmissionRequest::default(), now);
         assert!(wait("b/hot write").is_some());
         assert_eq!((wait("b/hot read"), wait("b/cold write")), (None, None));
         assert!(goes(&mut throttles, "b", now));
@@ -536,7 +552,7 @@ mod tests {
     fn lanes_shut_the_gate_at_the_third_refused_object() {
         let gate = Arc::new(Gate::default());
         let now = Instant::now();
-        let pass = |object| Pass::new(Arc::clone(&gate), Some(object), now);
+        let pass = |object| AdmissionPass::new(Arc::clone(&gate), Some(object), now);
         (0..10).for_each(|_| pass("x").refused(now));
         pass("y").unavailable(now);
         assert!(!pass("y").is_throttled() && pass("x").is_throttled() && !pass("z").is_shut());
@@ -551,9 +567,11 @@ mod tests {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         let later = |ms| now + Duration::from_millis(ms);
         let passed = |throttles: &mut Throttles, object, at| {
-            assert_eq!(throttles.wait_alone(object, &mut Place::default(), at), None);
-            let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), at) else { panic!() };
-            Pass::new(gate, Some(object), at)
+            assert_eq!(throttles.wait_alone(object, &mut AdmissionRequest::default(), at), None);
+            let Admission::Go(gate) = throttles.admit("b", &mut AdmissionRequest::default(), at) else {
+                panic!()
+            };
+            AdmissionPass::new(gate, Some(object), at)
         };
         let [write, read, other] =
             ["hot write", "hot read", "cold write"].map(|object| passed(&mut throttles, object, now));
@@ -615,7 +633,9 @@ mod tests {
     #[test]
     fn a_throttle_that_a_lane_has_seen_counts_once() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+        let Admission::Go(gate) = throttles.admit("b", &mut AdmissionRequest::default(), now) else {
+            panic!()
+        };
         gate.shut();
         let later = now + Duration::from_millis(1);
         assert!(!goes(&mut throttles, "b", later));
@@ -630,7 +650,7 @@ mod tests {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
         throttles.throttled("b", None, now, now, Some(Duration::from_secs(2)));
         throttles.throttled("c", None, now, now, Some(Duration::from_secs(u64::MAX)));
-        let (mut b, mut c) = (Place::default(), Place::default());
+        let (mut b, mut c) = (AdmissionRequest::default(), AdmissionRequest::default());
         for (key, place) in [("b", &mut b), ("c", &mut c)] {
             assert!(matches!(throttles.admit(key, place, now), Admission::Wait(_)));
         }

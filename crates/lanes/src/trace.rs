@@ -11,20 +11,20 @@ const MOMENTS_MAX: usize = 1 << 20;
 
 /// Collects an engine's moments while it is in [`Config::trace`](crate::Config::trace). Clones share what is collected.
 #[derive(Clone, Default)]
-pub struct Trace(Arc<Mutex<Vec<Moment>>>);
+pub struct Trace(Arc<Mutex<Vec<TraceRecord>>>);
 
 /// One thing that happened to a lane.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Moment {
+pub struct TraceRecord {
     /// When.
     pub at: Instant,
     /// The event.
-    pub what: What,
+    pub what: TraceEvent,
 }
 
 /// An event. Lanes and attempts are named by numbers that an engine never uses again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum TraceEvent {
     /// A connection is being dialled.
     Dialled {
         /// Its lane.
@@ -80,15 +80,15 @@ pub enum What {
 
 impl Trace {
     /// Returns what has been collected so far, in order.
-    pub fn moments(&self) -> Vec<Moment> {
+    pub fn moments(&self) -> Vec<TraceRecord> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn note(&self, what: What) {
+    pub(crate) fn note(&self, what: TraceEvent) {
         let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The time is taken under the lock, so that moments stand in its order.
         if moments.len() < MOMENTS_MAX {
-            moments.push(Moment { at: Instant::now(), what });
+            moments.push(TraceRecord { at: Instant::now(), what });
         }
     }
 }

@@ -7,10 +7,8 @@ mod exchange {
     mod h1;
     mod h2;
     mod hedging;
-    mod idle;
     mod outages;
     mod proxies;
     mod streaming;
     mod support;
-    mod trace;
 }

@@ -5,5 +5,5 @@
 mod parse;
 mod show;
 
-pub use parse::{LOSS_MAX, Unreadable, parse_duration, parse_loss, parse_rate, parse_size};
+pub use parse::{InvalidQuantity, LOSS_MAX, parse_duration, parse_loss, parse_rate, parse_size};
 pub use show::{count, duration, grouped, link_rate, rate, readable_size, short, size};

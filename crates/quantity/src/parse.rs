@@ -6,13 +6,13 @@ use std::time::Duration;
 /// A text that can't be read as a quantity. The message tells the expected format.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is not {what}: expected {expected}")]
-pub struct Unreadable {
+pub struct InvalidQuantity {
     what: &'static str,
     text: String,
     expected: &'static str,
 }
 
-impl Unreadable {
+impl InvalidQuantity {
     fn new(what: &'static str, text: &str, expected: &'static str) -> Self {
         Self { what, text: text.to_owned(), expected }
     }
@@ -22,9 +22,9 @@ impl Unreadable {
 ///
 /// # Errors
 /// Returns the expected format for any other text.
-pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidQuantity> {
     let refuse =
-        || Unreadable::new("a duration", text, "a number with us, ms, s, m, h or d, as in 50ms or 1.5s");
+        || InvalidQuantity::new("a duration", text, "a number with us, ms, s, m, h or d, as in 50ms or 1.5s");
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -46,9 +46,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
 ///
 /// # Errors
 /// Returns the expected format for any other text.
-pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
+pub fn parse_size(text: &str) -> Result<u64, InvalidQuantity> {
     let refuse = || {
-        Unreadable::new(
+        InvalidQuantity::new(
             "a size",
             text,
             "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB or 50M",
@@ -64,9 +64,10 @@ pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
 ///
 /// # Errors
 /// Returns the expected format for any other text, and for a rate of zero.
-pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
-    let refuse =
-        || Unreadable::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
+pub fn parse_rate(text: &str) -> Result<u64, InvalidQuantity> {
+    let refuse = || {
+        InvalidQuantity::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s")
+    };
     let (number, unit) = split_unit(text.strip_suffix("/s").unwrap_or(text)).ok_or_else(refuse)?;
     // Only rclone's letters are a rate without a time.
     if !text.ends_with("/s") && !is_letter(unit) {
@@ -89,8 +90,8 @@ pub const LOSS_MAX: f64 = 0.5;
 ///
 /// # Errors
 /// Returns the expected format for any other text, and for a share above [`LOSS_MAX`].
-pub fn parse_loss(text: &str) -> Result<f64, Unreadable> {
-    let refuse = || Unreadable::new("a share of lost packets", text, "percent, at most 50%, as in 0.5%");
+pub fn parse_loss(text: &str) -> Result<f64, InvalidQuantity> {
+    let refuse = || InvalidQuantity::new("a share of lost packets", text, "percent, at most 50%, as in 0.5%");
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
     Some(number / 100.0).filter(|share| unit == "%" && *share <= LOSS_MAX).ok_or_else(refuse)
 }

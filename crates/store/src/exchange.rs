@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::Method;
 use laneway_lanes::{
-    Alike, Breaks, Call, Ended, Head, Hedge, Kind, Origin, Request, Response, Sink, Verdict,
+    Alike, Breaks, Call, CallOutcome, Head, Hedge, Kind, Origin, Request, Response, Sink, Verdict,
 };
 
 pub(crate) use self::http_dialect::{HttpDialect, Sign};
@@ -192,7 +192,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             uncertain: AtomicBool::new(false),
             shown,
         };
-        let Ended { outcome, attempts, elapsed, is_origin_away } = self
+        let CallOutcome { outcome, attempts, elapsed, is_origin_away } = self
             .dialect
             .lanes()
             .run(&call)

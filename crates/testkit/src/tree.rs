@@ -1,10 +1,19 @@
-//! Trees of files: generated from a seed, and compared.
+//! Files: trees that are generated from a seed and compared, random bytes, changes to a folder, and the journals of
+//! interrupted transfers.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::random_bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::fs::inotify::{CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::Running;
 
 /// File names that caused problems in some program, store or URL.
 pub const AWKWARD_NAMES: &[&str] = &[
@@ -123,6 +132,108 @@ fn files(root: &Path) -> BTreeMap<PathBuf, PathBuf> {
         }
     }
     found
+}
+
+/// Returns `len` bytes that depend only on `seed` (splitmix64).
+pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Longer than any such wait on a slow machine.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// A folder that is watched for changes from now on.
+#[derive(Debug)]
+pub struct Changes(OwnedFd);
+
+impl Changes {
+    /// Begins to watch a folder, but not the folders in it.
+    pub fn of(folder: &Path) -> Self {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify is there");
+        let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
+        inotify::add_watch(&inotify, folder, changes).expect("the folder is watched");
+        Self(inotify)
+    }
+
+    /// Waits until `is_so` returns true. It is called whenever a file in the folder has changed.
+    #[track_caller]
+    pub fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
+        assert!(self.wait(None, &mut is_so));
+    }
+
+    /// Waits until `is_so` returns true while a program runs. Returns false if the program ended first.
+    #[track_caller]
+    pub fn wait_while_runs(&self, running: &Running, mut is_so: impl FnMut() -> bool) -> bool {
+        let pid = Pid::from_raw(running.id() as i32).expect("a process's number");
+        let end = pidfd_open(pid, PidfdFlags::empty()).expect("the program is there to be waited for");
+        self.wait(Some(end.as_fd()), &mut is_so)
+    }
+
+    #[track_caller]
+    fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            // Clear first, then check. The next wait notices a change in between.
+            self.forget();
+            if is_so() {
+                return true;
+            }
+            let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
+            fds.extend(end.iter().map(|end| PollFd::new(end, PollFlags::IN)));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut fds, Some(&left)) {
+                Ok(0) => panic!("what was waited for never happened"),
+                Ok(_) if fds.get(1).is_some_and(|end| !end.revents().is_empty()) => return false,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => panic!("waiting for changes: {e}"),
+            }
+        }
+    }
+
+    fn forget(&self) {
+        let mut events = [0; 16 << 10];
+        while rustix::io::read(&self.0, &mut events).is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// Returns the bytes that the journal in a folder claims, or 0 without a journal.
+///
+/// It parses the format by itself. A header has a magic, four bytes, and the object's size, URL and version with their
+/// lengths, padded to 32. Records of 32 bytes follow, with the length at 24.
+pub fn claimed(folder: &Path) -> u64 {
+    let mut paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
+    let journal = paths.find(|path| path.extension().is_some_and(|e| e == "journal"));
+    let Some(bytes) = journal.and_then(|path| fs::read(path).ok()) else { return 0 };
+    let number = |at: usize| {
+        bytes.get(at..at + 4).map_or(0, |four| u32::from_le_bytes(four.try_into().expect("four")) as usize)
+    };
+    let url = number(28);
+    let header = (32 + url + 4 + number(32 + url)).next_multiple_of(32);
+    bytes
+        .get(header..)
+        .unwrap_or_default()
+        .chunks_exact(32)
+        .fold(0, |sum, record| sum + u64::from(u32::from_le_bytes(record[24..28].try_into().expect("four"))))
+}
+
+/// Returns the sizes of the parts in a folder's upload journals. Each line is a checksum and a JSON object.
+pub fn recorded_parts(folder: &Path) -> Vec<u64> {
+    let paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
+    let journals: Vec<String> = paths.filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let records = journals.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_once(' '));
+    let records = records.filter_map(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
+    records.filter_map(|record| record["Part"]["size"].as_u64()).collect()
 }
 
 #[cfg(test)]

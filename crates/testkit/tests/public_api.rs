@@ -1,8 +1,6 @@
 //! The library's public interface is kept in a checked-in list, so that a review shows each change:
 //! `crates/laneway/public-api.txt`, with a line for each item. `LANEWAY_WRITE_PUBLIC_API=1` rewrites the list.
 
-#[path = "public_api/signature.rs"]
-mod signature;
 #[path = "public_api/surface.rs"]
 mod surface;
 

@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 use crate::attributes::put_options;
 use crate::call::Work;
 use crate::failure::Failure;
-use crate::handles::{self, Object};
-use crate::opened::RunningJob;
+use crate::handles::RunningJob;
+use crate::handles::{self, HandleTarget};
 use crate::options::{self, JobRequest, JobVerb};
 use crate::packed::{Packed, Unpacked};
 use crate::{described, value};
@@ -54,7 +54,7 @@ pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
     let running = RunningJob { client: client.clone(), job: Mutex::new(job), progress, canceller };
-    Ok(handles::keep(Object::Job(Arc::new(running))))
+    Ok(handles::keep(HandleTarget::Job(Arc::new(running))))
 }
 
 /// Events of a job since the last call.

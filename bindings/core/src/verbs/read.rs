@@ -1,18 +1,21 @@
-//! Reads objects that are open.
+//! Opens objects and reads them, at positions or in order.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
-use laneway::FilledRange;
+use laneway::{Bucket, Download, FilledRange, ObjectId, ObjectMeta};
+use tokio::sync::Mutex;
 
 use super::body;
+use crate::attributes::version;
 use crate::call::{Ending, Work};
 use crate::failure::Failure;
+use crate::handles::{Exclusive, HandleTarget, OpenObject};
 use crate::lent::{LentMemory, Memory};
-use crate::opened::OpenObject;
 use crate::packed::{Packed, Unpacked};
+use crate::{described, handles};
 
 /// Reads bytes from a position on, for a Java array. There are fewer if the object ends.
 pub(super) fn at(reader: &OpenObject, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
@@ -122,4 +125,76 @@ pub fn drop_ahead(reader: &OpenObject) {
     if let Ok(mut in_order) = reader.in_order.try_lock() {
         *in_order = in_order.again();
     }
+}
+
+pub(super) fn get_object(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let mut get = bucket.get(from.text()?);
+    // The format is that of `dev.laneway.GetOptions`. Without a start, the range is everything, or with an end the last
+    // bytes.
+    let (start, end) = (from.number()?.cast_signed(), from.number()?.cast_signed());
+    get = match (u64::try_from(start), u64::try_from(end)) {
+        (Ok(start), Ok(end)) if end == i64::MAX.unsigned_abs() => get.range(start..),
+        (Ok(start), Ok(end)) => get.range(start..end),
+        (Err(_), Ok(last)) => get.last(last),
+        (_, Err(_)) => get,
+    };
+    if let Some(state) = from.maybe_text()? {
+        get = get.if_version(&version(bucket.capabilities().versions, state)?);
+    }
+    if let Some(state) = from.maybe_text()? {
+        get = get.unless_version(&version(bucket.capabilities().versions, state)?);
+    }
+    let client = bucket.client().clone();
+    Ok(Work::new(bucket.client(), async move {
+        let download = get.await?;
+        let mut about = Packed::default();
+        described::meta(&mut about, download.meta());
+        about.number(download.range().start).number(download.range().end);
+        let number = handles::keep(HandleTarget::Download(Exclusive::new(&client, download)));
+        let mut packed = Packed::default();
+        packed.number(number).all(&about);
+        Ok(packed)
+    }))
+}
+
+/// Returns the next bytes, or none at the end.
+pub(super) fn next_chunk(download: Arc<Exclusive<Download>>) -> Work {
+    let client = download.client.clone();
+    Work::new(&client, async move {
+        let chunk = download.value.lock().await.chunk().await?;
+        Ok(body(chunk.unwrap_or_default()))
+    })
+}
+
+pub(super) fn open(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let key = from.text()?;
+    let state =
+        |text: Option<&str>| text.map(|text| version(bucket.capabilities().versions, text)).transpose();
+    let mut open = bucket.open(key);
+    if from.flag()? {
+        let _own_key = from.text()?;
+        let mut known = ObjectMeta::new(ObjectId::new(bucket.name(), key), from.number()?);
+        known.version = state(from.maybe_text()?)?;
+        open = open.known(&known);
+    }
+    if let Some(version) = state(from.maybe_text()?)? {
+        open = open.if_version(&version);
+    }
+    let open = match from.number()? {
+        0 => open,
+        footer => open.footer(footer),
+    };
+    let open = if from.flag()? { open.in_order() } else { open };
+    let client = bucket.client().clone();
+    Ok(Work::new(bucket.client(), async move {
+        let reader = open.await?;
+        let mut meta = Packed::default();
+        described::meta(&mut meta, reader.meta());
+        let (in_order, at_places) = (Mutex::new(reader.again()), std::sync::Mutex::new(reader));
+        let number =
+            handles::keep(HandleTarget::Reader(Arc::new(OpenObject { client, at_places, in_order })));
+        let mut packed = Packed::default();
+        packed.number(number).all(&meta);
+        Ok(packed)
+    }))
 }

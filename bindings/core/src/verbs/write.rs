@@ -1,4 +1,4 @@
-//! Writes objects whose bytes are produced one after the other.
+//! Writes objects: from memory, in numbered parts, or as their bytes are produced.
 
 use std::future::poll_fn;
 use std::io;
@@ -6,17 +6,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use laneway::{Bucket, Writer};
+use laneway::{Bucket, Multipart, UploadedPart, Writer};
 use tokio::io::AsyncWrite as _;
 
 use crate::attributes::put_options;
 use crate::call::Work;
-use crate::described;
 use crate::failure::Failure;
-use crate::handles::{self, Object};
+use crate::handles::{Exclusive, HandleTarget, WriterState};
 use crate::lent::Memory;
-use crate::opened::{Exclusive, WriterState};
 use crate::packed::{Packed, Unpacked};
+use crate::{described, handles};
 
 impl WriterState {
     fn writer(&mut self) -> Result<&mut Writer, Failure> {
@@ -31,7 +30,10 @@ impl WriterState {
 pub fn writer(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let writer = bucket.writer(from.text()?);
     let writer = Some(writer.options(put_options(bucket.capabilities().versions, from)?));
-    Ok(handles::keep(Object::Writer(Exclusive::new(bucket.client(), WriterState { writer, failed: None }))))
+    Ok(handles::keep(HandleTarget::Writer(Exclusive::new(
+        bucket.client(),
+        WriterState { writer, failed: None },
+    ))))
 }
 
 /// Takes as many bytes as the part in memory has room for. Returns their number.
@@ -91,4 +93,65 @@ fn failure(error: io::Error) -> Failure {
         Ok(inner) => inner.into(),
         Err(other) => Failure::usage(other.to_string()),
     }
+}
+
+pub(super) fn begin_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let begin = bucket.begin_multipart(from.text()?);
+    let begin = begin.options(put_options(bucket.capabilities().versions, from)?);
+    Ok(Work::new(bucket.client(), async move {
+        let mut packed = Packed::default();
+        packed.text(&begin.await?.id());
+        Ok(packed)
+    }))
+}
+
+pub(super) fn put_part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
+    let upload = named_upload(bucket, from)?;
+    // A number that is too large for any part gets the same refusal.
+    let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
+    let part = upload.part(number, memory.into_bytes());
+    Ok(Work::new(bucket.client(), async move {
+        let mut packed = Packed::default();
+        packed.text(&part.await?.to_string());
+        Ok(packed)
+    }))
+}
+
+pub(super) fn complete_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let upload = named_upload(bucket, from)?;
+    let parts: Result<Vec<UploadedPart>, laneway::Error> = from.list()?.into_iter().map(str::parse).collect();
+    let complete = upload.complete(parts?);
+    Ok(Work::new(bucket.client(), async move { Ok(described::written(&complete.await?)) }))
+}
+
+pub(super) fn abort_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let abort = named_upload(bucket, from)?.abort();
+    Ok(Work::new(bucket.client(), async move {
+        abort.await?;
+        Ok(Packed::default())
+    }))
+}
+
+/// Lists unfinished uploads below a prefix, by key and id.
+pub(super) fn list_parts(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {
+    let uploads = bucket.list_multipart(from.text()?);
+    Ok(Work::new(bucket.client(), async move {
+        let mut packed = Packed::default();
+        for upload in uploads.await? {
+            packed.text(upload.key()).text(&upload.id());
+        }
+        Ok(packed)
+    }))
+}
+
+fn named_upload(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Multipart, Failure> {
+    let (key, id) = (from.text()?, from.text()?);
+    Ok(bucket.multipart(key, id)?)
+}
+
+pub(super) fn put(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
+    let key = from.text()?;
+    let options = put_options(bucket.capabilities().versions, from)?;
+    let put = bucket.put(key, memory.into_bytes()).options(options);
+    Ok(Work::new(bucket.client(), async move { Ok(described::written(&put.await?)) }))
 }

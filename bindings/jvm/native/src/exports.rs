@@ -14,11 +14,11 @@ use jni::{Env, EnvUnowned};
 use laneway_bindings_core::call::{self, Ending};
 use laneway_bindings_core::events::Events;
 use laneway_bindings_core::failure::{Failure, answer};
-use laneway_bindings_core::handles::{self, Object};
+use laneway_bindings_core::handles::{self, HandleTarget};
 use laneway_bindings_core::lent::{LentMemory, Memory};
 use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::provider::{self, HostProvider};
-use laneway_bindings_core::{described, listeners, log, settings, value, verbs};
+use laneway_bindings_core::{described, log, settings, value, verbs};
 
 /// A failure of a method itself: a `RuntimeException` in Java.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ macro_rules! method {
 }
 
 method!(Java_dev_laneway_Native_queue(_env) -> jlong {
-    Ok(given(listeners::open()))
+    Ok(given(log::open_listener()))
 });
 
 method!(Java_dev_laneway_Native_take(env, queue: jlong) -> JByteArray<'l> {
@@ -72,7 +72,7 @@ method!(Java_dev_laneway_Native_client(env, queue: jlong, settings: JByteArray<'
     let asked = (provider != 0).then(|| Arc::new(HostProvider { events, provider: number(provider) }) as Arc<_>);
     let made = Unpacked::new(&settings).pairs().map_err(Failure::from);
     let made = made.and_then(|pairs| settings::client(value::of_texts(pairs, settings::kind_of)?, asked));
-    numbered(env, made.map(|client| handles::keep(Object::Client(client))))
+    numbered(env, made.map(|client| handles::keep(HandleTarget::Client(client))))
 });
 
 method!(Java_dev_laneway_Native_provided(env, ask: jlong, answer: JByteArray<'l>) -> () {
@@ -86,7 +86,7 @@ method!(Java_dev_laneway_Native_bucket(env, client: jlong, url: JByteArray<'l>) 
         let bucket = client.bucket(Unpacked::new(&url).text()?)?;
         let url = bucket.url();
         let mut packed = Packed::default();
-        packed.number(handles::keep(Object::Bucket(bucket))).text(&url);
+        packed.number(handles::keep(HandleTarget::Bucket(bucket))).text(&url);
         Ok(packed)
     });
     answered(env, made)
@@ -249,7 +249,7 @@ fn number(given: jlong) -> u64 {
 }
 
 fn of(number: jlong) -> Result<Arc<Events>> {
-    listeners::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
+    log::listener(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
 }
 
 fn answered<'l>(env: &mut Env<'l>, outcome: std::result::Result<Packed, Failure>) -> Result<JByteArray<'l>> {

@@ -1,12 +1,14 @@
-//! The choice of files and objects in a tree: `--include`, `--exclude` and the like, in the order of the
-//! command line.
+//! The choice of sources. Filters such as `--include` and `--exclude` apply in the order of the command line. An inventory
+//! or a file of names replaces the listing, and ranges select bytes of an object.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
-use laneway::{Filter, Retention};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use laneway::{ByteRange, Filter, Location, Retention};
 use laneway_quantity as quantity;
 
 use crate::exit::BadUsage;
@@ -16,16 +18,16 @@ const HEADING: &str = "Filters";
 
 /// The options, in the order of the command line.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Filters {
-    rules: Vec<Rule>,
+pub(crate) struct FilterOptions {
+    rules: Vec<FilterRule>,
     min_size: Option<u64>,
     max_size: Option<u64>,
-    newer: Option<Moment>,
-    older: Option<Moment>,
+    newer: Option<TimeOrAge>,
+    older: Option<TimeOrAge>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Rule {
+enum FilterRule {
     Include(String),
     Exclude(String),
     ExcludeFrom(PathBuf),
@@ -33,12 +35,12 @@ enum Rule {
 
 /// A point in time, or an age.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Moment {
+enum TimeOrAge {
     At(SystemTime),
     Ago(Duration),
 }
 
-impl Moment {
+impl TimeOrAge {
     fn read(text: &str) -> Result<Self, String> {
         if let Ok(ago) = quantity::parse_duration(text) {
             return Ok(Self::Ago(ago));
@@ -56,7 +58,7 @@ impl Moment {
     }
 }
 
-impl Filters {
+impl FilterOptions {
     /// Returns the filter. Reads files of rules, and counts ages back from `now`.
     ///
     /// # Errors
@@ -65,9 +67,9 @@ impl Filters {
         let mut filter = Filter::default();
         for rule in &self.rules {
             filter = match rule {
-                Rule::Include(glob) => filter.include(glob)?,
-                Rule::Exclude(glob) => filter.exclude(glob)?,
-                Rule::ExcludeFrom(path) => {
+                FilterRule::Include(glob) => filter.include(glob)?,
+                FilterRule::Exclude(glob) => filter.exclude(glob)?,
+                FilterRule::ExcludeFrom(path) => {
                     let named = || path.display().to_string();
                     let text = std::fs::read_to_string(path)
                         .map_err(|e| BadUsage::of(named(), format!("--exclude-from: {e}")))?;
@@ -133,12 +135,12 @@ fn parser(id: &str) -> ValueParser {
     match id {
         "exclude-from" => value_parser!(PathBuf),
         "min-size" | "max-size" => ValueParser::new(quantity::parse_size),
-        "newer" | "older" => ValueParser::new(Moment::read),
+        "newer" | "older" => ValueParser::new(TimeOrAge::read),
         _ => value_parser!(String),
     }
 }
 
-impl Args for Filters {
+impl Args for FilterOptions {
     fn augment_args(command: Command) -> Command {
         command.args(OPTIONS.map(|(id, value, help, more)| {
             let is_rule = matches!(id, "include" | "exclude" | "exclude-from");
@@ -160,18 +162,18 @@ impl Args for Filters {
     }
 }
 
-impl FromArgMatches for Filters {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+impl FromArgMatches for FilterOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut rules = Vec::new();
-        let mut rule = |id: &str, rule: fn(String) -> Rule| {
+        let mut rule = |id: &str, rule: fn(String) -> FilterRule| {
             let values = matches.get_many::<String>(id).into_iter().flatten().cloned();
             rules.extend(matches.indices_of(id).into_iter().flatten().zip(values.map(rule)));
         };
-        rule("include", Rule::Include);
-        rule("exclude", Rule::Exclude);
+        rule("include", FilterRule::Include);
+        rule("exclude", FilterRule::Exclude);
         let files = matches.get_many::<PathBuf>("exclude-from").into_iter().flatten().cloned();
         rules.extend(
-            matches.indices_of("exclude-from").into_iter().flatten().zip(files.map(Rule::ExcludeFrom)),
+            matches.indices_of("exclude-from").into_iter().flatten().zip(files.map(FilterRule::ExcludeFrom)),
         );
         rules.sort_by_key(|(index, _)| *index);
         Ok(Self {
@@ -183,9 +185,79 @@ impl FromArgMatches for Filters {
         })
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+/// The inventory that replaces a listing.
+#[derive(Args, Clone, Default, Debug)]
+pub(crate) struct InventoryOption {
+    /// Read names from an inventory instead of listing the source
+    ///
+    /// FILE|URL is the manifest.json of S3 Inventory or of a Storage Insights report, or the output of `ls -r --json`. The data files
+    /// (CSV or Parquet) of a local manifest.json lie beside it or in ../data; those of a manifest.json in a store are read where it says.
+    ///
+    /// Example: laneway cp -r --inventory manifest.json s3://my-bucket/data data
+    #[arg(hide_short_help = true, long, value_name = "FILE|URL")]
+    inventory: Option<OsString>,
+}
+
+impl InventoryOption {
+    /// # Errors
+    /// If it is neither a file nor an object.
+    pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
+        self.inventory.as_deref().map(Location::parse).transpose()
+    }
+}
+
+/// Where names come from.
+#[derive(Args, Clone, Default, Debug)]
+pub(crate) struct NamesFromOption {
+    /// Read names below the source from FILE, one per line, instead of listing; - is stdin
+    ///
+    /// Empty lines and lines that begin with # or ; are comments. cp and rm take no filters beside it; sync applies them to the names.
+    ///
+    /// Example: laneway cp --files-from names.txt photos gs://my-bucket/photos
+    #[arg(hide_short_help = true, long = "files-from", value_name = "FILE")]
+    files_from: Option<OsString>,
+}
+
+impl NamesFromOption {
+    pub(crate) fn is_some(&self) -> bool {
+        self.files_from.is_some()
+    }
+
+    /// # Errors
+    /// If it is neither a file nor `-`.
+    pub(crate) fn location(&self) -> Result<Option<Location>, laneway::Error> {
+        self.files_from.as_deref().map(Location::parse).transpose()
+    }
+}
+
+/// One or more ranges in the order of the command line. They may overlap or repeat, and each is written as
+/// often as it is named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct RangeOptions(Vec<ByteRange>);
+
+impl RangeOptions {
+    /// Returns the ranges. There is at least one.
+    pub(crate) fn as_slice(&self) -> &[ByteRange] {
+        &self.0
+    }
+}
+
+impl FromStr for RangeOptions {
+    type Err = String;
+
+    /// Parses `A-B,C-D`. Each may also be `A-` or `-N`, with spaces after commas (RFC 9110, section 14.1.1).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = |part: &str| match part.trim() {
+            "" => Err("a range is missing: ranges are A-B, A- or -N, with commas between them".to_owned()),
+            part => part.parse().map_err(|error: laneway::Error| error.to_string()),
+        };
+        text.split(',').map(one).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -195,11 +267,11 @@ mod tests {
 
     use super::*;
 
-    fn filters(line: &[&str]) -> Result<Filters, Error> {
-        let command = Filters::augment_args(Command::new("x").no_binary_name(true));
+    fn filters(line: &[&str]) -> Result<FilterOptions, clap::Error> {
+        let command = FilterOptions::augment_args(Command::new("x").no_binary_name(true));
         command
             .try_get_matches_from(line)
-            .map(|matches| Filters::from_arg_matches(&matches).expect("they are there"))
+            .map(|matches| FilterOptions::from_arg_matches(&matches).expect("they are there"))
     }
 
     fn filter(line: &[&str]) -> Filter {
@@ -241,5 +313,33 @@ mod tests {
         let missing = filters(&["--exclude-from", "/nonexistent/rules"]).expect("it parses").filter(now);
         assert!(missing.expect_err("it is missing").to_string().contains("/nonexistent/rules"));
         assert!(filters(&["--exclude", ""]).expect("it parses").filter(now).is_err());
+    }
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        text.parse::<RangeOptions>().map(|ranges| ranges.as_slice().iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn ranges_stay_as_and_in_the_order_they_were_written() {
+        for (text, expected) in [
+            ("0-9", &["0-9"][..]),
+            ("0-0,5-,-7", &["0-0", "5-", "-7"]),
+            ("90-99, 0-9", &["90-99", "0-9"]),
+            // One twice, one inside another, one that overlaps.
+            ("0-9,0-9,3-4,5-20", &["0-9", "0-9", "3-4", "5-20"]),
+        ] {
+            assert_eq!(read(text).expect(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_reversed_or_no_range_is_refused() {
+        for text in ["", ",", "0-9,", ",0-9", "0-9,,5-6"] {
+            assert!(read(text).is_err_and(|why| why.contains("missing")), "{text:?}");
+        }
+        assert!(read("0-9,9-5").is_err_and(|why| why.contains("9-5") && why.contains("before it begins")));
+        for text in ["5", "-", "0-9;3-4", "a-b", "0-9,x"] {
+            assert!(read(text).is_err_and(|why| why.contains("A-B, A- or -N")), "{text:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use clap::{Arg, Command};
 
-use super::examples;
+use super::topics;
 
 /// The heading of options that describe new objects: they have no effect on a verb that makes none.
 pub(crate) const NEW_OBJECTS: &str = "New objects";
@@ -19,7 +19,7 @@ pub(crate) fn arranged(command: Command) -> Command {
             let options = common.iter().map(|option| option.clone().hide(!effect.includes(&name, option)));
             verb.args(options)
                 .after_help(format!("`laneway help {name}` shows every option, with examples."))
-                .after_long_help(examples::help(&name))
+                .after_long_help(topics::help(&name))
         })
         // The program's own `-h` lists the verbs; the `-h` of each verb shows its options.
         .mut_args(|arg| if arg.is_global_set() { arg.hide_short_help(true) } else { arg })
@@ -92,7 +92,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::arguments::{Arguments, command, long_help, short_help};
+    use crate::arguments::{CommandLine, command, long_help, short_help};
 
     /// Lines of a terminal in which a short help fits.
     const SCREEN: usize = 48;
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn long_help_of_cp_and_run_have_every_common_option_with_an_effect() {
-        let arguments = Arguments::command();
+        let arguments = CommandLine::command();
         let common: Vec<_> = arguments.get_arguments().filter(|arg| arg.is_global_set()).collect();
         assert!(common.len() > 10, "{common:?}");
         let help = long_help(&["run".to_owned()]).expect("a verb");

@@ -1,10 +1,9 @@
 //! The JSON lines of a job.
 
-use laneway::{Item, Outcome, Summary, Warning};
+use laneway::{ErrorKind, Item, Outcome, Summary, Warning};
 use serde::Serialize;
 
-use super::class::class;
-use super::stats::{Stats, StatsRecord};
+use super::stats::{CommandStats, StatsRecord};
 
 /// The end of an object, as the record of kind `item`.
 #[derive(Serialize, Debug)]
@@ -125,7 +124,7 @@ impl<'a> ItemRecord<'a> {
             Outcome::Skipped { why } => record.skipped = Some(why),
             Outcome::Planned => record.dry_run = true,
             Outcome::Failed(error) => {
-                record.error = Some(crate::stderr::plain(&error.to_string()));
+                record.error = Some(crate::output::plain(&error.to_string()));
                 record.class = Some(class(error.kind()));
             }
             _ => {}
@@ -135,7 +134,7 @@ impl<'a> ItemRecord<'a> {
 }
 
 impl SummaryRecord {
-    pub(crate) fn new(summary: &Summary, stats: Option<&Stats>) -> Self {
+    pub(crate) fn new(summary: &Summary, stats: Option<&CommandStats>) -> Self {
         Self {
             kind: "summary",
             files: summary.files,
@@ -194,6 +193,26 @@ fn is_false(value: &bool) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
+}
+
+// The classes of failures in `--json`, which are the names of the library's error kinds. Programs read them,
+// so a newer kind keeps the class that such failures had before.
+
+/// Returns the class of a kind.
+pub(crate) fn class(kind: ErrorKind) -> &'static str {
+    let class = match kind {
+        ErrorKind::AlreadyExists | ErrorKind::NotModified => ErrorKind::Precondition,
+        ErrorKind::Timeout => ErrorKind::Transport,
+        ErrorKind::Internal => ErrorKind::Local,
+        kind => kind,
+    };
+    class.name()
+}
+
+/// Returns all classes with their meanings, for the documentation.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds = ErrorKind::ALL.iter().filter(|kind| class(**kind) == kind.name());
+    kinds.map(|kind| (kind.name(), kind.meaning()))
 }
 
 #[cfg(test)]
@@ -256,5 +275,18 @@ mod tests {
         let stopped = json(&SummaryRecord::new(&stopped, None));
         let end = r#","stopped":true,"not_done":7,"search_cut":true,"kept_bytes":9}"#;
         assert!(stopped.ends_with(end), "{stopped}");
+    }
+
+    #[test]
+    fn the_documented_list_is_whole_and_every_kind_has_a_class_of_it() {
+        let semantics = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SEMANTICS.md");
+        let semantics = std::fs::read_to_string(semantics).expect("SEMANTICS.md");
+        for (name, meaning) in all() {
+            assert!(semantics.contains(&format!("| `{name}` | {meaning} |")), "{name}");
+        }
+        for kind in ErrorKind::ALL {
+            assert!(all().any(|(name, _)| name == class(*kind)), "{kind:?}");
+        }
+        assert_eq!((all().count(), class(ErrorKind::AlreadyExists)), (18, "precondition"));
     }
 }

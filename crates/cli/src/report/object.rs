@@ -8,7 +8,7 @@ use laneway_quantity as quantity;
 use laneway_store::{ObjectMeta, PartsAlgorithm, Version};
 use serde::Serialize;
 
-use crate::report::listing::{printable, timestamp};
+use crate::report::line::{printable, timestamp};
 
 /// An object in a listing or `stat`, as the record of kind `object`. Checksums are in base64, as stores write
 /// them.
@@ -210,6 +210,21 @@ impl<'a> PlaceRecord<'a> {
 
     pub(crate) fn bucket(url: &'a str) -> Self {
         Self { kind: "bucket", url }
+    }
+}
+
+/// The outcome of an operation on a whole bucket, as the record of kind `bucket`.
+#[derive(Serialize, Debug)]
+pub(crate) struct BucketOutcomeRecord<'a> {
+    kind: &'static str,
+    url: &'a str,
+    /// `made` or `removed`.
+    outcome: &'static str,
+}
+
+impl<'a> BucketOutcomeRecord<'a> {
+    pub(crate) fn new(url: &'a str, outcome: &'static str) -> Self {
+        Self { kind: "bucket", url, outcome }
     }
 }
 

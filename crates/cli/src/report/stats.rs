@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// The counts at the end of a command.
 #[derive(Debug)]
-pub(crate) struct Stats {
+pub(crate) struct CommandStats {
     counters: Counters,
     times: Times,
     /// The requests to each provider that received any.
@@ -22,7 +22,7 @@ pub(crate) struct Stats {
     cpu: Duration,
 }
 
-impl Stats {
+impl CommandStats {
     /// Returns the statistics of `client` up to now. `summary` has the bytes that a job moved. Without it,
     /// the bytes received in `elapsed` count.
     pub(crate) fn of(client: &Client, summary: Option<&Summary>, elapsed: Duration) -> Self {
@@ -163,15 +163,15 @@ pub(crate) struct StatsLine {
     stats: StatsRecord,
 }
 
-impl From<&Stats> for StatsLine {
-    fn from(stats: &Stats) -> Self {
+impl From<&CommandStats> for StatsLine {
+    fn from(stats: &CommandStats) -> Self {
         Self { kind: "stats", stats: stats.into() }
     }
 }
 
-impl From<&Stats> for StatsRecord {
-    fn from(stats: &Stats) -> Self {
-        let Stats { counters, times, .. } = stats;
+impl From<&CommandStats> for StatsRecord {
+    fn from(stats: &CommandStats) -> Self {
+        let CommandStats { counters, times, .. } = stats;
         let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
         let dollars = |amount: f64| (amount * 1e7).round() / 1e7;
         let billed: Vec<_> = stats
@@ -255,14 +255,14 @@ fn dollars(amount: f64) -> String {
 mod tests {
     use super::*;
 
-    fn stats() -> Stats {
+    fn stats() -> CommandStats {
         let mut counters = Counters::default();
         (counters.connections, counters.bytes_sent) = (16, 4_700_000);
         let mut requests = Requests::default();
         (requests.writes, requests.reads) = (1000, 3);
         let mut listings = Listings::default();
         (listings.pages, listings.at_once, listings.keys) = (68, 6, 50_000);
-        Stats {
+        CommandStats {
             counters,
             times: Times::default(),
             requests: vec![(Provider::Gcs, requests)],

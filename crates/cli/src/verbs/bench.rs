@@ -1,20 +1,13 @@
 //! `laneway bench`: Laneway beside other methods.
 
 pub(crate) mod all;
-mod clean;
-mod commit;
 mod counted;
-mod errand;
-mod ladder;
-mod links;
-mod list;
 mod mixed;
-mod place;
-mod ranges;
-pub(crate) mod report;
+pub(crate) mod options;
 pub(crate) mod run;
-mod setting;
 mod slices;
+
+use std::io;
 
 use clap::{Args, Subcommand};
 
@@ -30,16 +23,16 @@ pub(crate) struct Bench {
 
 #[derive(Subcommand, Debug)]
 enum Experiment {
-    Ladder(ladder::Arguments),
-    Slices(slices::Arguments),
-    Mixed(mixed::Arguments),
-    Commit(commit::Arguments),
-    Clean(clean::Arguments),
-    List(list::Arguments),
-    Ranges(ranges::Arguments),
-    Links(links::Arguments),
-    All(all::Arguments),
-    Errand(errand::Arguments),
+    Ladder(counted::LadderBench),
+    Slices(slices::SlicesBench),
+    Mixed(mixed::MixedBench),
+    Commit(counted::CommitBench),
+    Clean(counted::CleanBench),
+    List(counted::ListBench),
+    Ranges(counted::RangesBench),
+    Links(mixed::LinksBench),
+    All(all::AllBench),
+    Errand(ErrandBench),
 }
 
 impl Bench {
@@ -56,5 +49,19 @@ impl Bench {
             Experiment::All(arguments) => arguments.run(context),
             Experiment::Errand(arguments) => arguments.run(),
         }
+    }
+}
+
+// One run of one rung, in a process of its own.
+
+/// Run one step of a benchmark that standard input describes
+#[derive(Args, Debug)]
+#[command(hide = true)]
+struct ErrandBench {}
+
+impl ErrandBench {
+    fn run(self) -> anyhow::Result<Exit> {
+        laneway_experiments::carry_out(io::stdin().lock(), io::stdout().lock())?;
+        Ok(Exit::Done)
     }
 }

@@ -8,9 +8,9 @@ use std::os::fd::AsFd as _;
 use clap::Args;
 use laneway::{Client, Error, Location, ReadRequest};
 
-use crate::arguments::ranges::Ranges;
+use crate::arguments::filters::RangeOptions;
 use crate::context::Context;
-use crate::exit::{BadUsage, Exit, Tally};
+use crate::exit::{BadUsage, Exit, OutcomeTally};
 use crate::{locations, standard_streams};
 
 /// Print objects to standard output
@@ -27,7 +27,7 @@ pub(crate) struct Cat {
     ///
     /// Example: laneway cat -r 0-99,-100 gs://my-bucket/key
     #[arg(long, short, value_name = "A-B,...", allow_hyphen_values = true)]
-    range: Option<Ranges>,
+    range: Option<RangeOptions>,
 }
 
 impl Cat {
@@ -42,7 +42,7 @@ impl Cat {
         // one.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
-        let mut tally = Tally::default();
+        let mut tally = OutcomeTally::default();
         for place in &places {
             let objects = match locations::objects(&client, place) {
                 Ok(objects) => objects,

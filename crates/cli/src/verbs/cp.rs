@@ -1,4 +1,5 @@
-//! `laneway cp`: copies files and objects in every direction.
+//! `laneway cp` copies files and objects in every direction. `laneway mv` also removes each source once its copy has
+//! arrived.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -7,17 +8,13 @@ use clap::Args;
 use laneway::dialect::capabilities_of;
 use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, RetentionMode};
 
-use crate::arguments::filters::Filters;
-use crate::arguments::inventory::Inventory;
-use crate::arguments::key_value;
-use crate::arguments::manifest::Manifest;
-use crate::arguments::names_from::NamesFrom;
+use crate::arguments::filters::{FilterOptions, InventoryOption, NamesFromOption};
 use crate::arguments::relevance::NEW_OBJECTS;
+use crate::arguments::{ManifestOption, key_value};
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
-use crate::job;
 use crate::report::line::Wording;
-use crate::standard_streams;
+use crate::{job, standard_streams};
 
 /// Copy files and objects
 ///
@@ -32,14 +29,14 @@ use crate::standard_streams;
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
-    items: Items,
+    items: CopyOperands,
     /// Copy folders and prefixes with everything below them
     ///
     /// Example: laneway cp -r photos gs://my-bucket/photos
     #[arg(long, short, short_alias = 'R')]
     recursive: bool,
     #[command(flatten)]
-    pub(super) copying: Copying,
+    pub(super) copying: CopyOptions,
     /// Keep modification times, modes and owners of files
     ///
     /// They become metadata of the object, as gcloud storage and rclone write it, and are restored on download.
@@ -48,11 +45,11 @@ pub(crate) struct Cp {
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
     preserve: bool,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     #[command(flatten)]
-    names: NamesFrom,
+    names: NamesFromOption,
     #[command(flatten)]
-    inventory: Inventory,
+    inventory: InventoryOption,
     /// Announce the length of stdin or of a pipe: 200GiB
     ///
     /// Streams beyond 6 TiB need it, and those beyond 156 GiB where a store wants equal parts.
@@ -64,7 +61,7 @@ pub(crate) struct Cp {
 
 /// Sources and destination of a copy.
 #[derive(Args, Debug)]
-pub(crate) struct Items {
+pub(crate) struct CopyOperands {
     /// Files, folders, objects, prefixes or patterns; - is stdin
     #[arg(value_name = "SRC", required = true)]
     pub(crate) sources: Vec<OsString>,
@@ -75,7 +72,7 @@ pub(crate) struct Items {
 
 /// The options that `cp` and `mv` share.
 #[derive(Args, Debug)]
-pub(crate) struct Copying {
+pub(crate) struct CopyOptions {
     /// Skip destinations that exist
     ///
     /// Example: laneway cp -r -n photos gs://my-bucket/photos
@@ -87,7 +84,7 @@ pub(crate) struct Copying {
     #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
-    pub(super) manifest: Manifest,
+    pub(super) manifest: ManifestOption,
     /// Compress local files with these extensions by gzip: html,txt
     ///
     /// The objects get Content-Encoding gzip, and Cache-Control no-transform unless --cache-control is given. Downloads stay compressed.
@@ -108,12 +105,12 @@ pub(crate) struct Copying {
     #[arg(hide_short_help = true, long)]
     durable: bool,
     #[command(flatten)]
-    new: NewObjects,
+    new: NewObjectOptions,
 }
 
 /// Properties of new objects.
 #[derive(Args, Debug)]
-pub(crate) struct NewObjects {
+pub(crate) struct NewObjectOptions {
     /// Set the Content-Type, instead of guessing it from the extension
     ///
     /// Example: --content-type text/csv
@@ -150,12 +147,12 @@ pub(crate) struct NewObjects {
     #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
     storage_class: Option<String>,
     #[command(flatten)]
-    protection: Protection,
+    protection: ProtectionOptions,
 }
 
 /// Access control, tags and retention of new objects.
 #[derive(Args, Debug)]
-struct Protection {
+struct ProtectionOptions {
     /// Set a predefined access control list: private, public-read
     ///
     /// Example: --acl bucket-owner-full-control
@@ -197,7 +194,7 @@ fn lock_until(text: &str) -> Result<SystemTime, String> {
     Retention::time(text).ok_or_else(|| "write a time as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
 }
 
-impl NewObjects {
+impl NewObjectOptions {
     /// Returns the library's options.
     pub(crate) fn put(self) -> PutOptions {
         let mut put = self.protection.put();
@@ -212,7 +209,7 @@ impl NewObjects {
     }
 }
 
-impl Protection {
+impl ProtectionOptions {
     fn put(self) -> PutOptions {
         let mut put = PutOptions::default().legal_hold(self.legal_hold);
         put.retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention::new(mode, until));
@@ -259,12 +256,12 @@ impl Cp {
     }
 }
 
-impl Copying {
+impl CopyOptions {
     /// Returns the library's request for these options.
     pub(crate) fn request(
         self,
         context: &Context,
-        items: &Items,
+        items: &CopyOperands,
         recursive: bool,
     ) -> Result<CopyRequest, laneway::Error> {
         let at = |text: &OsString| Location::parse(text);
@@ -279,5 +276,57 @@ impl Copying {
         let mut request = request;
         request.manifest = context.manifest(self.manifest.manifest);
         Ok(request.put(self.new.put()).gzip(self.gzip_local.unwrap_or_default()))
+    }
+}
+
+/// Move files and objects: copy, verify, then remove the source
+///
+/// DST works as it does for cp: DST's text alone decides where a tree goes.
+///
+/// Laneway removes a source only after its copy is complete and verified. Sources that fail stay where they are.
+#[derive(Args, Debug)]
+pub(crate) struct Mv {
+    #[command(flatten)]
+    items: CopyOperands,
+    /// Move folders and prefixes with everything below them
+    ///
+    /// Example: laneway mv -r logs s3://my-bucket/logs
+    #[arg(long, short, short_alias = 'R')]
+    recursive: bool,
+    #[command(flatten)]
+    pub(super) copying: CopyOptions,
+    /// Also remove sources whose copy could only be compared by size
+    ///
+    /// Some stores tell no checksum that fits. Without this option such a source is kept, and is an error.
+    ///
+    /// Example: laneway mv --allow-unverified s3://my-bucket/dump dump
+    #[arg(hide_short_help = true, long)]
+    allow_unverified: bool,
+    #[command(flatten)]
+    filters: FilterOptions,
+}
+
+const WORDING_OF_MOVES: Wording = Wording {
+    noun: ("file", "files"),
+    done: (" moved", " moved"),
+    planned: "would move",
+    moves_bytes: true,
+    resume: "Run the same command to continue",
+};
+
+impl Mv {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let request = self.copying.request(context, &self.items, self.recursive)?.remove_source(true);
+        if request.sources.contains(&Location::Standard) {
+            return Err(BadUsage::of("-", "standard input can't be moved; use cp").into());
+        }
+        let request = request.allow_unverified(self.allow_unverified);
+        let request = request.filter(self.filters.filter(SystemTime::now())?);
+        if context.options.json && request.destination == Location::Standard {
+            let why = "--json can't be used here: standard output carries the object's bytes";
+            return Err(BadUsage::new(why).on(&request.sources).into());
+        }
+        standard_streams::check(&request)?;
+        job::run(context, WORDING_OF_MOVES, |client| client.copy(request))
     }
 }

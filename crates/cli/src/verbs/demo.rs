@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::verbs::bench::{report, run};
+use crate::verbs::bench::{options, run};
 
 /// Show Laneway beside other methods, without an account or a network
 ///
@@ -59,13 +59,13 @@ const NAME: usize = 44;
 
 /// A job and its result, as the screen and the README's picture show it.
 #[derive(Serialize, Debug)]
-struct Job {
+struct DemoJob {
     kind: &'static str,
     job: String,
     /// The measure.
     measure: &'static str,
     /// Laneway, then the others from the fastest on.
-    methods: Vec<Method>,
+    methods: Vec<DemoMethod>,
     /// `None` where a side has no figures.
     #[serde(flatten)]
     found: Option<Comparison>,
@@ -74,7 +74,7 @@ struct Job {
 }
 
 #[derive(Serialize, Debug)]
-struct Method {
+struct DemoMethod {
     method: &'static str,
     is_laneway: bool,
     seconds: Option<Spread>,
@@ -83,7 +83,7 @@ struct Method {
 
 /// The facts about a run of the demo, for programs.
 #[derive(Serialize, Debug)]
-struct Facts<'a> {
+struct DemoRecord<'a> {
     kind: &'static str,
     date: &'a str,
     version: &'a str,
@@ -94,9 +94,9 @@ struct Facts<'a> {
 impl Demo {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if !self.no_report {
-            report::check(&self.report)?;
+            options::check(&self.report)?;
         }
-        let heading = report::heading("laneway demo");
+        let heading = options::heading("laneway demo");
         let (mut page, mut number, mut is_fine) = (Page::default(), 1, true);
         let link = format!(
             "a link of {} ms and {}",
@@ -104,7 +104,7 @@ impl Demo {
             LINK.bandwidth.map(link_rate).unwrap_or_default()
         );
         match context.options.json {
-            true => context.output.json(&Facts {
+            true => context.output.json(&DemoRecord {
                 kind: "demo",
                 date: &heading.date,
                 version: &heading.versions,
@@ -131,7 +131,7 @@ impl Demo {
             number += 1;
         }
         if !self.no_report {
-            report::write(context, &self.report, &page, &heading)?;
+            options::write(context, &self.report, &page, &heading)?;
         }
         Ok(run::exit(is_fine))
     }
@@ -140,7 +140,7 @@ impl Demo {
         Repeats { least: self.runs, until_decided: UNTIL_DECIDED }
     }
 
-    fn mixed(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+    fn mixed(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(DemoJob, bool), Exit>> {
         let plan = mixed::Plan {
             large: 4,
             large_size: 40 << 20,
@@ -168,13 +168,13 @@ impl Demo {
             };
             let job = "100 small downloads beside 4 of 40 MiB".to_owned();
             (
-                Job::of(job, "until half of the small ones are there", &found.together, why),
+                DemoJob::of(job, "until half of the small ones are there", &found.together, why),
                 found.is_complete(),
             )
         }))
     }
 
-    fn ladder(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+    fn ladder(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(DemoJob, bool), Exit>> {
         let plan = ladder::Plan {
             files: FILES,
             size: FILE_BYTES,
@@ -195,13 +195,13 @@ impl Demo {
             };
             let job = format!("{FILES} uploads of {:.1} KB", FILE_BYTES as f64 / 1e3);
             (
-                Job::of(job, "until the last file is stored", &found.rows, why),
+                DemoJob::of(job, "until the last file is stored", &found.rows, why),
                 found.rows.iter().all(Row::is_fine),
             )
         }))
     }
 
-    fn slices(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(Job, bool), Exit>> {
+    fn slices(&self, context: &Context, page: &mut Page) -> anyhow::Result<Result<(DemoJob, bool), Exit>> {
         let target = Target::Embedded(LINK);
         let plan =
             slices::Plan { size: self.size, runs: self.repeats(), folder: None, programs: false, target };
@@ -216,7 +216,10 @@ impl Demo {
                 )
             };
             let job = format!("One download of {}", size(self.size));
-            (Job::of(job, "until the file is checked", &found.rows, why), found.rows.iter().all(Row::is_fine))
+            (
+                DemoJob::of(job, "until the file is checked", &found.rows, why),
+                found.rows.iter().all(Row::is_fine),
+            )
         }))
     }
 }
@@ -236,7 +239,7 @@ fn measured<T>(
     })
 }
 
-impl Job {
+impl DemoJob {
     /// Compares rows by their first measure. `why` is told the verdict, Laneway's row and the best other one.
     fn of<F: Compared>(
         job: String,
@@ -245,16 +248,16 @@ impl Job {
         why: impl Fn(Verdict, &Row<F>, &Row<F>) -> String,
     ) -> Self {
         let value = F::MEASURES[0].value;
-        let mut methods: Vec<Method> = rows
+        let mut methods: Vec<DemoMethod> = rows
             .iter()
-            .map(|row| Method {
+            .map(|row| DemoMethod {
                 method: row.description,
                 is_laneway: row.is_ours(),
                 seconds: row.spread(value),
                 error: row.result.as_ref().err().map(laneway_experiments::Failure::remark),
             })
             .collect();
-        let median = |method: &Method| method.seconds.map_or(f64::INFINITY, |seconds| seconds.median);
+        let median = |method: &DemoMethod| method.seconds.map_or(f64::INFINITY, |seconds| seconds.median);
         methods.sort_by(|a, b| {
             (!a.is_laneway, median(a))
                 .partial_cmp(&(!b.is_laneway, median(b)))
@@ -282,7 +285,7 @@ impl Job {
             .map(|runs| runs.median)
             .fold(0.0, f64::max);
         let mut text = format!("{}: seconds {}\n", self.job, self.measure);
-        for Method { method, seconds, error, .. } in &self.methods {
+        for DemoMethod { method, seconds, error, .. } in &self.methods {
             let figures = match seconds {
                 Some(runs) => {
                     let length = (runs.median / most * BAR).round().max(1.0);

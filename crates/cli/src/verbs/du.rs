@@ -7,14 +7,13 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{Client, Entry, ErrorKind, Filter, ListRequest, Location, ObjectMeta};
 
-use crate::arguments;
-use crate::arguments::filters::Filters;
-use crate::arguments::inventory::Inventory;
+use crate::arguments::filters::{FilterOptions, InventoryOption};
 use crate::context::{Context, complain};
-use crate::exit::{BadUsage, Exit, Tally};
-use crate::locations;
-use crate::report::listing::{self, printable};
+use crate::exit::{BadUsage, Exit, OutcomeTally};
+use crate::report::line;
+use crate::report::line::printable;
 use crate::report::object::{ObjectRecord, UsageRecord};
+use crate::{arguments, locations};
 
 /// Show the size of objects and folders
 ///
@@ -51,9 +50,9 @@ pub(crate) struct Du {
     #[arg(long, alias = "human-readable")]
     readable_sizes: bool,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     #[command(flatten)]
-    inventory: Inventory,
+    inventory: InventoryOption,
     /// Print help; with a URL, print sizes like 4.59KiB
     #[arg(short = 'h', id = "short_h")]
     short_h: bool,
@@ -78,14 +77,14 @@ impl Sum {
 
 /// The folders around the current position of an ordered listing, innermost last, with their sums so far.
 #[derive(Debug)]
-struct Folders {
+struct FolderSums {
     /// This many bytes of each key belong to no counted folder.
     base: usize,
     open: Vec<(String, Sum)>,
     last: String,
 }
 
-impl Folders {
+impl FolderSums {
     /// Returns the folders below a named place. The folder of that name is counted, and folders above it
     /// aren't.
     fn of(key: &str) -> Self {
@@ -140,8 +139,8 @@ impl Du {
             check_together(at, &places)?;
         }
         let client = context.client()?;
-        let printer = Printer { du: &self, context, terminal: context.output.is_terminal() };
-        let (mut tally, mut total) = (Tally::default(), Sum::default());
+        let printer = UsagePrinter { du: &self, context, terminal: context.output.is_terminal() };
+        let (mut tally, mut total) = (OutcomeTally::default(), Sum::default());
         if let Some(inventory) = inventory.as_ref().filter(|_| self.summarize && places.len() > 1) {
             let mut listing = client.list(bucket_of(&places[0]).inventory(inventory.clone()));
             match printer.sums(&places, &filter, || listing.next_blocking())? {
@@ -191,8 +190,8 @@ impl Du {
         &self,
         context: &Context,
         client: &Client,
-        printer: &Printer<'_>,
-        (tally, total): (Tally, Sum),
+        printer: &UsagePrinter<'_>,
+        (tally, total): (OutcomeTally, Sum),
     ) -> anyhow::Result<Exit> {
         if self.total {
             printer.sum(None, total)?;
@@ -237,13 +236,13 @@ fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
 }
 
 /// Prints sums and objects in the requested form.
-struct Printer<'a> {
+struct UsagePrinter<'a> {
     du: &'a Du,
     context: &'a Context,
     terminal: bool,
 }
 
-impl Printer<'_> {
+impl UsagePrinter<'_> {
     /// Reads a bucket once, and returns for each of several places the sum of everything, and the sum that
     /// the filter takes.
     fn sums(
@@ -281,7 +280,7 @@ impl Printer<'_> {
         let Location::Object { provider, bucket, key } = at else { return Ok(Ok(Sum::default())) };
         let url = |key: &str| format!("{}://{bucket}/{key}", provider.scheme());
         let mut sum = Sum::default();
-        let mut folders = Folders::of(key);
+        let mut folders = FolderSums::of(key);
         while let Some(entry) = next() {
             let meta = match entry {
                 Ok(Entry::Object(meta)) => meta,
@@ -340,7 +339,7 @@ impl Printer<'_> {
 
     fn line(&self, bytes: u64, url: &str) -> io::Result<()> {
         let shown = if self.terminal { printable(url) } else { url.to_owned() };
-        self.context.output.line(&listing::usage(bytes, &shown, self.du.readable_sizes))
+        self.context.output.line(&line::usage(bytes, &shown, self.du.readable_sizes))
     }
 }
 
@@ -349,7 +348,7 @@ mod tests {
     use super::*;
 
     fn sums(key: &str, objects: &[(&str, u64)]) -> Vec<(String, u64, u64)> {
-        let mut folders = Folders::of(key);
+        let mut folders = FolderSums::of(key);
         let mut ended = Vec::new();
         for (key, bytes) in objects {
             ended.extend(folders.add(key, *bytes).expect("in order"));
@@ -373,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_comes_in_no_order_is_not_taken_for_whole_folders() {
-        let mut folders = Folders::of("");
+        let mut folders = FolderSums::of("");
         assert!(folders.add("b/1", 1).is_some() && folders.add("a/1", 1).is_none());
     }
 }

@@ -11,7 +11,7 @@ use laneway::{Checksums, Location};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{BadUsage, Exit, Tally};
+use crate::exit::{BadUsage, Exit, OutcomeTally};
 
 /// Print the checksums of files, as stores write them
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Hash {
 
 /// A file's checksums, as the record of kind `hash`.
 #[derive(Serialize, Debug)]
-struct Record<'a> {
+struct HashRecord<'a> {
     kind: &'static str,
     source: &'a str,
     size: u64,
@@ -34,7 +34,7 @@ struct Record<'a> {
     md5: String,
 }
 
-impl<'a> Record<'a> {
+impl<'a> HashRecord<'a> {
     fn new(source: &'a str, size: u64, sums: &Checksums) -> Self {
         Self {
             kind: "hash",
@@ -56,7 +56,7 @@ impl<'a> Record<'a> {
 
 impl Hash {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let mut tally = Tally::default();
+        let mut tally = OutcomeTally::default();
         for file in &self.files {
             let at = Location::parse(file)?;
             let source = at.to_string();
@@ -71,7 +71,7 @@ impl Hash {
             match hashed {
                 Ok((size, sums)) => {
                     tally.done();
-                    let record = Record::new(&source, size, &sums);
+                    let record = HashRecord::new(&source, size, &sums);
                     match context.options.json {
                         true => context.output.json(&record)?,
                         false => context.output.line(&record.details())?,

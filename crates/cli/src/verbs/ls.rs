@@ -1,4 +1,4 @@
-//! `laneway ls`: buckets, prefixes and objects.
+//! `laneway ls` lists buckets, prefixes and objects, and `laneway stat` shows the metadata of objects.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -10,13 +10,13 @@ use clap::Args;
 use laneway::{Entry, ErrorKind, Filter, ListRequest, Location, Provider};
 use laneway_store::CredentialError;
 
-use crate::arguments;
-use crate::arguments::filters::Filters;
+use crate::arguments::filters::FilterOptions;
 use crate::context::{Context, complain};
-use crate::exit::{BadUsage, Exit, Tally};
-use crate::locations;
-use crate::report::listing::{self, printable};
+use crate::exit::{BadUsage, Exit, OutcomeTally};
+use crate::report::line;
+use crate::report::line::printable;
 use crate::report::object::{ObjectRecord, PlaceRecord, UsageRecord};
+use crate::{arguments, locations};
 
 /// List buckets, prefixes and objects
 ///
@@ -65,7 +65,7 @@ pub(crate) struct Ls {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     /// Print help; with -l, print sizes like 4.59KiB
     #[arg(short = 'h', id = "short_h")]
     short_h: bool,
@@ -91,8 +91,8 @@ impl Ls {
         }
         let client = context.client()?;
         let mut printer =
-            Printer { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
-        let mut tally = Tally::default();
+            ListingPrinter { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
+        let mut tally = OutcomeTally::default();
         let mut left = self.limit.unwrap_or(u64::MAX);
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
@@ -136,7 +136,7 @@ impl Ls {
         match context.options.json {
             true if self.summarize => context.output.json(&UsageRecord::new(None, objects, bytes))?,
             false if self.summarize || (self.long && (objects, bytes) != (0, 0)) => {
-                context.output.line(&listing::total(objects, bytes))?;
+                context.output.line(&line::total(objects, bytes))?;
             }
             _ => {}
         }
@@ -148,8 +148,8 @@ impl Ls {
     fn list_buckets(&self, context: &Context) -> anyhow::Result<Exit> {
         let client = context.client()?;
         let mut printer =
-            Printer { ls: self, context, terminal: context.output.is_terminal(), total: (0, 0) };
-        let mut tally = Tally::default();
+            ListingPrinter { ls: self, context, terminal: context.output.is_terminal(), total: (0, 0) };
+        let mut tally = OutcomeTally::default();
         let mut unset = Vec::new();
         for provider in Provider::CLOUDS {
             let at = Location::object(provider, "", "");
@@ -203,7 +203,7 @@ fn is_of_setup(error: &laneway::Error) -> bool {
 }
 
 /// Prints entries in the requested form.
-struct Printer<'a> {
+struct ListingPrinter<'a> {
     ls: &'a Ls,
     context: &'a Context,
     terminal: bool,
@@ -211,7 +211,7 @@ struct Printer<'a> {
     total: (u64, u64),
 }
 
-impl Printer<'_> {
+impl ListingPrinter<'_> {
     fn print(&mut self, at: Provider, entry: &Entry) -> io::Result<()> {
         let output = &self.context.output;
         let json = self.context.options.json;
@@ -229,22 +229,17 @@ impl Printer<'_> {
                 let url = self.shown(&url);
                 if meta.delete_marker {
                     return output.line(&match self.ls.long {
-                        true => listing::delete_marker(meta.updated, &url),
-                        false => format!("{url}{}", listing::DELETE_MARKER),
+                        true => line::delete_marker(meta.updated, &url),
+                        false => format!("{url}{}", line::DELETE_MARKER),
                     });
                 }
                 if self.ls.long {
-                    return output.line(&listing::object(
-                        meta.size,
-                        meta.updated,
-                        &url,
-                        self.ls.readable_sizes,
-                    ));
+                    return output.line(&line::object(meta.size, meta.updated, &url, self.ls.readable_sizes));
                 }
                 output.line(&url)
             }
             Entry::Prefix(url) if json => output.json(&PlaceRecord::prefix(url)),
-            Entry::Prefix(url) if self.ls.long => output.line(&listing::prefix(&self.shown(url))),
+            Entry::Prefix(url) if self.ls.long => output.line(&line::prefix(&self.shown(url))),
             Entry::Prefix(url) => output.line(&self.shown(url)),
             Entry::Bucket(name) => {
                 let url = format!("{scheme}://{name}/");
@@ -256,5 +251,48 @@ impl Printer<'_> {
 
     fn shown<'a>(&self, url: &'a str) -> Cow<'a, str> {
         if self.terminal { printable(url).into() } else { url.into() }
+    }
+}
+
+/// Show the metadata of objects: size, checksums, times, headers
+#[derive(Args, Debug)]
+pub(crate) struct Stat {
+    /// Objects, versions or patterns
+    ///
+    /// A version is gs://bucket/key#generation or s3://bucket/key#id.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+}
+
+impl Stat {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::versioned(&self.urls)?;
+        let client = context.client()?;
+        let mut tally = OutcomeTally::default();
+        let mut objects = Vec::new();
+        for at in &places {
+            match locations::objects(&client, at) {
+                Ok(found) => objects.extend(found),
+                Err(error) => context.fail(at, &error, &mut tally)?,
+            }
+        }
+        let mut stats = client.stats(objects);
+        while let Some((at, known)) = stats.next_blocking() {
+            match known {
+                Ok(meta) => {
+                    tally.done();
+                    let url = at.to_string();
+                    let record = ObjectRecord::new(&url, &meta);
+                    if context.options.json {
+                        context.output.json(&record)?;
+                    } else {
+                        context.output.line(&record.details())?;
+                    }
+                }
+                Err(error) => context.fail(&at, &error, &mut tally)?,
+            }
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
     }
 }

@@ -7,15 +7,12 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{Client, Event, Location, Outcome, RemoveRequest};
 
-use crate::arguments::filters::Filters;
-use crate::arguments::inventory::Inventory;
-use crate::arguments::manifest::Manifest;
-use crate::arguments::names_from::NamesFrom;
+use crate::arguments::ManifestOption;
+use crate::arguments::filters::{FilterOptions, InventoryOption, NamesFromOption};
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
-use crate::job;
-use crate::locations;
 use crate::report::line::Wording;
+use crate::{job, locations};
 use laneway_quantity as quantity;
 
 /// Remove objects
@@ -64,13 +61,13 @@ pub(crate) struct Rm {
     #[arg(long, short)]
     all_versions: bool,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     #[command(flatten)]
-    names: NamesFrom,
+    names: NamesFromOption,
     #[command(flatten)]
-    inventory: Inventory,
+    inventory: InventoryOption,
     #[command(flatten)]
-    pub(super) manifest: Manifest,
+    pub(super) manifest: ManifestOption,
 }
 
 /// The most objects that are removed without a question: one page of a listing.
@@ -125,16 +122,16 @@ fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> 
         false => format!("below {what}"),
     };
     match count(&context.client()?, request) {
-        Count::Whole { objects, .. } if objects <= UNASKED_MAX => Ok(true),
-        Count::Whole { objects, bytes } => {
+        RemovalSize::Whole { objects, .. } if objects <= UNASKED_MAX => Ok(true),
+        RemovalSize::Whole { objects, bytes } => {
             let (objects, bytes) = (quantity::grouped(objects), quantity::size(bytes));
             Ok(ask(&format!("Remove {objects} objects ({bytes}) {place}?"))?)
         }
-        Count::Cut => {
+        RemovalSize::Cut => {
             let objects = quantity::grouped(COUNTED_MAX);
             Ok(ask(&format!("Remove more than {objects} objects {place}?"))?)
         }
-        Count::Unknown(why) => {
+        RemovalSize::Unknown(why) => {
             complain(&why);
             Ok(ask(&format!("Laneway could not count the objects. Remove all objects {place}?"))?)
         }
@@ -143,7 +140,7 @@ fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> 
 
 /// The size of a removal.
 #[derive(Debug)]
-enum Count {
+enum RemovalSize {
     Whole {
         objects: u64,
         bytes: u64,
@@ -155,7 +152,7 @@ enum Count {
 }
 
 /// Counts the objects that a removal would take, up to [`COUNTED_MAX`].
-fn count(client: &Client, request: &RemoveRequest) -> Count {
+fn count(client: &Client, request: &RemoveRequest) -> RemovalSize {
     let mut counted = request.clone().dry_run(true);
     counted.manifest = None;
     let mut job = client.remove(counted);
@@ -180,12 +177,12 @@ fn count(client: &Client, request: &RemoveRequest) -> Count {
             _ => {}
         }
         if objects > COUNTED_MAX {
-            return Count::Cut;
+            return RemovalSize::Cut;
         }
     }
     match failure {
-        None if is_whole => Count::Whole { objects, bytes },
-        failure => Count::Unknown(failure.unwrap_or_else(|| "the listing was cut short".to_owned())),
+        None if is_whole => RemovalSize::Whole { objects, bytes },
+        failure => RemovalSize::Unknown(failure.unwrap_or_else(|| "the listing was cut short".to_owned())),
     }
 }
 

@@ -17,9 +17,8 @@ use serde::Serialize;
 
 use crate::arguments::{self, Verb};
 use crate::context::{Context, complain, say};
-use crate::exit::{BadUsage, Exit, Tally};
-use crate::interrupt::Interrupt;
-use crate::together::Together;
+use crate::exit::{BadUsage, Exit, OutcomeTally};
+use crate::job::{Interrupt, SharedEngine};
 
 /// Number of commands that run in parallel. Most concern one object and wait for its round trip. The engine
 /// limits what is under way.
@@ -52,7 +51,7 @@ pub(crate) struct Run {
 
 /// The number of commands that succeeded and that failed, as the record of kind `commands`.
 #[derive(Serialize, Debug)]
-struct Record {
+struct CommandsRecord {
     kind: &'static str,
     done: u64,
     failed: u64,
@@ -70,7 +69,7 @@ fn alone(words: &[OsString]) -> BadUsage {
 }
 
 /// A line and its number.
-type Line = (usize, Vec<u8>);
+type NumberedLine = (usize, Vec<u8>);
 
 impl Run {
     pub(crate) fn run(self, context: &Context, carry_out: CarryOut) -> anyhow::Result<Exit> {
@@ -96,13 +95,13 @@ impl Run {
             }
             None => None,
         };
-        let together = Arc::new(Together::new(client.clone()));
+        let together = Arc::new(SharedEngine::new(client.clone()));
         let stopped = Arc::clone(&together);
         let _interrupt = Interrupt::listen(move || {
             stopped.stop();
             complain("stopping; press Ctrl-C again to stop at once");
         })?;
-        let commands = Commands {
+        let commands = CommandFile {
             context: context.one_of(Arc::clone(&together)),
             file: self.file.to_string_lossy().into_owned(),
             carry_out,
@@ -110,14 +109,14 @@ impl Run {
             tally: Mutex::default(),
         };
         let read = commands.carry_out_all(lines);
-        let Counts { tally, done, failed, skipped } =
+        let CommandCounts { tally, done, failed, skipped } =
             commands.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         read?;
         if let Some(manifest) = commands.manifest {
             manifest.close()?;
         }
         if context.options.json {
-            context.output.json(&Record { kind: "commands", done, failed, skipped })?;
+            context.output.json(&CommandsRecord { kind: "commands", done, failed, skipped })?;
         } else if !context.options.quiet {
             context.output.flush()?;
             let commands = if done == 1 { "command" } else { "commands" };
@@ -133,31 +132,31 @@ impl Run {
 /// The function that carries out a verb.
 pub(crate) type CarryOut = fn(Verb, &Context) -> anyhow::Result<Exit>;
 
-struct Commands {
+struct CommandFile {
     context: Context,
     /// The name of the file of commands, for messages.
     file: String,
     carry_out: CarryOut,
     manifest: Option<RunManifest>,
-    tally: Mutex<Counts>,
+    tally: Mutex<CommandCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
-    tally: Tally,
+struct CommandCounts {
+    tally: OutcomeTally,
     done: u64,
     failed: u64,
     skipped: u64,
 }
 
-impl Commands {
+impl CommandFile {
     /// Hands each line to a free thread, or starts another one.
     ///
     /// # Errors
     /// If the lines can't be read, or no thread can be started.
     fn carry_out_all(&self, lines: Box<dyn BufRead + Send>) -> io::Result<()> {
         let lines = read(lines)?;
-        let (out, coming) = mpsc::sync_channel::<Line>(0);
+        let (out, coming) = mpsc::sync_channel::<NumberedLine>(0);
         let coming = Mutex::new(coming);
         thread::scope(|scope| {
             let mut threads = 0;
@@ -187,7 +186,7 @@ impl Commands {
         })
     }
 
-    fn work(&self, coming: &Mutex<Receiver<Line>>) {
+    fn work(&self, coming: &Mutex<Receiver<NumberedLine>>) {
         loop {
             let line = coming.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((number, line)) = line else { return };
@@ -198,17 +197,17 @@ impl Commands {
             let ended = self.line(number, line);
             let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
             match ended {
-                Ended::Before => {
+                CommandOutcome::Before => {
                     counts.tally.done();
                     counts.skipped += 1;
                 }
-                Ended::Now(Exit::Done) => {
+                CommandOutcome::Now(Exit::Done) => {
                     counts.tally.done();
                     counts.done += 1;
                 }
                 // One message says that the rest was abandoned.
-                Ended::Now(Exit::Interrupted) => {}
-                Ended::Now(failed) => {
+                CommandOutcome::Now(Exit::Interrupted) => {}
+                CommandOutcome::Now(failed) => {
                     counts.tally.failed(failed == Exit::Usage);
                     counts.failed += 1;
                 }
@@ -217,7 +216,7 @@ impl Commands {
     }
 
     /// Carries out one line, and records its outcome.
-    fn line(&self, number: usize, line: &[u8]) -> Ended {
+    fn line(&self, number: usize, line: &[u8]) -> CommandOutcome {
         let command = self.manifest.as_ref().map(|manifest| manifest.command(number as u64, line));
         let was_done = command.as_ref().is_some_and(RunCommand::was_done);
         let context = Context {
@@ -228,7 +227,7 @@ impl Commands {
         let begun = Instant::now();
         let verb = verb(line);
         if was_done && verb.as_ref().is_ok_and(|verb| !looks_by_itself(verb)) {
-            return Ended::Before;
+            return CommandOutcome::Before;
         }
         // Its outcomes go to its own manifest.
         let has_its_own = verb.as_ref().is_ok_and(has_its_own_manifest);
@@ -237,13 +236,13 @@ impl Commands {
         if let Some(command) = command.filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
             let is_done = matches!(ended, Ok(Exit::Done));
             if was_done && is_done && !has_its_own && !command.has_done_something() {
-                return Ended::Before;
+                return CommandOutcome::Before;
             }
             if let Err(error) = command.ended(is_done, begun.elapsed()) {
                 ended = ended.and(Err(error.into()));
             }
         }
-        Ended::Now(ended.unwrap_or_else(|error| {
+        CommandOutcome::Now(ended.unwrap_or_else(|error| {
             let usage = error.is::<BadUsage>();
             let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
             // If this can't be printed, nothing is left to do.
@@ -254,7 +253,7 @@ impl Commands {
 }
 
 /// The outcome of a line.
-enum Ended {
+enum CommandOutcome {
     /// A manifest says that it was done completely.
     Before,
     Now(Exit),
@@ -280,7 +279,7 @@ fn has_its_own_manifest(verb: &Verb) -> bool {
 ///
 /// # Errors
 /// If no thread can be started.
-fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<Line>>> {
+fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<NumberedLine>>> {
     let (out, coming) = mpsc::sync_channel(0);
     thread::Builder::new().name("lines".into()).spawn(move || {
         for number in 1.. {

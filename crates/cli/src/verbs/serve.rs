@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::context::{Context, say};
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::job::Interrupt;
 
 /// Run a small object store for demos and tests
 ///
@@ -165,7 +165,7 @@ pub(crate) struct Serve {
 
 /// The address of the server, and the CA of its certificate.
 #[derive(Debug)]
-struct Reach {
+struct ServerAddress {
     url: String,
     ca: Option<PathBuf>,
     access_key: String,
@@ -201,7 +201,7 @@ impl Serve {
         }
         // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
-        let reach = Reach { url: server.url(), ca, access_key, secret_key };
+        let reach = ServerAddress { url: server.url(), ca, access_key, secret_key };
         context.output.line(&reach.first_line())?;
         context.output.flush()?;
         if !context.options.quiet {
@@ -260,7 +260,7 @@ impl Serve {
     }
 }
 
-impl Reach {
+impl ServerAddress {
     /// Returns the line that programs wait for and parse.
     fn first_line(&self) -> String {
         match &self.ca {

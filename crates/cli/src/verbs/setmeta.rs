@@ -6,13 +6,12 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{MetaChange, SetMetaRequest};
 
-use crate::arguments::filters::Filters;
+use crate::arguments::filters::FilterOptions;
 use crate::arguments::key_value;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
-use crate::job;
-use crate::locations;
 use crate::report::line::Wording;
+use crate::{job, locations};
 
 /// Change the metadata of objects in place
 ///
@@ -37,14 +36,14 @@ pub(crate) struct Setmeta {
     #[arg(long, alias = "dryrun")]
     dry_run: bool,
     #[command(flatten)]
-    changes: Changes,
+    changes: MetadataOptions,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
 }
 
 /// Options for the change, named as in `gcloud storage objects update`.
 #[derive(Args, Debug)]
-struct Changes {
+struct MetadataOptions {
     /// Set the Content-Type header
     ///
     /// Example: --content-type text/csv
@@ -115,7 +114,7 @@ impl Setmeta {
     }
 }
 
-impl Changes {
+impl MetadataOptions {
     fn change(self) -> MetaChange {
         let mut change = MetaChange::default().clears_metadata(self.clear_metadata);
         change.content_type = self.content_type;

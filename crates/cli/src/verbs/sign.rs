@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::arguments::key_value;
 use crate::context::{Context, say};
-use crate::exit::{Exit, Tally};
+use crate::exit::{Exit, OutcomeTally};
 use crate::locations;
-use crate::report::listing::timestamp;
+use crate::report::line::timestamp;
 
 /// Create presigned URLs that let anyone read or write an object until they expire
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Sign {
 
 /// A signed URL, as the record of kind `signed_url`.
 #[derive(Serialize, Debug)]
-struct Record<'a> {
+struct SignedUrlRecord<'a> {
     kind: &'static str,
     source: &'a str,
     method: &'static str,
@@ -60,7 +60,7 @@ impl Sign {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
         let client = context.client()?;
-        let mut tally = Tally::default();
+        let mut tally = OutcomeTally::default();
         for place in &places {
             let objects = match locations::objects(&client, place) {
                 Ok(objects) => objects,
@@ -100,7 +100,7 @@ impl Sign {
         if context.options.json {
             let headers =
                 signed.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            context.output.json(&Record {
+            context.output.json(&SignedUrlRecord {
                 kind: "signed_url",
                 source: &source,
                 method: self.method.name(),

@@ -6,15 +6,13 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{Location, SyncRequest};
 
-use crate::arguments::filters::Filters;
-use crate::arguments::inventory::Inventory;
-use crate::arguments::manifest::Manifest;
-use crate::arguments::names_from::NamesFrom;
+use crate::arguments::ManifestOption;
+use crate::arguments::filters::{FilterOptions, InventoryOption, NamesFromOption};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::job;
 use crate::report::line::Wording;
-use crate::verbs::cp::NewObjects;
+use crate::verbs::cp::NewObjectOptions;
 
 /// Make DST equal to SRC
 ///
@@ -74,7 +72,7 @@ pub(crate) struct Sync {
     #[arg(long, short = 'p', short_alias = 'P', alias = "preserve-posix")]
     preserve: bool,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     /// Remove nothing if more than N would be removed
     ///
     /// Example: laneway sync --delete --max-delete 100 site gs://my-bucket/site
@@ -126,13 +124,13 @@ pub(crate) struct Sync {
     #[arg(hide_short_help = true, long)]
     durable: bool,
     #[command(flatten)]
-    names: NamesFrom,
+    names: NamesFromOption,
     #[command(flatten)]
-    inventory: Inventory,
+    inventory: InventoryOption,
     #[command(flatten)]
-    pub(super) manifest: Manifest,
+    pub(super) manifest: ManifestOption,
     #[command(flatten)]
-    new: NewObjects,
+    new: NewObjectOptions,
 }
 
 const WORDING: Wording = Wording {

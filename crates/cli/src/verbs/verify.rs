@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{Location, VerifyRequest};
 
-use crate::arguments::filters::Filters;
+use crate::arguments::filters::FilterOptions;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::job;
@@ -34,7 +34,7 @@ pub(crate) struct Verify {
     #[arg(long, alias = "size-only")]
     no_read: bool,
     #[command(flatten)]
-    filters: Filters,
+    filters: FilterOptions,
     /// Write a row for each name to FILE, as CSV
     ///
     /// The columns are those of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode,

@@ -5,10 +5,7 @@
 //! `LANEWAY_SOAK_KILLS=200` kills each kind of work at so many random moments (5 else), `LANEWAY_SOAK_FAILINGS=1` has every call fail in
 //! every way (else in one each).
 
-mod exhausted;
 mod failing_calls;
-mod moments;
 mod power_cuts;
 mod scene;
 mod steps;
-mod work;

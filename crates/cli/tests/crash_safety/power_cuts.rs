@@ -5,9 +5,8 @@ use std::fs;
 use laneway_testkit::{Blow, Loss, SystemCalls, Wire, cut_power};
 use tempfile::TempDir;
 
-use crate::scene::{KILLED, Scene};
+use crate::scene::{self, KILLED, Scene};
 use crate::steps::{Step, steps};
-use crate::work;
 
 /// Cuts the power before each step of a download and after its end.
 fn cut_at_every_step(scene: &Scene) {
@@ -63,12 +62,12 @@ fn cut(scene: &Scene, step: Option<&Step>, loss: Loss) {
 
 #[test]
 fn a_durable_large_download_is_old_or_complete_after_the_power_was_cut() {
-    cut_at_every_step(&work::large_download(Wire::Plain, "s3", &["--durable"]));
+    cut_at_every_step(&scene::large_download(Wire::Plain, "s3", &["--durable"]));
 }
 
 #[test]
 fn a_durable_small_download_is_absent_or_complete_after_the_power_was_cut() {
-    cut_at_every_step(&work::small_download(&["--durable"]));
+    cut_at_every_step(&scene::small_download(&["--durable"]));
 }
 
 /// That cutting the power does take what was not flushed.
@@ -78,7 +77,7 @@ fn a_download_that_is_not_durable_may_be_lost_after_it_was_reported() {
         return;
     }
     for loss in [Loss::Names, Loss::Bytes] {
-        let scene = work::small_download(&[]);
+        let scene = scene::small_download(&[]);
         scene.reset();
         let kept = TempDir::new_in(scene.folder().parent().expect("a folder")).expect("a folder");
         let calls = SystemCalls::below([scene.folder()]).keeping(kept.path());

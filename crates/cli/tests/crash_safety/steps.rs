@@ -1,11 +1,11 @@
-//! `kill -9` at every step that a download takes with its files, and an upload with its journal.
+//! `kill -9` at every step that a download takes with its files and an upload with its journal, and at random system calls on
+//! files and sockets.
 
 use std::collections::BTreeMap;
 
-use laneway_testkit::{Blow, Call, SystemCalls, Wire};
+use laneway_testkit::{Blow, Call, SystemCalls, Wire, random_bytes};
 
-use crate::scene::{KILLED, Scene};
-use crate::work;
+use crate::scene::{self, KILLED, Scene};
 
 /// Of calls that are alike so many are struck, spread over all.
 const ALIKE_MAX: u64 = 5;
@@ -67,28 +67,28 @@ fn killed_at(scene: &Scene, names: &[&str], chosen: impl Fn(&Step) -> bool) {
 #[test]
 fn a_large_download_killed_at_any_step_leaves_the_old_file_or_the_new_one() {
     let steps = ["create", "lock", "truncate", "write", "rename", "unlink", "flush", "flush-names"];
-    killed_at_every_step(&work::large_download(Wire::Plain, "s3", &["--durable"]), &steps);
+    killed_at_every_step(&scene::large_download(Wire::Plain, "s3", &["--durable"]), &steps);
 }
 
 #[test]
 fn a_small_download_killed_at_any_step_leaves_no_file_or_the_new_one() {
-    killed_at_every_step(&work::small_download(&[]), &["create", "mkdir", "write", "rename"]);
+    killed_at_every_step(&scene::small_download(&[]), &["create", "mkdir", "write", "rename"]);
 }
 
 /// What is in its place is not looked at again by a sync, and so has to have left nothing.
 #[test]
 fn a_large_file_of_a_sync_killed_around_its_rename_leaves_nothing_behind() {
     let last = ["unlink", "rename", "flush", "flush-names"];
-    killed_at(&work::large_sync(), &last, |step| last.contains(&&*step.name));
+    killed_at(&scene::large_sync(), &last, |step| last.contains(&&*step.name));
 }
 
 #[test]
 fn an_upload_killed_at_any_step_ends_exactly_right() {
     killed_at_every_step(
-        &work::large_upload(Wire::Plain, "s3"),
+        &scene::large_upload(Wire::Plain, "s3"),
         &["create", "lock", "truncate", "write", "unlink"],
     );
-    killed_at_every_step(&work::session(), &["create", "lock", "truncate", "write", "unlink"]);
+    killed_at_every_step(&scene::session(), &["create", "lock", "truncate", "write", "unlink"]);
 }
 
 #[test]
@@ -106,4 +106,61 @@ fn steps_are_spread_over_calls_that_are_alike() {
     };
     assert_eq!(nths("rename"), [1]);
     assert_eq!(nths("write"), [1, 26, 51, 76, 101]);
+}
+
+/// How often each work is killed, unless `LANEWAY_SOAK_KILLS` says otherwise.
+const KILLS: usize = 5;
+
+fn kills() -> usize {
+    std::env::var("LANEWAY_SOAK_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"))
+}
+
+/// Kills the work at moments drawn from `seed`, each time from its beginning, and has it carried out to its end.
+fn killed_at_random_moments(scene: &Scene, seed: u64) {
+    if !SystemCalls::can_be_struck() {
+        return;
+    }
+    scene.reset();
+    let (run, calls) = SystemCalls::all().count(&scene.program(), &scene.arguments);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    scene.assert_new("unkilled");
+    let (draws, mut killed) = (random_bytes(seed, 8 * kills()), 0);
+    for draw in draws.chunks_exact(8) {
+        // A busy machine reads in more and smaller pieces one time than the next: the later half of the calls may never come.
+        let moment = 1 + u64::from_le_bytes(draw.try_into().expect("eight")) % (calls / 2);
+        let when = format!("{:?} killed at call {moment} of {calls}", scene.arguments);
+        scene.reset();
+        let strike = SystemCalls::all().strike(moment, Blow::Kill);
+        let (run, _) = strike.run(&scene.program(), &scene.arguments);
+        // A run that takes fewer calls than the first one ends before.
+        assert!(matches!(run.status, KILLED | Some(0)), "{when}: {:?} {}", run.status, run.stderr);
+        killed += usize::from(run.status == KILLED);
+        scene.assert_old_or_new(&when);
+        scene.finish(&when);
+    }
+    assert!(2 * killed >= kills(), "killed {killed} times only");
+}
+
+#[test]
+fn a_download_killed_at_random_moments_is_exactly_right_in_the_end() {
+    killed_at_random_moments(&scene::large_download(Wire::Plain, "s3", &[]), 11);
+    killed_at_random_moments(&scene::large_download(Wire::TlsH2, "gs", &[]), 12);
+}
+
+#[test]
+fn an_upload_killed_at_random_moments_is_exactly_right_in_the_end() {
+    killed_at_random_moments(&scene::large_upload(Wire::Plain, "s3"), 21);
+    killed_at_random_moments(&scene::large_upload(Wire::TlsH2, "gs"), 22);
+    killed_at_random_moments(&scene::session(), 23);
+}
+
+#[test]
+fn a_sync_killed_at_random_moments_is_exactly_right_in_the_end() {
+    killed_at_random_moments(&scene::sync_down(), 31);
+    killed_at_random_moments(&scene::sync_up(), 32);
+}
+
+#[test]
+fn commands_killed_at_random_moments_are_exactly_right_in_the_end() {
+    killed_at_random_moments(&scene::commands(), 41);
 }

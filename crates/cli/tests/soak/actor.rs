@@ -1,23 +1,17 @@
 //! One client at work, in a part of the bucket that nobody else writes to.
 
 mod commands;
-mod ended;
-mod trees;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
+use std::{fmt, fs};
 
 use laneway_server::{Objects, Server};
 use laneway_testkit::Endpoint;
 
-pub(crate) use ended::Ended;
-
 use crate::clients::{Client, Failure};
-use crate::deck::{Op, Random};
-use crate::model::{Content, Model, Possible, somethings};
+use crate::model::{Content, Model, Operation, Possible, Random, somethings};
 use crate::weather::Log;
-use ended::Count;
 
 const BUCKET: &str = Endpoint::BUCKET;
 /// Names at the top. Only whole objects are read of those that are `checked`: they may come falsified.
@@ -45,7 +39,7 @@ pub(crate) struct Actor<'a> {
     random: Random,
     /// How many contents it has made. Each has another size, so that no sync takes one for another.
     made: usize,
-    counts: BTreeMap<Op, Count>,
+    counts: BTreeMap<Operation, OutcomeCount>,
     log: Log,
 }
 
@@ -90,10 +84,10 @@ impl<'a> Actor<'a> {
     }
 
     /// Works round by round for as long as there is to be another one.
-    pub(crate) fn work(mut self, goes_on: impl Fn(u64) -> bool) -> Ended {
+    pub(crate) fn work(mut self, goes_on: impl Fn(u64) -> bool) -> ActorOutcome {
         let mut rounds = 0;
         while goes_on(rounds) {
-            for op in Op::round(rounds, &mut self.random) {
+            for op in Operation::round(rounds, &mut self.random) {
                 // The weather ends after the actors.
                 let _ = self.log.send((self.number, format!("{}: {op:?}", self.client.name())));
                 let outcome = self.carry_out(op);
@@ -106,38 +100,38 @@ impl<'a> Actor<'a> {
             }
             rounds += 1;
         }
-        Ended { name: self.client.name(), own: self.own, model: self.model, counts: self.counts }
+        ActorOutcome { name: self.client.name(), own: self.own, model: self.model, counts: self.counts }
     }
 
-    fn carry_out(&mut self, op: Op) -> Outcome {
+    fn carry_out(&mut self, op: Operation) -> Outcome {
         let what = format!("{}, {op:?}", self.client.name());
         match op {
-            Op::Put => {
+            Operation::Put => {
                 let (key, content) = (self.key(&NAMES), self.small());
                 self.put(&key, content)
             }
-            Op::PutLarge => {
+            Operation::PutLarge => {
                 let content = self.content(LARGE_BYTES + self.made * SIZE_STEP % SMALL_SIZES);
                 self.put(&self.named(LARGE), content)
             }
-            Op::PutStream => {
+            Operation::PutStream => {
                 let (key, content) = (self.key(&NAMES[..RANGED]), self.small());
                 let outcome = self.client.put_stream(&content.bytes(), &key);
                 self.written(&key, Some(content), outcome)
             }
-            Op::PutMany => self.put_many(),
-            Op::Get => {
+            Operation::PutMany => self.put_many(),
+            Operation::Get => {
                 let key = self.key(&NAMES);
                 self.get(&what, &key)
             }
-            Op::GetFile => {
+            Operation::GetFile => {
                 let key = self.key(&NAMES);
                 self.get_file(&what, &key, "download")
             }
-            Op::GetLarge => self.get_file(&what, &self.named(LARGE), "large-download"),
-            Op::GetRanges => self.get_ranges(&what),
-            Op::List => self.list(&what),
-            Op::Remove => {
+            Operation::GetLarge => self.get_file(&what, &self.named(LARGE), "large-download"),
+            Operation::GetRanges => self.get_ranges(&what),
+            Operation::List => self.list(&what),
+            Operation::Remove => {
                 let key = self.key(&NAMES);
                 match self.client.remove(&key) {
                     Ok(was_there) => {
@@ -150,19 +144,19 @@ impl<'a> Actor<'a> {
                     Err(_) => self.written(&key, None, Err(Failure::new())),
                 }
             }
-            Op::RemoveTree => self.remove_tree(),
-            Op::Copy | Op::Move => self.copy(&what, op == Op::Move),
-            Op::UploadTree => self.upload_tree(),
-            Op::DownloadTree => self.download_tree(&what),
-            Op::SyncUp => self.sync_up(),
-            Op::SyncDown => self.sync_down(&what),
-            Op::Verify => self.verify(&what),
-            Op::Du => self.du(&what),
-            Op::SetMeta => {
+            Operation::RemoveTree => self.remove_tree(),
+            Operation::Copy | Operation::Move => self.copy(&what, op == Operation::Move),
+            Operation::UploadTree => self.upload_tree(),
+            Operation::DownloadTree => self.download_tree(&what),
+            Operation::SyncUp => self.sync_up(),
+            Operation::SyncDown => self.sync_down(&what),
+            Operation::Verify => self.verify(&what),
+            Operation::Du => self.du(&what),
+            Operation::SetMeta => {
                 let key = self.key(&NAMES);
                 self.set_colour(&what, &key)
             }
-            Op::Run => self.run(&what),
+            Operation::Run => self.run(&what),
         }
     }
 
@@ -357,4 +351,48 @@ impl<'a> Actor<'a> {
 fn stored(store: &Objects, key: &str) -> Option<Vec<u8>> {
     store.object(BUCKET, key)?;
     store.read(BUCKET, key).ok()
+}
+
+/// How often something was done.
+#[derive(Clone, Copy, Default, Debug)]
+struct OutcomeCount {
+    done: u64,
+    failed: u64,
+    /// There was nothing to do it with.
+    idle: u64,
+}
+
+/// What an actor leaves.
+pub(crate) struct ActorOutcome {
+    name: String,
+    own: String,
+    model: Model,
+    counts: BTreeMap<Operation, OutcomeCount>,
+}
+
+impl ActorOutcome {
+    /// Panics unless the store holds what it may hold, and more has succeeded than failed.
+    pub(crate) fn check(&self, store: &Objects) {
+        let keys = store.keys(BUCKET).into_iter().filter(|key| key.starts_with(&self.own));
+        let held = keys.map(|key| (key.clone(), stored(store, &key).expect("it is there"))).collect();
+        self.model.allows_all(&self.name, &self.own, &held);
+        let sum = |of: fn(&OutcomeCount) -> u64| self.counts.values().map(of).sum::<u64>();
+        assert!(sum(|count| count.done) > sum(|count| count.failed), "{self}");
+    }
+}
+
+impl fmt::Display for ActorOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.name)?;
+        for (op, OutcomeCount { done, failed, idle }) in &self.counts {
+            write!(f, " {op:?} {done}")?;
+            if *failed > 0 {
+                write!(f, " (failed {failed})")?;
+            }
+            if *idle > 0 {
+                write!(f, " (idle {idle})")?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,14 +1,17 @@
-//! Who does the work: a program, process by process, or the library.
+//! The clients that do the work: the program, with a process for each operation, or the library.
 
 mod library;
-mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use laneway::Provider;
+use laneway_testkit::{Endpoint, Program, Run};
 
 pub(crate) use library::Library;
-pub(crate) use programs::Programs;
 
 /// Why an operation came to nothing, in words.
 pub(crate) type Failure = String;
@@ -80,5 +83,207 @@ fn found<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Failure> {
         Ok(value) => Ok(Some(value)),
         Err(failure) if is_not_found(&failure) => Ok(None),
         Err(failure) => Err(failure),
+    }
+}
+
+pub(crate) struct Programs {
+    program: Program,
+    /// What its URLs begin with.
+    bucket: String,
+    name: String,
+    home: PathBuf,
+    /// How many manifests there are.
+    manifests: usize,
+}
+
+impl Programs {
+    /// The program at `binary`, which reaches the store at `url`. Each has a home of its own.
+    pub(crate) fn new(endpoint: &Endpoint, url: &str, binary: &str, provider: Provider) -> Self {
+        static HOMES: AtomicUsize = AtomicUsize::new(0);
+        let number = HOMES.fetch_add(1, Ordering::Relaxed);
+        let home = endpoint.folder().join(format!("home-{number}"));
+        std::fs::create_dir_all(&home).expect("a home is made");
+        let program = endpoint
+            .program(binary)
+            .with("HOME", &home)
+            .with("STORAGE_EMULATOR_HOST", url)
+            .with("AWS_ENDPOINT_URL_S3", url)
+            .with("LANEWAY_RETRY_FOR", "10s");
+        let bucket = format!("{}://{}/", provider.scheme(), Endpoint::BUCKET);
+        Self { program, bucket, name: format!("{binary} {}", provider.scheme()), home, manifests: 0 }
+    }
+
+    fn url(&self, key: &str) -> String {
+        format!("{}{key}", self.bucket)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
+        self.ended(arguments, self.program.run(arguments))
+    }
+
+    /// # Panics
+    /// Where it has ended by anything but a success or a failure that it tells.
+    fn ended(&self, arguments: &[&str], run: Run) -> Result<Vec<u8>, Failure> {
+        let Run { status, stdout, stderr } = run;
+        assert!(!stderr.contains("panicked"), "{} {arguments:?}: {stderr}", self.name);
+        match status {
+            Some(0) => Ok(stdout),
+            Some(1) if !stderr.is_empty() => Err(stderr),
+            _ => panic!("{} {arguments:?} ended with {status:?}: {stderr}", self.name),
+        }
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of letters")
+}
+
+/// A file's folder as a place for what lies in it.
+fn contents(folder: &Path) -> String {
+    format!("{}/.", text(folder))
+}
+
+impl Client for Programs {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn put(&mut self, file: &Path, key: &str) -> Result<(), Failure> {
+        self.run(&["cp", "-q", text(file), &self.url(key)]).map(drop)
+    }
+
+    fn put_stream(&mut self, bytes: &[u8], key: &str) -> Result<(), Failure> {
+        let (url, bytes) = (self.url(key), bytes.to_vec());
+        let arguments = ["cp", "-q", "-", &url];
+        self.ended(&arguments, self.program.run_with_input(arguments, &bytes)).map(drop)
+    }
+
+    fn put_many(&mut self, files: &[(PathBuf, String)]) -> Result<(), Failure> {
+        let mut lines = String::new();
+        for (file, key) in files {
+            writeln!(lines, "cp {} {}", text(file), self.url(key)).expect("written to memory");
+        }
+        let arguments = ["run", "-q", "-"];
+        self.ended(&arguments, self.program.run_with_input(arguments, lines.as_bytes())).map(drop)
+    }
+
+    fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        found(self.run(&["cat", &self.url(key)]))
+    }
+
+    fn get_file(&mut self, key: &str, file: &Path) -> Result<bool, Failure> {
+        Ok(found(self.run(&["cp", "-q", &self.url(key), text(file)]))?.is_some())
+    }
+
+    fn get_ranges(&mut self, key: &str, ranges: &[Range<u64>]) -> Result<Option<Vec<u8>>, Failure> {
+        let ranges: Vec<_> =
+            ranges.iter().map(|range| format!("{}-{}", range.start, range.end - 1)).collect();
+        found(self.run(&["cat", "--range", &ranges.join(","), &self.url(key)]))
+    }
+
+    fn list(&mut self, prefix: &str) -> Result<BTreeMap<String, u64>, Failure> {
+        let listed = self.run(&["ls", "-r", "--json", &self.url(prefix)])?;
+        let listed = String::from_utf8(listed).expect("records are text");
+        let entry = |line: &str| {
+            let record: serde_json::Value = serde_json::from_str(line).expect("a record");
+            let url = record["url"].as_str().expect("a URL");
+            let key = url.strip_prefix(&self.bucket).expect("an object of the bucket").to_owned();
+            (key, record["size"].as_u64().expect("a size"))
+        };
+        Ok(listed.lines().map(entry).collect())
+    }
+
+    fn remove(&mut self, key: &str) -> Result<bool, Failure> {
+        Ok(found(self.run(&["rm", "-q", &self.url(key)]))?.is_some())
+    }
+
+    fn remove_tree(&mut self, prefix: &str) -> Result<(), Failure> {
+        self.run(&["rm", "-q", "-r", "--yes", &self.url(prefix)]).map(drop)
+    }
+
+    fn copy(&mut self, from: &str, to: &str) -> Result<bool, Failure> {
+        Ok(found(self.run(&["cp", "-q", &self.url(from), &self.url(to)]))?.is_some())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<bool, Failure> {
+        Ok(found(self.run(&["mv", "-q", &self.url(from), &self.url(to)]))?.is_some())
+    }
+
+    fn upload_tree(&mut self, folder: &Path, prefix: &str) -> Result<(), Failure> {
+        self.run(&["cp", "-q", "-r", &contents(folder), &self.url(prefix)]).map(drop)
+    }
+
+    fn download_tree(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure> {
+        self.run(&["cp", "-q", "-r", &self.url(prefix), text(folder)]).map(drop)
+    }
+
+    fn sync_up(&mut self, folder: &Path, prefix: &str) -> Result<(), Failure> {
+        self.run(&["sync", "-q", "--delete", "--allow-empty", text(folder), &self.url(prefix)]).map(drop)
+    }
+
+    fn sync_down(&mut self, prefix: &str, folder: &Path) -> Result<(), Failure> {
+        self.run(&["sync", "-q", "--delete", "--allow-empty", &self.url(prefix), text(folder)]).map(drop)
+    }
+    fn verify(&mut self, folder: &Path, prefix: &str) -> Result<BTreeSet<String>, Failure> {
+        let arguments = ["verify", "--json", text(folder), &self.url(prefix)];
+        let Run { status, stdout, stderr } = self.program.run(arguments);
+        let records = String::from_utf8(stdout).expect("records are text");
+        let records = records.lines().map(|line| serde_json::from_str(line).expect("a record"));
+        let records: Vec<serde_json::Value> = records.collect();
+        let mut differ = BTreeSet::new();
+        let mut others = Vec::new();
+        for record in records.iter().filter(|record| record["class"].is_string()) {
+            match record["class"].as_str() {
+                Some("not_found" | "integrity") if record["op"] == "verify" => {
+                    let source = record["source"].as_str().expect("a source");
+                    let name = Path::new(source).strip_prefix(folder).expect("a file of the folder");
+                    differ.insert(text(name).to_owned());
+                }
+                _ => others.push(record),
+            }
+        }
+        assert!(
+            (status == Some(0)) == (differ.is_empty() && others.is_empty()),
+            "{} {arguments:?} ended with {status:?}, {differ:?}, {others:?}: {stderr}",
+            self.name
+        );
+        if others.is_empty() { Ok(differ) } else { Err(stderr) }
+    }
+
+    fn du(&mut self, prefix: &str) -> Result<(u64, u64), Failure> {
+        let said = self.run(&["du", "-s", "--json", &self.url(prefix)])?;
+        let record: serde_json::Value = serde_json::from_slice(&said).expect("a record");
+        let number = |name: &str| record[name].as_u64().expect("a number");
+        Ok((number("objects"), number("bytes")))
+    }
+
+    fn set_colour(&mut self, key: &str, colour: &str) -> Result<bool, Failure> {
+        let colour = format!("{COLOUR}={colour}");
+        Ok(found(self.run(&["setmeta", "-q", "--metadata", &colour, &self.url(key)]))?.is_some())
+    }
+
+    fn run_all(&mut self, commands: &[Command]) -> Result<(), Failure> {
+        let mut lines = String::new();
+        for command in commands {
+            let line = match command {
+                Command::Put(file, key) => format!("cp {} '{}'", text(file), self.url(key)),
+                Command::Copy(from, to) => format!("cp '{}' '{}'", self.url(from), self.url(to)),
+                Command::Move(from, to) => format!("mv '{}' '{}'", self.url(from), self.url(to)),
+                Command::Remove(key) => format!("rm '{}'", self.url(key)),
+                Command::Describe(key, colour) => {
+                    format!("setmeta --metadata {COLOUR}={colour} '{}'", self.url(key))
+                }
+            };
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+        self.manifests += 1;
+        let manifest = self.home.join(format!("manifest-{}", self.manifests));
+        let arguments = ["run", "-q", "--manifest", text(&manifest), "-"];
+        let run = || self.ended(&arguments, self.program.run_with_input(arguments, lines.as_bytes()));
+        // Begun again it leaves out what was done, and does the rest.
+        let outcome = run().or_else(|_| run()).map(drop);
+        std::fs::remove_file(manifest).expect("a manifest");
+        outcome
     }
 }

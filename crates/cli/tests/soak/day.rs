@@ -3,18 +3,24 @@
 //!
 //! Every command has to succeed. Afterwards the store holds what was written and nothing else, and each write is one version.
 
-mod store;
-mod tokens;
 mod work;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, thread};
 
-use crate::network::{Network, State};
-use crate::process::Samples;
-use store::Store;
-use work::{Kind, Worker};
+use jiff::Timestamp;
+use laneway_server::{Config, Faults, Server, Storage};
+use laneway_testkit::{Endpoint, Scripted, answer, files_below};
+use tempfile::TempDir;
+
+use crate::network::{LinkState, Network, Samples};
+use work::{WorkKind, Worker, Write};
 
 /// The durations of a day.
 #[derive(Debug)]
@@ -68,7 +74,7 @@ impl Times {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The network is in this state, for as long as the outage of this number takes.
-    Outage(State, usize),
+    Outage(LinkState, usize),
     Restart,
     Limit,
 }
@@ -76,11 +82,11 @@ enum Event {
 /// When it happens, in hundredths of the day.
 const EVENTS: [(u32, Event); 7] = [
     (6, Event::Limit),
-    (15, Event::Outage(State::Broken, 0)),
-    (30, Event::Outage(State::Silent, 1)),
+    (15, Event::Outage(LinkState::Broken, 0)),
+    (30, Event::Outage(LinkState::Silent, 1)),
     (44, Event::Restart),
-    (56, Event::Outage(State::Broken, 2)),
-    (72, Event::Outage(State::Silent, 3)),
+    (56, Event::Outage(LinkState::Broken, 2)),
+    (72, Event::Outage(LinkState::Silent, 3)),
     (90, Event::Limit),
 ];
 
@@ -90,9 +96,9 @@ const CONNECTIONS: usize = 16;
 #[test]
 fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
     let times = Times::of(crate::minutes());
-    let mut store = Store::open();
+    let mut store = DayStore::open();
     let network = Network::before(store.address());
-    let workers = Kind::ALL.map(|kind| Worker::new(kind, &times, &store, network.port()));
+    let workers = WorkKind::ALL.map(|kind| Worker::new(kind, &times, &store, network.port()));
     let (began, over) = (Instant::now(), AtomicBool::new(false));
     let mut samples = Samples::default();
     let worked = thread::scope(|scope| {
@@ -112,7 +118,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
                 Event::Outage(state, number) => {
                     network.set(state);
                     store.disturbed_while(|_| wait_until(from + times.outages[number]));
-                    network.set(State::Whole);
+                    network.set(LinkState::Whole);
                 }
                 Event::Restart => store.disturbed_while(|store| {
                     store.stop();
@@ -146,4 +152,171 @@ const TICK: Duration = Duration::from_millis(200);
 /// Returns whether a worker has ended before its day did, which ends it for all.
 fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -> bool {
     over.fetch_or(worker.is_finished(), Relaxed) || worker.is_finished()
+}
+
+// The store of a day: on disk, so that it can be restarted, and with versions, which tell each write.
+
+const BUCKET: &str = Endpoint::BUCKET;
+/// The hot object is served so often, and otherwise answered 429, in S3's dialect 503 `SlowDown`.
+const FAULT: &str = "any key=hot/* rate 2/s";
+/// The time after a disturbance in which held-up requests are still delivered.
+const AFTER: Duration = Duration::from_secs(2);
+/// The time that a server gives its clients to close their connections.
+const REST: Duration = Duration::from_secs(60);
+
+struct DayStore {
+    server: Option<Server>,
+    address: SocketAddr,
+    folder: TempDir,
+    /// Microseconds since 1970 at which an answer may have been lost, as in a version's generation.
+    disturbed: Vec<Range<u64>>,
+}
+
+impl DayStore {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut store = Self { server: None, address, folder, disturbed: Vec::new() };
+        store.start();
+        store.address = store.server().addr();
+        store.server().create_bucket(BUCKET).expect("a bucket");
+        store
+    }
+
+    fn start(&mut self) {
+        let config = Config {
+            listen: self.address,
+            storage: Storage::Disk(self.folder.path().join("store")),
+            faults: Faults::parse([FAULT]).expect("a rule"),
+            versions: true,
+            ..Config::default()
+        };
+        self.server = Some(Server::start(config).expect("a server"));
+    }
+
+    fn stop(&mut self) {
+        self.server = None;
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().expect("it is started")
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A folder of the workers.
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join("work").join(name);
+        std::fs::create_dir_all(&folder).expect("a folder is made");
+        folder
+    }
+
+    /// Notes that answers may be lost meanwhile.
+    fn disturbed_while(&mut self, passes: impl FnOnce(&mut Self)) {
+        let from = micros();
+        passes(self);
+        self.disturbed.push(from..micros() + AFTER.as_micros() as u64);
+    }
+
+    /// Panics unless the store holds what was written, each write once, and nothing is left of what was under way.
+    fn check(&self, workers: &[Worker]) {
+        let mut expected = BTreeMap::new();
+        for (key, writes) in workers.iter().flat_map(Worker::writes) {
+            self.check_versions(key, writes);
+            if let Some(content) = writes.last().and_then(|write| write.content) {
+                expected.insert(key.clone(), content);
+            }
+        }
+        let store = self.server().store();
+        assert_eq!(store.keys(BUCKET), expected.keys().cloned().collect::<Vec<_>>());
+        for (key, content) in expected {
+            assert!(content.is(&store.read(BUCKET, &key).expect("it is stored")), "{key} has other bytes");
+        }
+        // The answer to the beginning of an upload may be lost: nobody knows of that one, and it has no bytes.
+        let open = self.server().uploads_open(BUCKET);
+        assert!(open.iter().all(|(_, bytes)| *bytes == 0), "uploads stay: {open:?}");
+        let files = files_below(&self.folder("."));
+        let left = files.iter().filter(|name| name.contains(".laneway-") || name.contains("laneway/uploads"));
+        assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "files of transfers stay");
+        let is_idle = self.server().wait_until(REST, |counters| counters.connections_open == 0);
+        assert!(is_idle, "connections stay open: {:?}", self.server().counters());
+    }
+
+    /// Panics unless the versions of a key are its writes. A write whose answer may have been lost was perhaps sent again.
+    fn check_versions(&self, key: &str, writes: &[Write]) {
+        let versions = self.server().store().versions(BUCKET, key);
+        let versions: Vec<_> = versions
+            .iter()
+            .map(|version| {
+                let size = (!version.standing.is_delete_marker).then_some(version.size as usize);
+                (size, version.generation)
+            })
+            .collect();
+        let once = writes.iter().all(|write| write.once);
+        let mut found = versions.clone();
+        found.dedup_by(|(size, _), (before, generation)| {
+            size == before && !once && self.disturbed.iter().any(|times| times.contains(&*generation))
+        });
+        let found: Vec<_> = found.into_iter().map(|(size, _)| size).collect();
+        let wanted: Vec<_> = writes.iter().map(|write| write.content.map(|content| content.len)).collect();
+        assert_eq!(found, wanted, "{key} has the versions {versions:?}, disturbed {:?}", self.disturbed);
+    }
+}
+
+fn micros() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_micros() as u64
+}
+
+// The server of credentials: a container's endpoint, which hangs each third time.
+
+const LAST: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(20);
+const HANGS_EACH: usize = 3;
+
+struct Tokens {
+    server: Scripted,
+}
+
+impl Tokens {
+    fn serve() -> Self {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let server = Scripted::serve(move |_| {
+            let number = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            if number.is_multiple_of(HANGS_EACH) {
+                thread::sleep(HANGS);
+            }
+            answer(200, &[], document(SystemTime::now() + LAST))
+        });
+        Self { server }
+    }
+
+    fn url(&self) -> String {
+        format!("{}/credentials", self.server.url())
+    }
+
+    /// The number of times it has hung.
+    fn hung(&self) -> usize {
+        self.server.asked().len() / HANGS_EACH
+    }
+}
+
+/// Keys that end then. The store refuses them from that time on too.
+fn document(ends: SystemTime) -> String {
+    let keys = laneway_server::S3Config::default();
+    let ends = Timestamp::try_from(ends).expect("a time");
+    let token = ends.strftime("until-%Y%m%dT%H%M%SZ");
+    format!(
+        r#"{{"AccessKeyId":"{}","SecretAccessKey":"{}","Token":"{token}","Expiration":"{}"}}"#,
+        keys.access_key,
+        keys.secret_key,
+        ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "credentials: asked for {} times, hung {}", self.server.asked().len(), self.hung())
+    }
 }

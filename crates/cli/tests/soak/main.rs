@@ -11,21 +11,19 @@
 mod actor;
 mod clients;
 mod day;
-mod deck;
 mod model;
 mod network;
-mod process;
 mod weather;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use actor::{Actor, Ended};
+use actor::{Actor, ActorOutcome};
 use clients::{Client, Library, Programs};
 use laneway::Provider;
 use laneway_testkit::{Endpoint, Wire};
 use network::Network;
-use process::Samples;
+use network::Samples;
 use weather::{Season, Weather};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
@@ -85,7 +83,7 @@ fn soak(wire: Wire, season: Season) {
             actors.iter().all(|actor| actor.is_finished())
         });
         // What one has found wrong is what the test fails with.
-        let ended: Vec<Ended> = actors
+        let ended: Vec<ActorOutcome> = actors
             .into_iter()
             .map(|actor| actor.join().unwrap_or_else(|found| std::panic::resume_unwind(found)))
             .collect();

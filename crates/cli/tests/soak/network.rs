@@ -3,11 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 /// How the network is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub(crate) enum LinkState {
     /// All goes through.
     Whole,
     /// Connections are broken, and new ones too.
@@ -30,7 +31,7 @@ struct Shared {
 }
 
 struct Now {
-    state: State,
+    state: LinkState,
     /// The ends of all connections, for when they are broken.
     ends: Vec<Weak<TcpStream>>,
 }
@@ -40,12 +41,12 @@ impl Network {
     pub(crate) fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let now = Mutex::new(Now { state: State::Whole, ends: Vec::new() });
+        let now = Mutex::new(Now { state: LinkState::Whole, ends: Vec::new() });
         let shared = Arc::new(Shared { now, changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if accepting.lock().state == State::Over {
+                if accepting.lock().state == LinkState::Over {
                     return;
                 }
                 let Ok(store) = TcpStream::connect(server) else { continue };
@@ -59,14 +60,14 @@ impl Network {
         self.port
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> LinkState {
         self.shared.lock().state
     }
 
-    pub(crate) fn set(&self, state: State) {
+    pub(crate) fn set(&self, state: LinkState) {
         let mut now = self.shared.lock();
         now.state = state;
-        if matches!(state, State::Broken | State::Over) {
+        if matches!(state, LinkState::Broken | LinkState::Over) {
             for end in now.ends.drain(..).filter_map(|end| end.upgrade()) {
                 // One that is gone already is as broken as it can be.
                 let _ = end.shutdown(Shutdown::Both);
@@ -80,7 +81,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        self.set(State::Over);
+        self.set(LinkState::Over);
         // The listener looks up once more.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
@@ -94,7 +95,7 @@ impl Shared {
     fn connect(self: &Arc<Self>, client: TcpStream, store: TcpStream) {
         let (client, store) = (Arc::new(client), Arc::new(store));
         let mut now = self.lock();
-        if now.state == State::Broken {
+        if now.state == LinkState::Broken {
             return;
         }
         now.ends.retain(|end| end.strong_count() > 0);
@@ -111,7 +112,7 @@ impl Shared {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(read @ 1..) = from.read(&mut buffer) {
             let now = self.lock();
-            let silent = |now: &mut Now| now.state == State::Silent;
+            let silent = |now: &mut Now| now.state == LinkState::Silent;
             drop(self.changed.wait_while(now, silent).unwrap_or_else(PoisonError::into_inner));
             if to.write_all(&buffer[..read]).is_err() {
                 break;
@@ -137,14 +138,105 @@ fn a_cut_breaks_what_is_there_and_a_silence_holds_it_up() {
     let (client, store) = connect();
     (&client).write_all(b"a").expect("written");
     assert_eq!(said(&store).expect("read"), b'a');
-    network.set(State::Silent);
+    network.set(LinkState::Silent);
     (&client).write_all(b"b").expect("written");
-    network.set(State::Whole);
+    network.set(LinkState::Whole);
     assert_eq!(said(&store).expect("read"), b'b', "it comes later");
-    network.set(State::Broken);
+    network.set(LinkState::Broken);
     assert_eq!(said(&client).unwrap_or(0), 0, "the connection has ended");
-    network.set(State::Whole);
+    network.set(LinkState::Whole);
     let (client, store) = connect();
     (&store).write_all(b"c").expect("written");
     assert_eq!(said(&client).expect("read"), b'c');
+}
+
+/// How often a sample is taken.
+const EVERY: Duration = Duration::from_secs(1);
+/// What the last quarter may take more than the second: a part, and what one object more or less makes.
+const RESIDENT_GROWTH: f64 = 1.2;
+const RESIDENT_SLACK_KIB: u64 = 48 << 10;
+const DESCRIPTORS_SLACK: u64 = 24;
+const THREADS_SLACK: u64 = 24;
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    resident_kib: u64,
+    descriptors: u64,
+    threads: u64,
+}
+
+/// What was taken, second by second.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    all: Vec<Sample>,
+    last: Option<Instant>,
+}
+
+impl Samples {
+    /// Takes a sample, if it is time and the system tells.
+    pub(crate) fn take(&mut self) {
+        if self.last.is_some_and(|last| last.elapsed() < EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let Ok(status) = fs::read_to_string("/proc/self/status") else { return };
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+        };
+        let descriptors = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+        self.all.push(Sample { resident_kib: field("VmRSS:"), descriptors, threads: field("Threads:") });
+    }
+
+    /// The medians of the second and the last quarter: the first one is for what is made once.
+    fn quarters(&self, of: impl Fn(&Sample) -> u64) -> (u64, u64) {
+        let quarter = self.all.len() / 4;
+        let median = |samples: &[Sample]| {
+            let mut values: Vec<u64> = samples.iter().map(&of).collect();
+            values.sort_unstable();
+            values.get(values.len() / 2).copied().unwrap_or(0)
+        };
+        (median(&self.all[quarter..2 * quarter]), median(&self.all[3 * quarter..]))
+    }
+
+    /// Panics where anything has grown.
+    #[track_caller]
+    pub(crate) fn are_flat(&self) {
+        let (early, late) = self.quarters(|sample| sample.resident_kib);
+        let bound = (early as f64 * RESIDENT_GROWTH) as u64 + RESIDENT_SLACK_KIB;
+        assert!(late <= bound, "memory grows: {self}");
+        let (early, late) = self.quarters(|sample| sample.descriptors);
+        assert!(late <= early + DESCRIPTORS_SLACK, "descriptors grow: {self}");
+        let (early, late) = self.quarters(|sample| sample.threads);
+        assert!(late <= early + THREADS_SLACK, "threads grow: {self}");
+    }
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (early, late) = self.quarters(|sample| sample.resident_kib);
+        write!(
+            f,
+            "{} samples, second and last quarter: {} and {} MiB, ",
+            self.all.len(),
+            early >> 10,
+            late >> 10
+        )?;
+        let (early, late) = self.quarters(|sample| sample.descriptors);
+        write!(f, "{early} and {late} descriptors, ")?;
+        let (early, late) = self.quarters(|sample| sample.threads);
+        write!(f, "{early} and {late} threads")
+    }
+}
+
+#[test]
+fn what_grows_is_noticed_and_what_wavers_is_not() {
+    let samples = |resident: fn(u64) -> u64| Samples {
+        all: (0..400)
+            .map(|n| Sample { resident_kib: resident(n), descriptors: 40 + n % 9, threads: 9 })
+            .collect(),
+        last: None,
+    };
+    samples(|n| 400_000 + n % 7 * 10_000).are_flat();
+    assert!(std::panic::catch_unwind(|| samples(|n| 100_000 + n * 1000).are_flat()).is_err());
 }

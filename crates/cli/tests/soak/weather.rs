@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use laneway_server::{Faults, Server};
 
-use crate::deck::Random;
-use crate::network::{Network, State};
+use crate::model::Random;
+use crate::network::{LinkState, Network};
 
 /// Faults that pass. Of those that falsify bytes only what has a checksum is hit: a range has none.
 const FAULTS: [&str; 32] = [
@@ -96,13 +96,13 @@ impl Weather {
                     server.set_faults(self.faults());
                     self.stays
                 }
-                Season::Cuts if network.state() == State::Whole => {
-                    let cut = if self.random.below(2) == 0 { State::Broken } else { State::Silent };
+                Season::Cuts if network.state() == LinkState::Whole => {
+                    let cut = if self.random.below(2) == 0 { LinkState::Broken } else { LinkState::Silent };
                     network.set(cut);
                     self.cut
                 }
                 Season::Cuts => {
-                    network.set(State::Whole);
+                    network.set(LinkState::Whole);
                     self.stays
                 }
             };
@@ -127,7 +127,7 @@ impl Weather {
             }
         }
         server.set_faults(Faults::default());
-        network.set(State::Whole);
+        network.set(LinkState::Whole);
     }
 
     /// Some of the faults, and at times none.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use laneway::Provider;
-use laneway_quantity::{Unreadable, parse_duration, parse_loss, parse_rate, parse_size};
+use laneway_quantity::{InvalidQuantity, parse_duration, parse_loss, parse_rate, parse_size};
 
 use crate::place::Imitated;
 
@@ -86,7 +86,7 @@ impl fmt::Display for Link {
 ///
 /// # Errors
 /// Names the part that is missing or can't be parsed.
-pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
+pub fn parse_link(text: &str) -> Result<Link, InvalidQuantity> {
     let mut parts = text.split(',');
     let mut part = || parts.next();
     let link = Link {

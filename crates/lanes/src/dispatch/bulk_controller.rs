@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::Direction;
-use super::path_model::{Load, Throughput};
+use super::path_model::{PathLoad, Throughput};
 use super::rules::Rules;
 
 /// One direction of the machine's own way to the network.
@@ -32,14 +32,14 @@ use super::rules::Rules;
 pub(super) struct AccessLink {
     rules: &'static Rules,
     pub(super) path: Throughput,
-    pub(super) yielding: Yielding,
+    pub(super) yielding: YieldState,
     small_at: Option<Instant>,
     left_over: Remainder,
 }
 
 impl AccessLink {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        let (path, yielding) = (Throughput::by(rules), Yielding::by(rules));
+        let (path, yielding) = (Throughput::by(rules), YieldState::by(rules));
         Self { rules, path, yielding, ..Self::default() }
     }
 
@@ -47,7 +47,7 @@ impl AccessLink {
     /// not.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool) {
         let is_held = self.yielding.is_yielding();
-        let is_new = self.path.read(now, bytes, Load::of(small_wait, has_bulk, is_held));
+        let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held));
         if !is_held {
             self.left_over = Remainder::default();
         } else if is_new {
@@ -133,23 +133,23 @@ impl Remainder {
 
 /// One direction's state.
 #[derive(Debug, Default)]
-pub(super) struct Yielding {
+pub(super) struct YieldState {
     rules: &'static Rules,
     /// Nothing while bulk moves freely.
-    hold: Option<Hold>,
+    hold: Option<RateCap>,
     /// The shortest round trip.
     rtt: Duration,
 }
 
 /// The rate that bulk is held to, in bytes a second, since when, and when it was decided last.
 #[derive(Clone, Copy, Debug)]
-struct Hold {
+struct RateCap {
     rate: u64,
     since: Instant,
     decided: Instant,
 }
 
-impl Yielding {
+impl YieldState {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self { rules, ..Self::default() }
     }
@@ -185,13 +185,13 @@ impl Yielding {
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
         // A new estimate matters only where it is another one.
         let unchanged = self.hold.map(|hold| hold.rate).filter(|said| said.abs_diff(floor) <= said / 4);
-        self.hold = Some(Hold { rate: unchanged.unwrap_or(floor), since, decided: now });
+        self.hold = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
         unchanged.is_none().then_some(Some(floor))
     }
 
     /// Yields as if it began now.
     pub(super) fn begin_anew(&mut self, now: Instant) {
-        self.hold = self.hold.map(|hold| Hold { since: now, ..hold });
+        self.hold = self.hold.map(|hold| RateCap { since: now, ..hold });
     }
 
     /// Returns the rate that bulk is held to, in bytes a second.
@@ -242,7 +242,7 @@ pub(super) struct BulkInFlight {
     unsent: u32,
     /// The pace of each lane in bytes a second; nothing where it is left to TCP.
     pace: Option<u32>,
-    strangling: Strangling,
+    strangling: StranglingWatch,
 }
 
 impl BulkInFlight {
@@ -252,7 +252,7 @@ impl BulkInFlight {
             applied: None,
             unsent: rules.unsent_unknown,
             pace: None,
-            strangling: Strangling::by(rules),
+            strangling: StranglingWatch::by(rules),
         }
     }
 
@@ -343,7 +343,7 @@ impl BulkInFlight {
 /// of a radio link, somebody else's queue or another route. Bulk then becomes slower, less is let in, and so on. So bulk that becomes
 /// slower while it is held is left to TCP for a while.
 #[derive(Debug, Default)]
-pub(super) struct Strangling {
+pub(super) struct StranglingWatch {
     rules: &'static Rules,
     /// The last reading that was looked at, and how many lanes there were.
     read: Option<(Instant, usize)>,
@@ -357,7 +357,7 @@ pub(super) struct Strangling {
     lifted: Duration,
 }
 
-impl Strangling {
+impl StranglingWatch {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self { rules, ..Self::default() }
     }
@@ -409,7 +409,7 @@ mod tests {
 
         #[test]
         fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
-            let (mut yielding, now) = (Yielding::default(), Instant::now());
+            let (mut yielding, now) = (YieldState::default(), Instant::now());
             assert_eq!(
                 yielding.decide(now, 50 << 20, GIGABIT, None, RTT),
                 Some(Some(Rules::CHOSEN.yield_floor as u64))
@@ -422,7 +422,7 @@ mod tests {
 
         #[test]
         fn a_single_small_object_does_not_stop_bulk() {
-            let mut yielding = Yielding::default();
+            let mut yielding = YieldState::default();
             assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, None, RTT), None);
         }
 
@@ -430,8 +430,9 @@ mod tests {
         fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
             // 50 of 272 KiB a second take 70 ms each.
             let far = Duration::from_millis(50);
-            let decide =
-                |outstanding, path| Yielding::default().decide(Instant::now(), outstanding, path, None, far);
+            let decide = |outstanding, path| {
+                YieldState::default().decide(Instant::now(), outstanding, path, None, far)
+            };
             for is_full in [false, true] {
                 assert_eq!(decide(1 << 20, (Some(14e6), is_full)), None);
                 assert_eq!(decide(6_100_000, (Some(62e6), is_full)), None);
@@ -442,14 +443,14 @@ mod tests {
 
         #[test]
         fn on_a_slow_path_less_is_a_backlog() {
-            let mut yielding = Yielding::default();
+            let mut yielding = YieldState::default();
             let slow = (Some(1.25e6), true);
             assert!(yielding.decide(Instant::now(), 300 << 10, slow, None, RTT).is_some());
         }
 
         #[test]
         fn bulk_is_never_starved_and_gains_with_time() {
-            let (mut yielding, start) = (Yielding::default(), Instant::now());
+            let (mut yielding, start) = (YieldState::default(), Instant::now());
             let rates: Vec<u64> = (0..40)
                 .filter_map(|s| {
                     yielding
@@ -467,14 +468,14 @@ mod tests {
 
         #[test]
         fn before_anything_is_known_bulk_keeps_a_little() {
-            let mut yielding = Yielding::default();
+            let mut yielding = YieldState::default();
             let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), None, RTT);
             assert_eq!(allowed, Some(Some(Rules::CHOSEN.yield_floor as u64)));
         }
 
         #[test]
         fn running_bulk_goes_on_and_more_begins_once_that_has_gained() {
-            let (mut yielding, now) = (Yielding::default(), Instant::now());
+            let (mut yielding, now) = (YieldState::default(), Instant::now());
             assert!(yielding.may_begin(now));
             yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
             assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step / 2));
@@ -488,7 +489,7 @@ mod tests {
     }
 
     mod bulk_in_flight {
-        use super::super::super::path_model::Load;
+        use super::super::super::path_model::PathLoad;
         use super::super::*;
 
         const NEAR: Duration = Duration::from_millis(2);
@@ -506,7 +507,7 @@ mod tests {
             path
         }
 
-        const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
+        const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false };
 
         /// Small requests that come again and again.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };

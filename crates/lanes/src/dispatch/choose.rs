@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::ledger::{Account, Attempt, INITIAL_SEGMENTS, INITIAL_WINDOW, Lane, LaneState};
+use super::ledger::{Attempt, INITIAL_SEGMENTS, INITIAL_WINDOW, Lane, LaneState, OriginAccount};
 use super::path_model::PathRate;
 use super::rules::Rules;
-use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role, Size};
+use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, RequestSize, Role};
 
 /// The attempts of an origin, queued and running, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +131,7 @@ impl Dispatcher {
                 return;
             }
             let lane = self.ledger.dial(now, origin, role);
-            self.actions.push_back(Action::Dial { lane, origin, role });
+            self.actions.push_back(DispatchAction::Dial { lane, origin, role });
         }
     }
 
@@ -156,7 +156,7 @@ impl Dispatcher {
         let idle = self.ledger.lanes().filter(|(_, lane)| lane.origin != origin && lane.is_idle());
         let Some(id) = idle.map(|(id, _)| id).min() else { return false };
         self.ledger.forget(id);
-        self.actions.push_back(Action::Close { lane: id });
+        self.actions.push_back(DispatchAction::Close { lane: id });
         true
     }
 
@@ -180,7 +180,7 @@ impl Dispatcher {
 
     /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
     pub(super) fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
-        let waits = |(origin, account): &(OriginId, &Account)| {
+        let waits = |(origin, account): &(OriginId, &OriginAccount)| {
             *origin != own && account.lanes.is_empty() && account.express + account.freight > 0
         };
         let waiting = self.ledger.accounts().filter(waits).map(|(origin, _)| origin);
@@ -206,7 +206,7 @@ impl Dispatcher {
             let Some(lane) = self.pick(now, origin, role, weight, share, None) else { return };
             self.ledger.account_mut(origin).queues.pop_of(role, direction);
             self.put_on(now, id, lane, role);
-            self.actions.push_back(Action::Send { attempt: id, lane, role });
+            self.actions.push_back(DispatchAction::Send { attempt: id, lane, role });
         }
     }
 
@@ -292,7 +292,7 @@ impl Dispatcher {
         now: Instant,
         id: AttemptId,
         origin: OriginId,
-        size: Size,
+        size: RequestSize,
         hedge_of: AttemptId,
     ) {
         self.origin(origin);
@@ -312,7 +312,7 @@ impl Dispatcher {
             };
             self.ledger.account_mut(origin).hedges.retain(|hedge| *hedge != id);
             self.put_on(now, id, lane, role);
-            self.actions.push_back(Action::Send { attempt: id, lane, role });
+            self.actions.push_back(DispatchAction::Send { attempt: id, lane, role });
         }
     }
 
@@ -512,30 +512,30 @@ mod tests {
 
         use super::super::*;
         use crate::Protocol;
-        use crate::dispatch::{Direction, Event, Rules};
+        use crate::dispatch::{Direction, DispatchEvent, Rules};
 
         const ORIGIN: OriginId = OriginId(0);
         const RTT: Duration = Duration::from_millis(20);
 
-        fn small() -> Size {
-            Size::new(0, Some(1000), false)
+        fn small() -> RequestSize {
+            RequestSize::new(0, Some(1000), false)
         }
 
-        fn actions(dispatcher: &mut Dispatcher) -> Vec<Action> {
+        fn actions(dispatcher: &mut Dispatcher) -> Vec<DispatchAction> {
             std::iter::from_fn(|| dispatcher.poll()).collect()
         }
 
         /// The lane that an attempt was sent on.
-        fn sent(actions: &[Action], wanted: u64) -> Option<LaneId> {
+        fn sent(actions: &[DispatchAction], wanted: u64) -> Option<LaneId> {
             actions.iter().find_map(|action| match action {
-                Action::Send { attempt, lane, .. } if *attempt == AttemptId(wanted) => Some(*lane),
+                DispatchAction::Send { attempt, lane, .. } if *attempt == AttemptId(wanted) => Some(*lane),
                 _ => None,
             })
         }
 
-        fn dialled(actions: &[Action]) -> Vec<LaneId> {
-            let lane = |action: &Action| match action {
-                Action::Dial { lane, .. } => Some(*lane),
+        fn dialled(actions: &[DispatchAction]) -> Vec<LaneId> {
+            let lane = |action: &DispatchAction| match action {
+                DispatchAction::Dial { lane, .. } => Some(*lane),
                 _ => None,
             };
             actions.iter().filter_map(lane).collect()
@@ -544,19 +544,22 @@ mod tests {
         /// A dispatcher with one lane on which attempt 0 runs.
         fn running(protocol: Protocol, ceiling: usize) -> (Dispatcher, Instant, LaneId) {
             let (mut dispatcher, now) = (Dispatcher::new(ceiling), Instant::now());
-            dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin: ORIGIN, size: small() });
+            dispatcher.handle(
+                now,
+                DispatchEvent::Submitted { attempt: AttemptId(0), origin: ORIGIN, size: small() },
+            );
             let lane = dialled(&actions(&mut dispatcher))[0];
-            dispatcher.handle(now, Event::Opened { lane, protocol, rtt: RTT });
+            dispatcher.handle(now, DispatchEvent::Opened { lane, protocol, rtt: RTT });
             assert_eq!(sent(&actions(&mut dispatcher), 0), Some(lane));
             (dispatcher, now, lane)
         }
 
-        fn hedge(dispatcher: &mut Dispatcher, now: Instant) -> Vec<Action> {
+        fn hedge(dispatcher: &mut Dispatcher, now: Instant) -> Vec<DispatchAction> {
             hedge_as(dispatcher, now, 1)
         }
 
-        fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, attempt: u64) -> Vec<Action> {
-            let event = Event::Hedged {
+        fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, attempt: u64) -> Vec<DispatchAction> {
+            let event = DispatchEvent::Hedged {
                 attempt: AttemptId(attempt),
                 origin: ORIGIN,
                 size: small(),
@@ -573,13 +576,13 @@ mod tests {
                 let asked = hedge(&mut dispatcher, now);
                 assert_eq!(sent(&asked, 1), None, "the first's lane has free streams, and is not for it");
                 let [other] = dialled(&asked)[..] else { panic!("{protocol:?}: {asked:?}") };
-                dispatcher.handle(now, Event::Tick);
+                dispatcher.handle(now, DispatchEvent::Tick);
                 assert_eq!(actions(&mut dispatcher), [], "one lane is enough");
-                dispatcher.handle(now, Event::Opened { lane: other, protocol, rtt: RTT });
+                dispatcher.handle(now, DispatchEvent::Opened { lane: other, protocol, rtt: RTT });
                 assert_eq!(sent(&actions(&mut dispatcher), 1), Some(other));
                 assert_ne!(first, other);
-                dispatcher.handle(now, Event::Finished { attempt: AttemptId(1), reusable: true });
-                dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
+                dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(1), reusable: true });
+                dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(0), reusable: false });
                 assert_eq!(
                     (dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small),
                     (0, 0)
@@ -593,22 +596,23 @@ mod tests {
             for attempt in 0..3 {
                 dispatcher.handle(
                     now,
-                    Event::Submitted { attempt: AttemptId(attempt), origin: ORIGIN, size: small() },
+                    DispatchEvent::Submitted { attempt: AttemptId(attempt), origin: ORIGIN, size: small() },
                 );
             }
-            dispatcher.handle(now, Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+            dispatcher.handle(now, DispatchEvent::Expected { origin: ORIGIN, protocol: Protocol::H1 });
             // When the first dial has been waited for, and not so late that it is waited for again.
-            dispatcher.handle(now + Duration::from_millis(5), Event::Tick);
+            dispatcher.handle(now + Duration::from_millis(5), DispatchEvent::Tick);
             let lanes = dialled(&actions(&mut dispatcher));
             for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {
                 let address = std::net::SocketAddr::from(([127, 0, 0, last], 80));
-                dispatcher.handle(now, Event::Located { lane, address });
-                dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt: RTT });
+                dispatcher.handle(now, DispatchEvent::Located { lane, address });
+                dispatcher.handle(now, DispatchEvent::Opened { lane, protocol: Protocol::H1, rtt: RTT });
             }
             let sent_on = actions(&mut dispatcher);
             assert_eq!(sent(&sent_on, 0), Some(lanes[0]));
             for attempt in [1, 2] {
-                dispatcher.handle(now, Event::Finished { attempt: AttemptId(attempt), reusable: true });
+                dispatcher
+                    .handle(now, DispatchEvent::Finished { attempt: AttemptId(attempt), reusable: true });
             }
             assert_eq!(sent(&hedge_as(&mut dispatcher, now, 3), 3), Some(lanes[2]));
             assert_eq!(
@@ -622,8 +626,11 @@ mod tests {
         fn what_comes_after_a_hedge_that_waits_is_not_kept_waiting() {
             let (mut dispatcher, now, first) = running(Protocol::H2, Rules::CHOSEN.connections_max);
             hedge(&mut dispatcher, now);
-            dispatcher.handle(now, Event::Submitted { attempt: AttemptId(2), origin: ORIGIN, size: small() });
-            dispatcher.handle(now + Duration::from_secs(9), Event::Tick);
+            dispatcher.handle(
+                now,
+                DispatchEvent::Submitted { attempt: AttemptId(2), origin: ORIGIN, size: small() },
+            );
+            dispatcher.handle(now + Duration::from_secs(9), DispatchEvent::Tick);
             assert_eq!(sent(&actions(&mut dispatcher), 2), Some(first));
         }
 
@@ -631,8 +638,8 @@ mod tests {
         fn at_the_ceiling_a_hedge_waits_until_it_is_not_wanted_any_more() {
             let (mut dispatcher, now, _) = running(Protocol::H2, 1);
             assert_eq!(hedge(&mut dispatcher, now), []);
-            dispatcher.handle(now, Event::Cancelled { attempt: AttemptId(1) });
-            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
+            dispatcher.handle(now, DispatchEvent::Cancelled { attempt: AttemptId(1) });
+            dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(0), reusable: true });
             assert_eq!((dispatcher.attempts(), dispatcher.ledger.outstanding(Direction::Down).small), (0, 0));
             assert!(dispatcher.ledger.account(ORIGIN).hedges.is_empty());
         }
@@ -641,7 +648,7 @@ mod tests {
         fn when_the_first_has_failed_its_lane_is_as_good_as_any() {
             let (mut dispatcher, now, lane) = running(Protocol::H2, 1);
             assert_eq!(hedge(&mut dispatcher, now), []);
-            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
+            dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(0), reusable: true });
             assert_eq!(sent(&actions(&mut dispatcher), 1), Some(lane));
         }
 
@@ -653,19 +660,22 @@ mod tests {
                 let (mut dials, mut ticks) = (dialling.len(), 0);
                 while now < begun + Duration::from_secs(10) {
                     for lane in std::mem::take(&mut dialling) {
-                        dispatcher.handle(now, Event::DialFailed { lane });
-                        dispatcher.handle(now, Event::Tick);
+                        dispatcher.handle(now, DispatchEvent::DialFailed { lane });
+                        dispatcher.handle(now, DispatchEvent::Tick);
                         assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
                     }
                     now = dispatcher.next_tick().unwrap();
-                    dispatcher.handle(now, Event::Moved { origin: ORIGIN, down: 0, up: Some(0), flow: None });
-                    dispatcher.handle(now, Event::Tick);
+                    dispatcher.handle(
+                        now,
+                        DispatchEvent::Moved { origin: ORIGIN, down: 0, up: Some(0), flow: None },
+                    );
+                    dispatcher.handle(now, DispatchEvent::Tick);
                     dialling = dialled(&actions(&mut dispatcher));
                     (dials, ticks) = (dials + dialling.len(), ticks + 1);
                     assert!(ticks < 250, "{protocol:?}: ticks that come to nothing");
                 }
                 assert_eq!(dials, 11, "{protocol:?}");
-                dispatcher.handle(now, Event::Opened { lane: dialling[0], protocol, rtt: RTT });
+                dispatcher.handle(now, DispatchEvent::Opened { lane: dialling[0], protocol, rtt: RTT });
                 assert_eq!(sent(&actions(&mut dispatcher), 1), Some(dialling[0]));
             }
         }
@@ -674,17 +684,17 @@ mod tests {
         fn a_hedge_whose_first_lane_is_gone_fails_with_the_last_dial() {
             let (mut dispatcher, now, first) = running(Protocol::H1, Rules::CHOSEN.connections_max);
             let other = dialled(&hedge(&mut dispatcher, now))[0];
-            dispatcher.handle(now, Event::Closed { lane: first });
-            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
+            dispatcher.handle(now, DispatchEvent::Closed { lane: first });
+            dispatcher.handle(now, DispatchEvent::Finished { attempt: AttemptId(0), reusable: false });
             let (mut dialling, mut failed) = (vec![other], Vec::new());
             dialling.extend(dialled(&actions(&mut dispatcher)));
             while let Some(lane) = dialling.pop() {
-                dispatcher.handle(now, Event::DialFailed { lane });
+                dispatcher.handle(now, DispatchEvent::DialFailed { lane });
                 let then = actions(&mut dispatcher);
                 dialling.extend(dialled(&then));
-                failed.extend(then.into_iter().filter(|a| matches!(a, Action::Fail { .. })));
+                failed.extend(then.into_iter().filter(|a| matches!(a, DispatchAction::Fail { .. })));
             }
-            assert!(matches!(failed[..], [Action::Fail { attempt: AttemptId(1), .. }]), "{failed:?}");
+            assert!(matches!(failed[..], [DispatchAction::Fail { attempt: AttemptId(1), .. }]), "{failed:?}");
             assert_eq!(dispatcher.attempts(), 0);
         }
     }

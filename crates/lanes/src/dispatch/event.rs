@@ -54,7 +54,7 @@ impl Direction {
 
 /// An event that the driver reports.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum DispatchEvent {
     /// A request wants to be sent.
     Submitted {
         /// Its number.
@@ -62,7 +62,7 @@ pub(crate) enum Event {
         /// Where it goes.
         origin: OriginId,
         /// Its size, as far as it is known.
-        size: Size,
+        size: RequestSize,
     },
     /// A hedge of a request that runs wants to be sent, on another lane.
     Hedged {
@@ -71,11 +71,11 @@ pub(crate) enum Event {
         /// Where it goes.
         origin: OriginId,
         /// Its size, as far as it is known.
-        size: Size,
+        size: RequestSize,
         /// The attempt that it hedges.
         hedge_of: AttemptId,
     },
-    /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
+    /// Whoever wanted the request has gone. A running one also ends by [`DispatchEvent::Finished`].
     Cancelled {
         /// Its number.
         attempt: AttemptId,
@@ -149,7 +149,7 @@ pub(crate) enum Event {
         reusable: bool,
     },
     /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
-    /// the driver learns when the next request is refused, and then says [`Event::Finished`] with a lane that is not
+    /// the driver learns when the next request is refused, and then says [`DispatchEvent::Finished`] with a lane that is not
     /// reusable.
     Draining {
         /// The lane.
@@ -165,13 +165,13 @@ pub(crate) enum Event {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane's first request was reset, or is silent beside others that are answered. [`Event::Finished`] comes besides.
+    /// The lane's first request was reset, or is silent beside others that are answered. [`DispatchEvent::Finished`] comes besides.
     Unserved {
         /// The lane.
         lane: LaneId,
     },
-    /// The server had closed the lane before a request was sent on it, or about to be. [`Event::Finished`] and
-    /// [`Event::Closed`] come besides.
+    /// The server had closed the lane before a request was sent on it, or about to be. [`DispatchEvent::Finished`] and
+    /// [`DispatchEvent::Closed`] come besides.
     Stale {
         /// The lane.
         lane: LaneId,
@@ -194,7 +194,7 @@ pub(crate) enum Event {
         /// To the server, and acknowledged; `None` where that can't be known.
         up: Option<u64>,
         /// The figures of the connection that moved most since the last time, where the system tells.
-        flow: Option<Flow>,
+        flow: Option<TcpSample>,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,
@@ -202,7 +202,7 @@ pub(crate) enum Event {
 
 /// TCP's own figures of a connection that carries bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Flow {
+pub(crate) struct TcpSample {
     /// The round trip that its packets take now, queues included.
     pub(crate) round_trip: Duration,
     /// The time since the last of them.
@@ -213,8 +213,8 @@ pub(crate) struct Flow {
 
 /// An action for the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Action {
-    /// Open a connection; answer with [`Event::Opened`] or [`Event::DialFailed`].
+pub(crate) enum DispatchAction {
+    /// Open a connection; answer with [`DispatchEvent::Opened`] or [`DispatchEvent::DialFailed`].
     Dial {
         /// The new lane.
         lane: LaneId,
@@ -223,7 +223,7 @@ pub(crate) enum Action {
         /// The role that it is for.
         role: Role,
     },
-    /// Send an attempt on a lane; answer with [`Event::Finished`].
+    /// Send an attempt on a lane; answer with [`DispatchEvent::Finished`].
     Send {
         /// The attempt.
         attempt: AttemptId,
@@ -292,7 +292,7 @@ pub(crate) enum Action {
 
 /// A request's class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Class {
+pub(super) enum RequestClass {
     /// Small in both directions.
     Small,
     /// Bulk in one direction.
@@ -303,7 +303,7 @@ pub(super) enum Class {
 
 /// Bytes of a request, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Size {
+pub(crate) struct RequestSize {
     /// Body bytes that are sent.
     pub(super) up: u64,
     /// Body bytes that are expected, if that is known.
@@ -312,7 +312,7 @@ pub(crate) struct Size {
     is_streamed: bool,
 }
 
-impl Size {
+impl RequestSize {
     /// A request that sends `up` bytes and expects `down`, and whose answer goes into a sink or not.
     pub(crate) fn new(up: u64, down: Option<u64>, is_streamed: bool) -> Self {
         // Bounded so that sums over any number of attempts don't overflow.
@@ -321,31 +321,31 @@ impl Size {
     }
 
     /// Returns whether it is small, bulk or of unknown size.
-    pub(super) fn class(&self, rules: &Rules) -> Class {
+    pub(super) fn class(&self, rules: &Rules) -> RequestClass {
         match self.down {
-            _ if self.up > rules.freight_above => Class::Bulk,
-            Some(down) if down > rules.freight_above => Class::Bulk,
-            None if self.is_streamed => Class::Opener,
-            _ => Class::Small,
+            _ if self.up > rules.freight_above => RequestClass::Bulk,
+            Some(down) if down > rules.freight_above => RequestClass::Bulk,
+            None if self.is_streamed => RequestClass::Opener,
+            _ => RequestClass::Small,
         }
     }
 
     /// Returns the body bytes that are expected, an opener's being assumed.
     pub(super) fn down(&self, rules: &Rules) -> u64 {
-        let assumed = if self.class(rules) == Class::Opener { rules.opener_assumed } else { 0 };
+        let assumed = if self.class(rules) == RequestClass::Opener { rules.opener_assumed } else { 0 };
         self.down.unwrap_or(assumed)
     }
 
     /// Returns what the request is carried as, given how many openers, express and freight attempts of its origin are alive.
     pub(super) fn role(&self, rules: &Rules, openers: usize, express: usize, freight: usize) -> Role {
         match self.class(rules) {
-            Class::Small => Role::Express,
-            Class::Bulk => Role::Freight,
+            RequestClass::Small => Role::Express,
+            RequestClass::Bulk => Role::Freight,
             // Without express attempts all openers are among the freight ones.
-            Class::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
+            RequestClass::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
                 Role::Freight
             }
-            Class::Opener => Role::Express,
+            RequestClass::Opener => Role::Express,
         }
     }
 
@@ -366,21 +366,24 @@ mod tests {
 
     #[test]
     fn either_direction_makes_bulk() {
-        assert_eq!(Size::new(0, Some(Rules::CHOSEN.freight_above), true).class(&Rules::CHOSEN), Class::Small);
         assert_eq!(
-            Size::new(0, Some(Rules::CHOSEN.freight_above + 1), true).class(&Rules::CHOSEN),
-            Class::Bulk
+            RequestSize::new(0, Some(Rules::CHOSEN.freight_above), true).class(&Rules::CHOSEN),
+            RequestClass::Small
         );
         assert_eq!(
-            Size::new(Rules::CHOSEN.freight_above + 1, None, false).class(&Rules::CHOSEN),
-            Class::Bulk
+            RequestSize::new(0, Some(Rules::CHOSEN.freight_above + 1), true).class(&Rules::CHOSEN),
+            RequestClass::Bulk
         );
-        assert_eq!(Size::new(10, None, false).class(&Rules::CHOSEN), Class::Small);
+        assert_eq!(
+            RequestSize::new(Rules::CHOSEN.freight_above + 1, None, false).class(&Rules::CHOSEN),
+            RequestClass::Bulk
+        );
+        assert_eq!(RequestSize::new(10, None, false).class(&Rules::CHOSEN), RequestClass::Small);
     }
 
     #[test]
     fn a_lone_opener_is_freight_and_one_among_many_is_express() {
-        let opener = Size::new(0, None, true);
+        let opener = RequestSize::new(0, None, true);
         assert_eq!(opener.role(&Rules::CHOSEN, 0, 0, 0), Role::Freight);
         assert_eq!(opener.role(&Rules::CHOSEN, 1, 0, 1), Role::Freight);
         assert_eq!(opener.role(&Rules::CHOSEN, 2, 0, 2), Role::Express);
@@ -389,7 +392,7 @@ mod tests {
 
     #[test]
     fn an_opener_does_not_stand_in_the_queue_of_bulk() {
-        let opener = Size::new(0, None, true);
+        let opener = RequestSize::new(0, None, true);
         assert_eq!(opener.role(&Rules::CHOSEN, 0, 0, 4), Role::Express);
         assert_eq!(opener.role(&Rules::CHOSEN, 1, 0, 2), Role::Express);
     }

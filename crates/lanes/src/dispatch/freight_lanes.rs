@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::event::{Direction, Flow};
+use super::event::{Direction, TcpSample};
 use super::rules::Rules;
 
 /// Lanes that keep a path busy where each request has `mean` bytes: while one waits for its next answer, the others use the path.
@@ -32,7 +32,7 @@ fn first(rules: &Rules, rtt: Duration) -> usize {
 
 /// A reading of the bytes that an origin's lanes have moved, and of what TCP says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct GoodputSample {
     /// Bytes so far, in both directions.
     pub(super) bytes: u64,
     /// Lanes that carry bulk, and those that [cover](covering) each other's pauses.
@@ -41,7 +41,7 @@ pub(super) struct Reading {
     /// The shortest round trip that was seen, if any was.
     pub(super) rtt: Option<Duration>,
     /// The busiest connection's round trip and pauses, where the system tells.
-    pub(super) flow: Option<Flow>,
+    pub(super) flow: Option<TcpSample>,
     /// The best rate of the path lately, in bytes a second, whatever it was that moved.
     pub(super) shown: f64,
 }
@@ -54,7 +54,7 @@ pub(super) struct FreightLanes {
     target: Option<usize>,
     /// The lanes that cover each other's pauses. They count besides the target.
     covering: usize,
-    trial: Trial,
+    trial: LaneTrial,
     /// The best goodput of [`calm`](Rules::calm) windows since bulk began or was let go, bytes a second.
     best: f64,
     /// The best one, and the last ones, since lanes were added, and how many windows have brought no more.
@@ -71,19 +71,19 @@ pub(super) struct FreightLanes {
     full_until: Option<Instant>,
     step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,
-    window: Option<Window>,
+    window: Option<MeasuringWindow>,
 }
 
 /// The lanes that were added last have still to show that goodput rises by them from what it was, in bytes a second, with `lanes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Trial {
+enum LaneTrial {
     None,
     Step { lanes: usize, goodput: f64 },
     Fallen { lanes: usize, goodput: f64 },
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct MeasuringWindow {
     ends: Instant,
     began: Instant,
     bytes: Option<u64>,
@@ -97,7 +97,7 @@ impl FreightLanes {
             rules,
             target: None,
             covering: 1,
-            trial: Trial::None,
+            trial: LaneTrial::None,
             best: 0.0,
             risen: 0.0,
             latest: VecDeque::new(),
@@ -131,7 +131,7 @@ impl FreightLanes {
         match (live, &self.window) {
             (true, None) => {
                 let ends = now + self.rules.window_min;
-                self.window = Some(Window { ends, began: now, bytes: None, yielded: false });
+                self.window = Some(MeasuringWindow { ends, began: now, bytes: None, yielded: false });
             }
             (false, Some(_)) => {
                 (self.window, self.best, self.full_until) = (None, 0.0, None);
@@ -148,8 +148,8 @@ impl FreightLanes {
             window.yielded = true;
         }
         // It was never shown to pay.
-        if let Trial::Step { lanes, .. } | Trial::Fallen { lanes, .. } = self.trial {
-            (self.target, self.trial) = (Some(lanes), Trial::None);
+        if let LaneTrial::Step { lanes, .. } | LaneTrial::Fallen { lanes, .. } = self.trial {
+            (self.target, self.trial) = (Some(lanes), LaneTrial::None);
         }
         (self.best, self.full_until) = (0.0, None);
         self.begin_anew();
@@ -165,7 +165,7 @@ impl FreightLanes {
     }
 
     /// Takes a reading; at a window's end decides. Returns whether the path's queue shows that bulk has filled it.
-    pub(super) fn moved(&mut self, now: Instant, reading: Reading) -> bool {
+    pub(super) fn moved(&mut self, now: Instant, reading: GoodputSample) -> bool {
         let Some(window) = self.window else { return false };
         if now < window.ends {
             return false;
@@ -190,7 +190,7 @@ impl FreightLanes {
         }
         let length = self.rules.window_min.max(rtt * 2);
         let bytes = Some(reading.bytes);
-        self.window = Some(Window { ends: now + length, began: now, bytes, yielded: false });
+        self.window = Some(MeasuringWindow { ends: now + length, began: now, bytes, yielded: false });
         self.full_until.is_some_and(|until| now < until)
     }
 
@@ -207,7 +207,7 @@ impl FreightLanes {
             return;
         }
         self.calm += 1;
-        let is_mending = self.has_lost && self.trial == Trial::None;
+        let is_mending = self.has_lost && self.trial == LaneTrial::None;
         if self.calm >= if is_mending { self.rules.calm_after_loss } else { self.rules.calm } {
             self.decide(now, level, length * self.calm >= self.rules.fallen_min, shown);
         }
@@ -221,33 +221,33 @@ impl FreightLanes {
             && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
             && allowed(self.fallen_held_until);
         match self.trial {
-            Trial::Step { goodput, .. } if level >= goodput * self.rules.growth => {
-                self.trial = Trial::None;
+            LaneTrial::Step { goodput, .. } if level >= goodput * self.rules.growth => {
+                self.trial = LaneTrial::None;
                 self.step(now, level, shown);
             }
-            Trial::Step { lanes, .. } => {
-                (self.target, self.trial) = (Some(lanes), Trial::None);
+            LaneTrial::Step { lanes, .. } => {
+                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
                 self.step_held = Some((now + self.rules.remembered, level));
                 self.begin_anew();
             }
-            Trial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
+            LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
                 // The older lanes may still lose goodput, so that two steps are judged together.
-                self.add(2, Trial::Fallen { lanes, goodput: goodput.min(level) });
+                self.add(2, LaneTrial::Fallen { lanes, goodput: goodput.min(level) });
             }
-            Trial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
+            LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
                 // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
-                (self.target, self.trial) = (Some(lanes), Trial::None);
+                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
                 self.fallen_held_until = Some(now + self.rules.remembered);
                 self.begin_anew();
             }
-            _ if has_fallen => self.add(2, Trial::Fallen { lanes: self.lanes(), goodput: level }),
-            Trial::Fallen { .. } => self.trial = Trial::None,
+            _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
+            LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,
             // Goodput that has fallen since then is held by something else.
-            Trial::None
+            LaneTrial::None
                 if self
                     .step_held
                     .is_some_and(|(until, of)| now < until && level * self.rules.growth >= of) => {}
-            Trial::None => self.step(now, level, shown),
+            LaneTrial::None => self.step(now, level, shown),
         }
     }
 
@@ -261,12 +261,12 @@ impl FreightLanes {
             return self.begin_anew();
         }
         let times = if self.lanes() == 1 && !self.has_lost { self.rules.first_step } else { 2 };
-        self.add(times, Trial::Step { lanes: self.lanes(), goodput: level });
+        self.add(times, LaneTrial::Step { lanes: self.lanes(), goodput: level });
     }
 
     /// Multiplies the lanes, for `trial` to be judged.
-    fn add(&mut self, times: usize, trial: Trial) {
-        self.trial = if self.lanes() < self.rules.lanes_max { trial } else { Trial::None };
+    fn add(&mut self, times: usize, trial: LaneTrial) {
+        self.trial = if self.lanes() < self.rules.lanes_max { trial } else { LaneTrial::None };
         self.target = Some((self.lanes() * times).min(self.rules.lanes_max));
         self.begin_anew();
     }
@@ -285,7 +285,7 @@ mod tests {
         now: Instant,
         bytes: f64,
         shown: f64,
-        flow: Option<Flow>,
+        flow: Option<TcpSample>,
         targets: Vec<usize>,
     }
 
@@ -307,8 +307,14 @@ mod tests {
                 self.bytes += rate(self.lanes.target()) * (next - self.now).as_secs_f64();
                 self.now = next;
                 let (bytes, busy) = (self.bytes as u64, self.lanes.target());
-                let reading =
-                    Reading { bytes, busy, covering: 1, rtt: Some(RTT), flow: self.flow, shown: self.shown };
+                let reading = GoodputSample {
+                    bytes,
+                    busy,
+                    covering: 1,
+                    rtt: Some(RTT),
+                    flow: self.flow,
+                    shown: self.shown,
+                };
                 self.lanes.moved(self.now, reading);
                 self.targets.push(self.lanes.target());
             }
@@ -316,7 +322,7 @@ mod tests {
 
         /// The path shows this round trip from now on.
         fn sees(&mut self, round_trip: Duration, quiet: Duration, disordered: u64) {
-            self.flow = Some(Flow { round_trip, quiet, disordered });
+            self.flow = Some(TcpSample { round_trip, quiet, disordered });
         }
 
         fn most(&self) -> usize {
@@ -432,7 +438,7 @@ mod tests {
             let bytes = bulk.bytes as u64;
             bulk.lanes.moved(
                 bulk.now,
-                Reading { bytes, busy: 0, covering: 1, rtt: Some(RTT), flow: None, shown: 0.0 },
+                GoodputSample { bytes, busy: 0, covering: 1, rtt: Some(RTT), flow: None, shown: 0.0 },
             );
         }
         assert_eq!(bulk.lanes.target(), 1);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::rules::Rules;
-use super::{AttemptId, Direction, LaneId, OriginId, Role, Size};
+use super::{AttemptId, Direction, LaneId, OriginId, RequestSize, Role};
 use crate::Protocol;
 
 /// Bytes that a new connection sends at once: ten segments (RFC 6928) of 1448 bytes.
@@ -23,7 +23,7 @@ pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 pub(super) struct Attempt {
     pub(super) origin: OriginId,
     pub(super) role: Role,
-    pub(super) size: Size,
+    pub(super) size: RequestSize,
     pub(super) weight: u64,
     pub(super) submitted: Instant,
     pub(super) lane: Option<LaneId>,
@@ -34,14 +34,14 @@ pub(super) struct Attempt {
 
 /// Attempts in one direction, queued and running.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outstanding {
+pub(super) struct OutstandingWork {
     /// Bytes of small attempts.
     pub(super) small: u64,
     /// Bulk attempts.
     pub(super) bulk: usize,
 }
 
-impl Outstanding {
+impl OutstandingWork {
     pub(super) fn is_none(self) -> bool {
         self.small == 0 && self.bulk == 0
     }
@@ -49,9 +49,9 @@ impl Outstanding {
 
 /// An origin's page of the ledger.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct OriginAccount {
     pub(super) lanes: Vec<LaneId>,
-    pub(super) queues: Queues,
+    pub(super) queues: OriginQueues,
     /// Hedges that wait for a lane, few at a time.
     pub(super) hedges: Vec<AttemptId>,
     /// Attempts of each role, queued and running.
@@ -63,12 +63,12 @@ pub(super) struct Account {
     pub(super) openers: usize,
     pub(super) express_weight: u64,
     freight_weight: u64,
-    outstanding: [Outstanding; 2],
-    pub(super) on_the_way: OnTheWay,
+    outstanding: [OutstandingWork; 2],
+    pub(super) on_the_way: ExpressInFlight,
 }
 
-impl Account {
-    pub(super) fn outstanding(&self, direction: Direction) -> Outstanding {
+impl OriginAccount {
+    pub(super) fn outstanding(&self, direction: Direction) -> OutstandingWork {
         self.outstanding[direction as usize]
     }
 
@@ -115,13 +115,13 @@ impl Account {
 #[derive(Debug)]
 pub(super) struct Ledger {
     rules: &'static Rules,
-    accounts: Vec<Account>,
+    accounts: Vec<OriginAccount>,
     // The ids are our own counters, which nobody outside can choose: a fast hash does.
     lanes: FxHashMap<LaneId, Lane>,
     attempts: FxHashMap<AttemptId, Attempt>,
     lanes_made: u64,
     /// Attempts of all origins, for each direction.
-    outstanding: [Outstanding; 2],
+    outstanding: [OutstandingWork; 2],
 }
 
 impl Ledger {
@@ -132,32 +132,32 @@ impl Ledger {
             lanes: FxHashMap::default(),
             attempts: FxHashMap::default(),
             lanes_made: 0,
-            outstanding: [Outstanding::default(); 2],
+            outstanding: [OutstandingWork::default(); 2],
         }
     }
 
     /// Opens the accounts of the origins up to this one.
     pub(super) fn open_account(&mut self, origin: OriginId) {
         while self.accounts.len() <= origin.0 {
-            let on_the_way = OnTheWay { rules: self.rules, ..OnTheWay::default() };
-            self.accounts.push(Account { on_the_way, ..Account::default() });
+            let on_the_way = ExpressInFlight { rules: self.rules, ..ExpressInFlight::default() };
+            self.accounts.push(OriginAccount { on_the_way, ..OriginAccount::default() });
         }
     }
 
-    pub(super) fn account(&self, origin: OriginId) -> &Account {
+    pub(super) fn account(&self, origin: OriginId) -> &OriginAccount {
         &self.accounts[origin.0]
     }
 
-    pub(super) fn account_mut(&mut self, origin: OriginId) -> &mut Account {
+    pub(super) fn account_mut(&mut self, origin: OriginId) -> &mut OriginAccount {
         &mut self.accounts[origin.0]
     }
 
-    pub(super) fn accounts(&self) -> impl Iterator<Item = (OriginId, &Account)> {
+    pub(super) fn accounts(&self) -> impl Iterator<Item = (OriginId, &OriginAccount)> {
         self.accounts.iter().enumerate().map(|(i, account)| (OriginId(i), account))
     }
 
     /// Returns what all origins have outstanding in a direction.
-    pub(super) fn outstanding(&self, direction: Direction) -> Outstanding {
+    pub(super) fn outstanding(&self, direction: Direction) -> OutstandingWork {
         self.outstanding[direction as usize]
     }
 
@@ -254,7 +254,7 @@ impl Ledger {
         [share(Direction::Down, size.down(self.rules)), share(Direction::Up, size.up)]
     }
 
-    fn sums(&mut self, origin: OriginId, direction: Direction) -> [&mut Outstanding; 2] {
+    fn sums(&mut self, origin: OriginId, direction: Direction) -> [&mut OutstandingWork; 2] {
         let way = direction as usize;
         [&mut self.outstanding[way], &mut self.accounts[origin.0].outstanding[way]]
     }
@@ -474,7 +474,7 @@ struct Flight {
 
 /// The express attempts that one origin has on its lanes.
 #[derive(Debug, Default)]
-pub(super) struct OnTheWay {
+pub(super) struct ExpressInFlight {
     rules: &'static Rules,
     flights: FxHashMap<AttemptId, Flight>,
     bytes: u64,
@@ -483,7 +483,7 @@ pub(super) struct OnTheWay {
     sent: VecDeque<(Instant, AttemptId)>,
 }
 
-impl OnTheWay {
+impl ExpressInFlight {
     fn add(&mut self, now: Instant, attempt: AttemptId, bytes: u64, up: u64) {
         self.flights.insert(attempt, Flight { since: now, bytes, up, is_answered: false });
         self.bytes += bytes;
@@ -543,9 +543,9 @@ impl OnTheWay {
 
 /// Attempts of one role and direction that wait for a lane.
 #[derive(Debug, Default)]
-pub(super) struct Queue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
+pub(super) struct AttemptQueue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
-impl Queue {
+impl AttemptQueue {
     /// Admits an express attempt. Its weight decides which others may overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
         let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
@@ -574,10 +574,10 @@ impl Queue {
 
 /// The queues of an origin. Each direction has its own, so that a full direction doesn't hold up the other.
 #[derive(Debug, Default)]
-pub(super) struct Queues([[Queue; 2]; 2]);
+pub(super) struct OriginQueues([[AttemptQueue; 2]; 2]);
 
-impl Queues {
-    pub(super) fn of(&mut self, role: Role, direction: Direction) -> &mut Queue {
+impl OriginQueues {
+    pub(super) fn of(&mut self, role: Role, direction: Direction) -> &mut AttemptQueue {
         &mut self.0[role as usize][direction as usize]
     }
 
@@ -629,13 +629,13 @@ mod tests {
 
     const RULES: &Rules = &Rules::CHOSEN;
 
-    fn order(queue: &mut Queue) -> Vec<u64> {
+    fn order(queue: &mut AttemptQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.pop()).map(|attempt| attempt.0).collect()
     }
 
     #[test]
     fn smaller_attempts_go_first_and_equal_ones_in_turn() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
+        let (mut queue, now) = (AttemptQueue::default(), Instant::now());
         for (attempt, weight) in [(0, 500_000), (1, 5_000), (2, 100_000), (3, 5_000)] {
             queue.push_by_size(now, AttemptId(attempt), weight, RULES);
         }
@@ -644,7 +644,7 @@ mod tests {
 
     #[test]
     fn nothing_is_overtaken_for_ever() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
+        let (mut queue, now) = (AttemptQueue::default(), Instant::now());
         queue.push_by_size(now, AttemptId(0), 1 << 20, RULES);
         queue.push_by_size(now + Duration::from_millis(900), AttemptId(1), 1024, RULES);
         queue.push_by_size(now + Duration::from_millis(1100), AttemptId(2), 1024, RULES);
@@ -653,7 +653,7 @@ mod tests {
 
     #[test]
     fn freight_goes_in_turn() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
+        let (mut queue, now) = (AttemptQueue::default(), Instant::now());
         for attempt in 0..100 {
             queue.push_in_turn(now, AttemptId(attempt));
         }
@@ -663,8 +663,8 @@ mod tests {
     /// A path of 1 Gbit/s that bulk hasn't filled carries so much at once within 1 ms.
     const AT_ONCE: f64 = 250e3;
 
-    fn on_the_way(count: u64, bytes: u64) -> (OnTheWay, Instant) {
-        let (mut on_the_way, now) = (OnTheWay::default(), Instant::now());
+    fn on_the_way(count: u64, bytes: u64) -> (ExpressInFlight, Instant) {
+        let (mut on_the_way, now) = (ExpressInFlight::default(), Instant::now());
         (0..count).for_each(|attempt| on_the_way.add(now, AttemptId(attempt), bytes, 0));
         (on_the_way, now)
     }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::bulk_controller::BulkInFlight;
 use super::choose::{self, Demand, ServerProfile};
 use super::freight_lanes::{FreightLanes, covering};
-use super::ledger::{Account, Attempt};
+use super::ledger::{Attempt, OriginAccount};
 use super::path_model::PathModel;
 use super::rules::Rules;
-use super::server_limits::{IdleLimit, Served};
+use super::server_limits::{ConnectionLimit, IdleLimit};
 use super::{Direction, Role};
 use crate::Protocol;
 
@@ -21,11 +21,11 @@ pub(super) struct OriginState {
     /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) idle: IdleLimit,
-    pub(super) served: Served,
+    pub(super) served: ConnectionLimit,
     /// Bytes of the latest openers that turned out small.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
-    /// The number of spare lanes in the last `Action::Spare`.
+    /// The number of spare lanes in the last `DispatchAction::Spare`.
     pub(super) said_spare: usize,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,
@@ -57,7 +57,7 @@ impl OriginState {
             in_flight: [BulkInFlight::by(rules), BulkInFlight::by(rules)],
             anticipated: 0,
             idle: IdleLimit::by(rules),
-            served: Served::by(rules),
+            served: ConnectionLimit::by(rules),
             opener_size: None,
             freight: FreightLanes::by(rules),
             said_spare: 0,
@@ -151,7 +151,7 @@ impl OriginState {
         }
     }
 
-    pub(super) fn next_tick(&self, account: &Account) -> Option<Instant> {
+    pub(super) fn next_tick(&self, account: &OriginAccount) -> Option<Instant> {
         let queued = !account.queues.is_empty(Role::Express);
         let is_held = |to| account.queues.wait(Role::Express, to) && !self.has_room(account, to);
         let shares = self.shares_end.filter(|_| queued);
@@ -181,7 +181,7 @@ impl OriginState {
     }
 
     /// Returns whether another small request may be sent that moves most in this direction.
-    pub(super) fn has_room(&self, account: &Account, direction: Direction) -> bool {
+    pub(super) fn has_room(&self, account: &OriginAccount, direction: Direction) -> bool {
         account.on_the_way.has_room(direction, self.path.at_once(direction))
     }
 
@@ -196,7 +196,7 @@ impl OriginState {
         self.protocol.is_none_or(Protocol::is_multiplexed)
     }
 
-    pub(super) fn express_wanted(&mut self, account: &Account) -> usize {
+    pub(super) fn express_wanted(&mut self, account: &OriginAccount) -> usize {
         let live = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         // The size assumed of openers is corrected by the size that others had.
@@ -225,12 +225,12 @@ impl OriginState {
         wanted
     }
 
-    pub(super) fn freight_wanted(&self, account: &Account) -> usize {
+    pub(super) fn freight_wanted(&self, account: &OriginAccount) -> usize {
         self.freight.target().max(self.covering(account)).min(account.freight)
     }
 
     /// Returns the lanes that cover each other's pauses between the requests for bulk that there are.
-    pub(super) fn covering(&self, account: &Account) -> usize {
+    pub(super) fn covering(&self, account: &OriginAccount) -> usize {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };

@@ -29,7 +29,7 @@ pub(super) struct Throughput {
 
 /// The traffic while the path is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Load {
+pub(super) struct PathLoad {
     /// Bulk, or more small requests than go at once: what needn't leave room on the path.
     pub(super) fills: bool,
     /// Bulk that moves as fast as it can.
@@ -38,7 +38,7 @@ pub(super) struct Load {
     pub(super) is_held: bool,
 }
 
-impl Load {
+impl PathLoad {
     /// Where small requests wait for those on their way or not, with bulk or without, which is held back or not.
     pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
         let has_bulk_that_moves = has_bulk && !is_held;
@@ -59,7 +59,7 @@ impl Throughput {
     ///
     /// While bulk is held back, less moves than the path carries. If the best rate were forgotten then, bulk would be held to a part of a
     /// part of it. Bytes that have gathered meanwhile come at once when bulk is let go.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64, load: Load) -> bool {
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, load: PathLoad) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
             return false;
@@ -224,7 +224,7 @@ impl PathModel {
     }
 
     /// Takes a reading of the bytes moved so far in a direction; `None` where the system doesn't tell.
-    pub(super) fn read(&mut self, now: Instant, direction: Direction, bytes: Option<u64>, load: Load) {
+    pub(super) fn read(&mut self, now: Instant, direction: Direction, bytes: Option<u64>, load: PathLoad) {
         self.moved[direction as usize] = bytes;
         let throughput = self.throughput_mut(direction);
         match bytes {
@@ -320,9 +320,9 @@ impl ServiceTime {
 mod tests {
     use super::*;
 
-    const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
-    const SMALL: Load = Load { fills: false, has_bulk: false, is_held: false };
-    const HELD: Load = Load { fills: false, has_bulk: false, is_held: true };
+    const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false };
+    const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false };
+    const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true };
 
     /// A path that is read, and what has moved over it.
     #[derive(Debug)]
@@ -340,7 +340,7 @@ mod tests {
         }
 
         /// Moves so many bytes a second until the next reading.
-        fn pass(&mut self, rate: u64, load: Load) {
+        fn pass(&mut self, rate: u64, load: PathLoad) {
             self.now += Rules::CHOSEN.reading_min;
             self.bytes += rate / 10;
             self.path.read(self.now, self.bytes, load);
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_slow_server_that_small_requests_wait_for_says_nothing_of_bulk() {
-        let waits = Load { fills: true, has_bulk: false, is_held: true };
+        let waits = PathLoad { fills: true, has_bulk: false, is_held: true };
         let mut read = Read::new();
         (0..9).for_each(|_| read.pass(5_000_000, waits));
         assert!(read.path.is_full() && !read.path.is_full_of_bulk());

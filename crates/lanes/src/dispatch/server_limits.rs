@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use super::ledger::Lane;
 use super::origin::OriginState;
 use super::rules::Rules;
-use super::{Action, Dispatcher, LaneId, OriginId};
+use super::{DispatchAction, Dispatcher, LaneId, OriginId};
 
 /// An origin's limit of connections, as far as it is known.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(super) struct ConnectionLimit {
     rules: &'static Rules,
     /// Connections in a row that remained unserved, and when the last of them had opened.
     unserved: u32,
@@ -27,7 +27,7 @@ pub(super) struct Served {
     pub(super) quick: Option<Instant>,
 }
 
-impl Served {
+impl ConnectionLimit {
     pub(super) fn by(rules: &'static Rules) -> Self {
         Self { rules, ..Self::default() }
     }
@@ -160,7 +160,7 @@ impl Dispatcher {
     pub(super) fn close_surplus(&mut self, now: Instant, id: LaneId, origin: OriginId) {
         if self.served(origin) >= self.origins[origin.0].served.most(now) {
             self.ledger.forget(id);
-            self.actions.push_back(Action::Close { lane: id });
+            self.actions.push_back(DispatchAction::Close { lane: id });
         }
     }
 
@@ -247,7 +247,7 @@ impl Dispatcher {
         }
         for lane in given_up {
             self.ledger.forget(lane);
-            self.actions.push_back(Action::Close { lane });
+            self.actions.push_back(DispatchAction::Close { lane });
         }
     }
 }
@@ -259,7 +259,7 @@ mod tests {
 
         use super::super::*;
         use crate::Protocol;
-        use crate::dispatch::{AttemptId, Event, Role, Size};
+        use crate::dispatch::{AttemptId, DispatchEvent, RequestSize, Role};
 
         const ORIGIN: OriginId = OriginId(0);
 
@@ -291,19 +291,19 @@ mod tests {
                     asked: 0,
                     sent: Vec::new(),
                 };
-                server.tell(Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+                server.tell(DispatchEvent::Expected { origin: ORIGIN, protocol: Protocol::H1 });
                 server.dials_for(attempts);
                 server
             }
 
-            fn tell(&mut self, event: Event) {
+            fn tell(&mut self, event: DispatchEvent) {
                 self.dispatcher.handle(self.now, event);
             }
 
             fn submit(&mut self) {
-                let (attempt, size) = (AttemptId(self.asked), Size::new(0, Some(1000), false));
+                let (attempt, size) = (AttemptId(self.asked), RequestSize::new(0, Some(1000), false));
                 self.asked += 1;
-                self.tell(Event::Submitted { attempt, origin: ORIGIN, size });
+                self.tell(DispatchEvent::Submitted { attempt, origin: ORIGIN, size });
             }
 
             /// Carries out all that is to be done. Answers take a millisecond.
@@ -316,9 +316,9 @@ mod tests {
                     }
                     for action in actions {
                         match action {
-                            Action::Dial { lane, .. } => self.open(lane),
-                            Action::Send { attempt, lane, .. } => self.sent.push((attempt, lane)),
-                            Action::Close { lane } => self.close(lane),
+                            DispatchAction::Dial { lane, .. } => self.open(lane),
+                            DispatchAction::Send { attempt, lane, .. } => self.sent.push((attempt, lane)),
+                            DispatchAction::Close { lane } => self.close(lane),
                             _ => {}
                         }
                     }
@@ -328,14 +328,14 @@ mod tests {
                         is_moving |= is_served || self.resets;
                         match is_served {
                             true => {
-                                self.tell(Event::Answered { lane });
-                                self.tell(Event::Finished { attempt, reusable: true });
+                                self.tell(DispatchEvent::Answered { lane });
+                                self.tell(DispatchEvent::Finished { attempt, reusable: true });
                             }
                             false if self.resets => self.give_up(attempt, lane),
                             false => self.sent.push((attempt, lane)),
                         }
                     }
-                    self.tell(Event::Tick);
+                    self.tell(DispatchEvent::Tick);
                 }
             }
 
@@ -343,7 +343,11 @@ mod tests {
                 self.dials += 1;
                 let place = if self.served.len() < self.most { &mut self.served } else { &mut self.waiting };
                 place.push(lane);
-                self.tell(Event::Opened { lane, protocol: Protocol::H1, rtt: Duration::from_millis(1) });
+                self.tell(DispatchEvent::Opened {
+                    lane,
+                    protocol: Protocol::H1,
+                    rtt: Duration::from_millis(1),
+                });
             }
 
             fn close(&mut self, lane: LaneId) {
@@ -353,8 +357,8 @@ mod tests {
 
             /// Sends a request again whose connection was not served.
             fn give_up(&mut self, attempt: AttemptId, lane: LaneId) {
-                self.tell(Event::Unserved { lane });
-                self.tell(Event::Finished { attempt, reusable: false });
+                self.tell(DispatchEvent::Unserved { lane });
+                self.tell(DispatchEvent::Finished { attempt, reusable: false });
                 self.submit();
             }
 
@@ -410,15 +414,15 @@ mod tests {
             assert!(waiting.len() > 3);
             server.now += Duration::from_secs(15);
             for (attempt, lane) in waiting {
-                server.tell(Event::Unserved { lane });
-                server.tell(Event::Finished { attempt, reusable: false });
+                server.tell(DispatchEvent::Unserved { lane });
+                server.tell(DispatchEvent::Finished { attempt, reusable: false });
             }
             assert_eq!(server.dispatcher.origins[ORIGIN.0].served.most(server.now), usize::MAX);
         }
 
         #[test]
         fn a_limit_that_holds_is_not_lowered_by_connections_that_end() {
-            let (mut served, now) = (Served::default(), Instant::now());
+            let (mut served, now) = (ConnectionLimit::default(), Instant::now());
             for left in [8, 8, 8, 5, 1] {
                 served.unserved(now, now, left);
             }
@@ -427,7 +431,7 @@ mod tests {
 
         #[test]
         fn a_reset_now_and_then_is_no_limit() {
-            let (mut served, now) = (Served::default(), Instant::now());
+            let (mut served, now) = (ConnectionLimit::default(), Instant::now());
             for second in 0..100 {
                 let opened = now + Duration::from_secs(second);
                 served.unserved(opened, opened, 8);
@@ -439,10 +443,11 @@ mod tests {
         #[test]
         fn bulk_uses_the_connections_that_there_are_where_no_more_are_served() {
             let mut server = Limited::asked(true, 500);
-            let size = Size::new(0, Some(64 << 20), false);
-            server.tell(Event::Submitted { attempt: AttemptId(server.asked), origin: ORIGIN, size });
+            let size = RequestSize::new(0, Some(64 << 20), false);
+            server.tell(DispatchEvent::Submitted { attempt: AttemptId(server.asked), origin: ORIGIN, size });
             let actions: Vec<_> = std::iter::from_fn(|| server.dispatcher.poll()).collect();
-            let is_sent = |action: &Action| matches!(action, Action::Send { role: Role::Freight, .. });
+            let is_sent =
+                |action: &DispatchAction| matches!(action, DispatchAction::Send { role: Role::Freight, .. });
             assert!(actions.iter().any(is_sent), "{actions:?}");
         }
     }

@@ -1,20 +1,20 @@
 //! Dials, from an origin's name to a connection that takes requests.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 
-use super::names::Names;
-use super::{Carrier, Command, Control, Driver, Lane, LaneStage, OpenLane};
-use crate::dispatch::{Event, LaneId, OriginId, Role};
+use super::{Driver, DriverCommand, DriverHandle, DynConnection, LaneSlot, LaneStage, OpenLane};
+use crate::addresses::{Addresses, FAILED_FOR};
+use crate::dispatch::{DispatchEvent, LaneId, OriginId, Role};
 use crate::error::Error;
-use crate::shared::Counts;
+use crate::shared::CounterCells;
 use crate::stream::Traffic;
-use crate::tally::{Count, Tally};
-use crate::trace::What;
+use crate::tally::{Metric, Tally};
+use crate::trace::TraceEvent;
 use crate::{Origin, Scheme};
 
 /// A way to open connections. It chooses what they speak.
@@ -34,13 +34,13 @@ pub(crate) trait Transport: Send + Sync {
         &'a self,
         dial: &'a Dial,
         addresses: &'a [SocketAddr],
-        tried: &'a mut Tried,
-    ) -> BoxFuture<'a, Result<Opened, Error>>;
+        tried: &'a mut DialReport,
+    ) -> BoxFuture<'a, Result<NewConnection, Error>>;
 }
 
 /// A connection that has just been opened.
-pub(crate) struct Opened {
-    pub(crate) connection: Box<dyn Carrier>,
+pub(crate) struct NewConnection {
+    pub(crate) connection: Box<dyn DynConnection>,
     /// The round trip as the last handshake flight saw it.
     pub(crate) rtt: Duration,
     /// Where it leads.
@@ -49,7 +49,7 @@ pub(crate) struct Opened {
 
 /// A dial's findings about addresses, however it ended.
 #[derive(Debug, Default)]
-pub(crate) struct Tried {
+pub(crate) struct DialReport {
     /// Those that took no connection, or not before another one did that was begun later.
     pub(crate) failed: Vec<SocketAddr>,
     /// The one that did, until the handshakes above that connection are over.
@@ -58,8 +58,8 @@ pub(crate) struct Tried {
 
 impl Driver {
     pub(super) fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
-        self.lanes.insert(lane, Lane { origin, stage: LaneStage::Dialling });
-        self.control.note(|| What::Dialled { lane: lane.0, role });
+        self.lanes.insert(lane, LaneSlot { origin, stage: LaneStage::Dialling });
+        self.control.note(|| TraceEvent::Dialled { lane: lane.0, role });
         tracing::debug!(lane = lane.0, role = role.name(), "dialling");
         let entry = &self.origins[origin.0];
         let dial = Dial {
@@ -78,9 +78,9 @@ impl Driver {
         home.spawn(dial.run(Arc::clone(&self.transport)));
     }
 
-    pub(super) fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<Opened, Error>) {
+    pub(super) fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<NewConnection, Error>) {
         match outcome {
-            Ok(Opened { connection, rtt, address }) => {
+            Ok(NewConnection { connection, rtt, address }) => {
                 let Some(dialled) = self.lanes.get_mut(&lane) else { return self.closed_one() };
                 let protocol = connection.protocol();
                 dialled.stage = LaneStage::Open(OpenLane {
@@ -89,17 +89,17 @@ impl Driver {
                     requests_max: connection.requests_max(),
                     connection: Some(connection),
                 });
-                self.control.note(|| What::Opened { lane: lane.0, protocol });
-                self.dispatcher.handle(now, Event::Located { lane, address });
-                self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
+                self.control.note(|| TraceEvent::Opened { lane: lane.0, protocol });
+                self.dispatcher.handle(now, DispatchEvent::Located { lane, address });
+                self.dispatcher.handle(now, DispatchEvent::Opened { lane, protocol, rtt });
             }
             Err(error) => {
                 tracing::info!(lane = lane.0, "no connection: {error}");
-                self.control.note(|| What::Closed { lane: lane.0 });
+                self.control.note(|| TraceEvent::Closed { lane: lane.0 });
                 if let Some(dialled) = self.lanes.get_mut(&lane) {
                     dialled.stage = LaneStage::Failed(error);
                 }
-                self.dispatcher.handle(now, Event::DialFailed { lane });
+                self.dispatcher.handle(now, DispatchEvent::DialFailed { lane });
                 self.carry_out();
                 self.lanes.remove(&lane);
             }
@@ -114,26 +114,26 @@ pub(crate) struct Dial {
     pub(crate) origin: Origin,
     /// State that the origin's connections share.
     pub(crate) traffic: Arc<Traffic>,
-    names: Arc<Names>,
+    names: Arc<HostAddresses>,
     /// For whom it is dialled.
     tally: Option<Tally>,
-    control: Arc<Control>,
+    control: Arc<DriverHandle>,
 }
 
 impl Dial {
     async fn run(self, transport: Arc<dyn Transport>) {
         // Whatever went wrong, no request was on its way yet.
         let outcome = self.open(&*transport).await.map_err(Error::unsent);
-        self.control.tell(Command::Dialled { lane: self.lane, outcome });
+        self.control.tell(DriverCommand::Dialled { lane: self.lane, outcome });
     }
 
-    async fn open(&self, transport: &dyn Transport) -> Result<Opened, Error> {
+    async fn open(&self, transport: &dyn Transport) -> Result<NewConnection, Error> {
         let addresses = self.names.order(&self.origin, transport).await?;
-        let mut tried = Tried::default();
+        let mut tried = DialReport::default();
         let opened = transport.open(self, &addresses, &mut tried).await;
         self.names.note(&tried);
         let opened = opened?;
-        let Opened { connection, rtt, address } = &opened;
+        let NewConnection { connection, rtt, address } = &opened;
         let (lane, role, protocol) = (self.lane.0, self.role.name(), connection.protocol().name());
         tracing::info!(lane, %role, %protocol, ?rtt, %address, "connection opened to {}", self.origin);
         let open = self.counts().connections_open.fetch_add(1, Relaxed) + 1;
@@ -143,23 +143,96 @@ impl Dial {
 
     /// Says how far the server is, as the first handshake has shown it.
     pub(crate) fn reached(&self, rtt: Duration) {
-        self.control.tell(Command::Reached { lane: self.lane, rtt });
+        self.control.tell(DriverCommand::Reached { lane: self.lane, rtt });
     }
 
     /// Counts a connection, which is secured, before anything is spoken on it.
     pub(crate) fn connected(&self) {
         let tally = self.tally.as_ref();
-        self.counts().add(tally, Count::Connection, 1);
-        self.counts().add(tally, Count::Handshake, u64::from(self.origin.scheme == Scheme::Https));
+        self.counts().add(tally, Metric::Connection, 1);
+        self.counts().add(tally, Metric::Handshake, u64::from(self.origin.scheme == Scheme::Https));
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &CounterCells {
         &self.control.shared.counts
     }
 
     /// Returns what has to be called when the connection has ended, where its protocol tells that.
     pub(crate) fn ended(&self) -> impl FnOnce() + Send + 'static {
         let (lane, control) = (self.lane, Arc::clone(&self.control));
-        move || control.tell(Command::Closed { lane })
+        move || control.tell(DriverCommand::Closed { lane })
+    }
+}
+
+/// The addresses of an origin's name, and the one question to the resolver that all dials wait for.
+#[derive(Debug, Default)]
+pub(super) struct HostAddresses {
+    addresses: Mutex<Addresses>,
+    /// Held while the resolver is asked: when it failed last, and how.
+    asking: tokio::sync::Mutex<Option<(Instant, Error)>>,
+}
+
+impl HostAddresses {
+    /// The addresses for a new connection, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// The resolver's, where nothing is known from before.
+    pub(super) async fn order(
+        &self,
+        origin: &Origin,
+        transport: &dyn Transport,
+    ) -> Result<Vec<SocketAddr>, Error> {
+        let came = Instant::now();
+        let mut failed = self.asking.lock().await;
+        // Dials that came while it was asked get the answer that it gave. A resolver that fails slowly would keep all of them waiting one
+        // after the other.
+        if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= came) {
+            return Err(error.again());
+        }
+        let is_fresh = self.addresses().are_fresh(Instant::now());
+        let found = if is_fresh { Ok(Vec::new()) } else { transport.resolve(origin).await };
+        let (now, mut addresses) = (Instant::now(), self.addresses());
+        match found {
+            Ok(found) => {
+                addresses.learn(now, found);
+                Ok(addresses.order(now))
+            }
+            // A resolver that is out of order is no reason to give up what was reached before.
+            Err(error) => {
+                let known = addresses.order(now);
+                if known.is_empty() {
+                    *failed = Some((now, error.again()));
+                }
+                Some(known).filter(|known| !known.is_empty()).ok_or(error)
+            }
+        }
+    }
+
+    /// Takes note of how the addresses of a dial did.
+    pub(super) fn note(&self, tried: &DialReport) {
+        let (now, mut addresses) = (Instant::now(), self.addresses());
+        for address in tried.failed.iter().copied().chain(tried.half_open) {
+            addresses.avoid(now, address, FAILED_FOR);
+        }
+    }
+
+    pub(super) fn avoid(&self, now: Instant, address: SocketAddr, time: Duration) {
+        self.addresses().avoid(now, address, time);
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver {
+    /// Leaves the address that a lane leads to out of new connections for a while.
+    pub(super) fn avoid(&self, now: Instant, lane: LaneId, time: Duration) {
+        if let Some((origin, open)) = self.lanes.get(&lane).and_then(|lane| Some((lane.origin, lane.open()?)))
+        {
+            let address = open.address;
+            tracing::debug!(lane = lane.0, %address, ?time, "address left out");
+            self.origins[origin.0].names.avoid(now, address, time);
+        }
     }
 }

@@ -2,27 +2,28 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::carrier::{Carrier, Hold};
-use super::{Command, Control};
-use crate::connection::{BodyEnd, Connection, Fate};
+use super::{DriverCommand, DriverHandle};
+use crate::connection::{BodyEnd, ClientConnection, ConnectionFate};
 use crate::dispatch::{AttemptId, LaneId, Role, Rules};
 use crate::error::{Error, Kind};
-use crate::incoming::Incoming;
-use crate::submission::Submission;
-use crate::tally::Count;
-use crate::trace::What;
-use crate::{Request, Response, Route};
+use crate::incoming::ResponseReceiver;
+use crate::request::Submission;
+use crate::stream::IoProgress;
+use crate::tally::Metric;
+use crate::trace::TraceEvent;
+use crate::{Protocol, Request, Response, Route};
 
 /// A request's ride on a lane.
-pub(crate) struct Exchange {
+pub(crate) struct LaneExchange {
     pub(super) lane: LaneId,
     /// True if it runs on a freight thread already.
     pub(super) freight: bool,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<DriverHandle>,
 }
 
 /// Where the outcome goes. Dropped without one, because the sink panicked or the engine ends, it frees the lane, which
@@ -31,18 +32,18 @@ struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
-    control: Arc<Control>,
+    control: Arc<DriverHandle>,
     /// Only where it is logged.
-    asked: Option<Box<Asked>>,
+    asked: Option<Box<RequestLabel>>,
 }
 
 /// A request as a log names it. No header and no query: they carry credentials.
-struct Asked {
+struct RequestLabel {
     line: String,
     at: Instant,
 }
 
-impl Asked {
+impl RequestLabel {
     fn of(request: &Request) -> Option<Box<Self>> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| {
             let line = format!("{} {}{}", request.method, request.origin, request.target.path());
@@ -82,12 +83,23 @@ impl Waiter {
     }
 
     /// Frees the lane, then hands the outcome over: whoever gets it finds the slot free already.
-    fn end(mut self, outcome: Result<Response, Error>, fate: Fate, connection: Option<Box<dyn Carrier>>) {
+    fn end(
+        mut self,
+        outcome: Result<Response, Error>,
+        fate: ConnectionFate,
+        connection: Option<Box<dyn DynConnection>>,
+    ) {
         self.hand_over(outcome, fate, connection);
     }
 
     /// Ends a request that has failed, and leaves it to the connection what becomes of it.
-    fn end_failed(self, error: Error, connection: &impl Connection, incoming: &Incoming, timeout: Duration) {
+    fn end_failed(
+        self,
+        error: Error,
+        connection: &impl ClientConnection,
+        incoming: &ResponseReceiver,
+        timeout: Duration,
+    ) {
         let (error, fate) = connection.failed(error, incoming.is_hedged(), timeout);
         self.end(Err(error), fate, None);
     }
@@ -95,8 +107,8 @@ impl Waiter {
     fn hand_over(
         &mut self,
         outcome: Result<Response, Error>,
-        fate: Fate,
-        connection: Option<Box<dyn Carrier>>,
+        fate: ConnectionFate,
+        connection: Option<Box<dyn DynConnection>>,
     ) {
         let Some(reply) = self.reply.take() else { return };
         if let Some(asked) = &self.asked {
@@ -107,10 +119,10 @@ impl Waiter {
         }
         self.control.note(|| {
             let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
-            What::Finished { attempt: self.attempt.0, bytes }
+            TraceEvent::Finished { attempt: self.attempt.0, bytes }
         });
         let (attempt, lane) = (self.attempt, self.lane);
-        self.control.tell(Command::Finished { attempt, lane, fate, connection });
+        self.control.tell(DriverCommand::Finished { attempt, lane, fate, connection });
         let _ = reply.send(outcome);
     }
 }
@@ -121,35 +133,35 @@ impl Drop for Waiter {
             true => Error::new(Kind::Sink, "the sink panicked while it took the answer"),
             false => Error::new(Kind::Closed, "the engine was shut down"),
         };
-        self.hand_over(Err(error), Fate::Spent, None);
+        self.hand_over(Err(error), ConnectionFate::Spent, None);
     }
 }
 
 /// An exchange that has begun.
-struct Begun {
+struct StartedExchange {
     waiter: Waiter,
     request: Request,
-    incoming: Incoming,
+    incoming: ResponseReceiver,
     /// True if its answer may be of any size.
     is_opener: bool,
 }
 
-impl Exchange {
+impl LaneExchange {
     /// Runs on the express thread, or on the lane's freight thread.
-    pub(super) fn spawn<C: Connection>(self, hold: Hold<C>, submission: Box<Submission>) {
+    pub(super) fn spawn<C: ClientConnection>(self, hold: ConnectionHold<C>, submission: Box<Submission>) {
         let control = Arc::clone(&self.control);
         let home = if self.freight { control.freight(self.lane.0) } else { &control.express };
         home.spawn(self.run(hold, submission));
     }
 
-    async fn run<C: Connection>(self, mut hold: Hold<C>, submission: Box<Submission>) {
+    async fn run<C: ClientConnection>(self, mut hold: ConnectionHold<C>, submission: Box<Submission>) {
         let connection = hold.connection();
         let timeout = submission.request.no_progress.unwrap_or(self.control.shared.no_progress);
         if connection.ready(timeout).await.is_err() {
             let is_unused = connection.is_unused();
-            return self.control.tell(Command::Bounced { submission, lane: self.lane, is_unused });
+            return self.control.tell(DriverCommand::Bounced { submission, lane: self.lane, is_unused });
         }
-        let Begun { mut waiter, mut request, mut incoming, is_opener } = self.begin(*submission);
+        let StartedExchange { mut waiter, mut request, mut incoming, is_opener } = self.begin(*submission);
         let shared = Arc::clone(&self.control.shared);
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
         let pending = match asked {
@@ -157,26 +169,26 @@ impl Exchange {
             Err(e) => return waiter.end_failed(e, connection, &incoming, timeout),
         };
         if connection.is_first() {
-            self.control.tell(Command::Answered { lane: self.lane });
+            self.control.tell(DriverCommand::Answered { lane: self.lane });
         }
         self.sized(&waiter, &incoming, is_opener);
         if let Some(limit) = pending.keeps_idle {
-            self.control.tell(Command::KeepsIdle { lane: self.lane, limit });
+            self.control.tell(DriverCommand::KeepsIdle { lane: self.lane, limit });
         }
         let moves = pending.route == Route::Freight && !self.freight;
         if moves && !C::PROTOCOL.is_multiplexed() {
-            self.control.tell(Command::TurnedFreight(waiter.attempt));
+            self.control.tell(DriverCommand::TurnedFreight(waiter.attempt));
             incoming = incoming.riding_as(Role::Freight);
         } else if moves && request.expected.is_none_or(|down| down > Rules::CHOSEN.freight_above) {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight. What moves otherwise is the end of a large
             // object, small by itself: it may block where it is written.
             drop(pending);
-            return waiter.end(incoming.finish(C::PROTOCOL, true), Fate::Usable, None);
+            return waiter.end(incoming.finish(C::PROTOCOL, true), ConnectionFate::Usable, None);
         }
         if pending.is_last {
             // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
-            self.control.tell(Command::Draining { lane: self.lane });
+            self.control.tell(DriverCommand::Draining { lane: self.lane });
         }
         let rest = async move {
             let connection = hold.connection();
@@ -184,10 +196,10 @@ impl Exchange {
             match waiter.unless_gone(received).await {
                 Ok(BodyEnd { is_stopped, is_reusable: true }) => {
                     let outcome = incoming.finish(C::PROTOCOL, is_stopped);
-                    waiter.end(outcome, Fate::Usable, hold.into_whole());
+                    waiter.end(outcome, ConnectionFate::Usable, hold.into_whole());
                 }
                 Ok(BodyEnd { is_stopped, is_reusable: false }) => {
-                    waiter.end(incoming.finish(C::PROTOCOL, is_stopped), Fate::Spent, None);
+                    waiter.end(incoming.finish(C::PROTOCOL, is_stopped), ConnectionFate::Spent, None);
                 }
                 Err(e) => waiter.end_failed(e, connection, &incoming, timeout),
             }
@@ -196,7 +208,7 @@ impl Exchange {
     }
 
     /// Takes a request up that goes onto the connection now.
-    fn begin(&self, mut submission: Submission) -> Begun {
+    fn begin(&self, mut submission: Submission) -> StartedExchange {
         submission.renew(Instant::now());
         let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = submission;
         let shared = &self.control.shared;
@@ -205,10 +217,10 @@ impl Exchange {
             lane: self.lane,
             reply: Some(reply),
             control: Arc::clone(&self.control),
-            asked: Asked::of(&request),
+            asked: RequestLabel::of(&request),
         };
         let is_opener = request.is_opener();
-        let incoming = Incoming::new(request.sink.take(), submitted, tracker)
+        let incoming = ResponseReceiver::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.pass.take())
             .heard_by(request.outage.take().map(|outage| (outage, request.origin.clone())))
@@ -217,15 +229,15 @@ impl Exchange {
         if let Some(sent) = &request.sent {
             sent.fetch_add(1, Relaxed);
         }
-        shared.counts.add(incoming.tally(), Count::Request, 1);
-        shared.counts.add(incoming.tally(), Count::Hedge, u64::from(hedge_of.is_some()));
-        Begun { waiter, request, incoming, is_opener }
+        shared.counts.add(incoming.tally(), Metric::Request, 1);
+        shared.counts.add(incoming.tally(), Metric::Hedge, u64::from(hedge_of.is_some()));
+        StartedExchange { waiter, request, incoming, is_opener }
     }
 
     /// Tells the size of an opener whose answer has begun.
-    fn sized(&self, waiter: &Waiter, incoming: &Incoming, is_opener: bool) {
+    fn sized(&self, waiter: &Waiter, incoming: &ResponseReceiver, is_opener: bool) {
         if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
-            self.control.tell(Command::Sized { attempt: waiter.attempt, bytes });
+            self.control.tell(DriverCommand::Sized { attempt: waiter.attempt, bytes });
         }
     }
 
@@ -235,6 +247,85 @@ impl Exchange {
             self.control.freight(self.lane.0).spawn(rest);
         } else {
             rest.await;
+        }
+    }
+}
+
+/// An open connection. What is asked once a request goes through here; the exchange itself runs on the connection's own type, so
+/// that no step of it is boxed.
+pub(crate) trait DynConnection: Send {
+    fn protocol(&self) -> Protocol;
+    fn progress(&self) -> &Arc<IoProgress>;
+    fn requests_max(&self) -> usize;
+    fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool;
+    fn is_unused(&self) -> bool;
+
+    /// Begins an exchange on the thread of its role. Returns the connection where it takes more requests meanwhile.
+    fn carry(
+        self: Box<Self>,
+        exchange: LaneExchange,
+        submission: Box<Submission>,
+    ) -> Option<Box<dyn DynConnection>>;
+}
+
+impl<C: ClientConnection> DynConnection for C {
+    fn protocol(&self) -> Protocol {
+        C::PROTOCOL
+    }
+
+    fn progress(&self) -> &Arc<IoProgress> {
+        ClientConnection::progress(self)
+    }
+
+    fn requests_max(&self) -> usize {
+        ClientConnection::requests_max(self)
+    }
+
+    fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+        ClientConnection::is_quiet(self, cx)
+    }
+
+    fn is_unused(&self) -> bool {
+        ClientConnection::is_unused(self)
+    }
+
+    fn carry(
+        self: Box<Self>,
+        exchange: LaneExchange,
+        submission: Box<Submission>,
+    ) -> Option<Box<dyn DynConnection>> {
+        match self.share() {
+            Some(handle) => {
+                exchange.spawn(ConnectionHold::Share(handle), submission);
+                Some(self)
+            }
+            None => {
+                exchange.spawn(ConnectionHold::Whole(self), submission);
+                None
+            }
+        }
+    }
+}
+
+/// A request's hold on its connection: all of it, or a handle beside others'.
+pub(super) enum ConnectionHold<C> {
+    Whole(Box<C>),
+    Share(C),
+}
+
+impl<C: ClientConnection> ConnectionHold<C> {
+    pub(super) fn connection(&mut self) -> &mut C {
+        match self {
+            Self::Whole(connection) => connection,
+            Self::Share(handle) => handle,
+        }
+    }
+
+    /// The connection that the lane has to get back.
+    pub(super) fn into_whole(self) -> Option<Box<dyn DynConnection>> {
+        match self {
+            Self::Whole(connection) => Some(connection),
+            Self::Share(_) => None,
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Connections that nobody uses: that one ends is seen when it does, and not when the next request is about to go on it.
+//! Idle connections, and connections after a standstill of the machine. The driver notices at once that the server has
+//! closed an idle one, before the next request goes on it.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Command, Driver, Lane};
-use crate::dispatch::{Event, LaneId, Rules};
-use crate::standstill::{GRACE, LOOK_EVERY};
-use crate::stream::Progress;
+use super::{Driver, DriverCommand, LaneSlot};
+use crate::dispatch::{DispatchEvent, LaneId, Rules};
+use crate::stream::IoProgress;
 
 /// Tells the driver that something has come on a connection that nobody uses. The connection is left where it is: a task of
 /// its own would have to be stopped whenever a request takes it.
 struct IdleWaker {
     lane: LaneId,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<DriverCommand>,
 }
 
 impl Wake for IdleWaker {
     fn wake(self: Arc<Self>) {
         // After the driver's end nobody listens.
-        let _ = self.commands.send(Command::IdleReadable { lane: self.lane });
+        let _ = self.commands.send(DriverCommand::IdleReadable { lane: self.lane });
     }
 }
 
@@ -30,7 +30,7 @@ impl Driver {
     /// Watches a lane's connection if nobody uses it. What has come on it is its end, or nothing that was asked for: it is
     /// closed. Multiplexed connections are read all the time, and tell of their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
-        let open = self.lanes.get_mut(&lane).and_then(Lane::open_mut);
+        let open = self.lanes.get_mut(&lane).and_then(LaneSlot::open_mut);
         let connection = open.and_then(|open| open.connection.as_mut());
         let Some(connection) = connection.filter(|held| !held.protocol().is_multiplexed()) else { return };
         let idle_waker = IdleWaker { lane, commands: self.control.commands.clone() };
@@ -40,7 +40,7 @@ impl Driver {
         }
         tracing::debug!(lane = lane.0, "closed by the server while idle");
         self.forget(lane);
-        self.dispatcher.handle(now, Event::Closed { lane });
+        self.dispatcher.handle(now, DispatchEvent::Closed { lane });
         self.carry_out();
     }
 
@@ -50,10 +50,14 @@ impl Driver {
         let is_watched = self.dispatcher.attempts() > 0;
         let Some(stopped) = self.standstill.look(now, SystemTime::now(), is_watched) else { return };
         tracing::info!(?stopped, "everything stood still: idle connections are closed");
-        self.dispatcher.handle(now, Event::Slept);
+        self.dispatcher.handle(now, DispatchEvent::Slept);
         self.carry_out();
-        let suspects: Vec<_> =
-            self.lanes.values().filter_map(Lane::open).map(|open| Arc::downgrade(&open.progress)).collect();
+        let suspects: Vec<_> = self
+            .lanes
+            .values()
+            .filter_map(LaneSlot::open)
+            .map(|open| Arc::downgrade(&open.progress))
+            .collect();
         self.control.express.spawn(give_up_the_silent(suspects));
     }
 
@@ -75,8 +79,8 @@ impl Driver {
         for (lane, unacknowledged) in &silent {
             if self.unserved.1.get(lane) == Some(unacknowledged) {
                 tracing::info!(lane = lane.0, "given up: it is silent while others are answered");
-                self.dispatcher.handle(now, Event::Unserved { lane: *lane });
-                if let Some(open) = self.lanes.get(lane).and_then(Lane::open) {
+                self.dispatcher.handle(now, DispatchEvent::Unserved { lane: *lane });
+                if let Some(open) = self.lanes.get(lane).and_then(LaneSlot::open) {
                     open.progress.give_up();
                 }
             }
@@ -86,13 +90,51 @@ impl Driver {
 }
 
 /// Gives up those connections on which nothing has moved when the grace is over.
-async fn give_up_the_silent(suspects: Vec<Weak<Progress>>) {
+async fn give_up_the_silent(suspects: Vec<Weak<IoProgress>>) {
     tokio::time::sleep(GRACE).await;
     let now = tokio::time::Instant::now().into_std();
     for progress in suspects.iter().filter_map(Weak::upgrade) {
         if progress.idle(now) >= GRACE {
             progress.give_up();
         }
+    }
+}
+
+// Standstills of the machine, or of this process: a laptop that slept, a paused virtual machine, a stopped process.
+// The other end of a connection goes on meanwhile, and forgets it.
+
+/// The interval in which the driver has to look while requests are under way, so that a stop shows as a look that comes late.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The shortest delay that is taken for a stop. A busy machine delays a thread by less, and no server drops a connection that was silent
+/// for so short a time.
+const STOP_MIN: Duration = Duration::from_secs(10);
+
+/// The time for which a connection in use may stay silent after a stop: one that is alive is acknowledged within a few round
+/// trips.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+
+/// Compares clocks.
+#[derive(Debug, Default)]
+pub(crate) struct Standstill {
+    last: Option<(Instant, SystemTime, bool)>,
+}
+
+impl Standstill {
+    /// Takes a look; `is_watched` is whether the next one comes within [`LOOK_EVERY`]. Returns for how long everything
+    /// stood still since the last one. The monotonic clock stops with a machine that sleeps, where the other goes on; of a
+    /// process that is stopped both do.
+    pub(crate) fn look(&mut self, now: Instant, wall: SystemTime, is_watched: bool) -> Option<Duration> {
+        let (last, last_wall, was_watched) = self.last.replace((now, wall, is_watched))?;
+        let ran = now.saturating_duration_since(last);
+        let slept = wall.duration_since(last_wall).unwrap_or_default().saturating_sub(ran);
+        let late = if was_watched { ran.saturating_sub(LOOK_EVERY) } else { Duration::ZERO };
+        Some(slept.max(late)).filter(|stopped| *stopped >= STOP_MIN)
+    }
+
+    /// When the next look is due, where one is expected.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.last.filter(|(_, _, is_watched)| *is_watched).map(|(last, ..)| last + LOOK_EVERY)
     }
 }
 
@@ -104,8 +146,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_a_stop_connections_in_use_have_three_seconds_to_show_life() {
-        let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new(Arc::default())));
-        let moved = |progress: &Progress| progress.note_at(tokio::time::Instant::now().into_std());
+        let [silent, alive, ended] = [(); 3].map(|()| Arc::new(IoProgress::new(Arc::default())));
+        let moved = |progress: &IoProgress| progress.note_at(tokio::time::Instant::now().into_std());
         tokio::time::advance(Duration::from_secs(60)).await;
         let grace = tokio::spawn(give_up_the_silent([&silent, &alive, &ended].map(Arc::downgrade).into()));
         drop(ended);
@@ -118,10 +160,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_moved_before_the_grace_began_and_not_since_is_given_up() {
-        let progress = Arc::new(Progress::new(Arc::default()));
+        let progress = Arc::new(IoProgress::new(Arc::default()));
         tokio::time::advance(Duration::from_secs(60)).await;
         progress.note_at(tokio::time::Instant::now().into_std());
         give_up_the_silent(vec![Arc::downgrade(&progress)]).await;
         assert!(progress.is_given_up());
+    }
+
+    /// Returns what is found after the monotonic clock has gone on by so many seconds, and the wall's by so many.
+    fn found(was_watched: bool, ran: u64, wall: u64) -> Option<Duration> {
+        let (mut standstill, now, then) = (Standstill::default(), Instant::now(), SystemTime::now());
+        assert_eq!(standstill.look(now, then, was_watched), None);
+        standstill.look(now + Duration::from_secs(ran), then + Duration::from_secs(wall), was_watched)
+    }
+
+    #[test]
+    fn a_machine_that_slept_shows_by_its_clocks() {
+        assert_eq!(found(true, 1, 61), Some(Duration::from_secs(60)));
+        assert_eq!(found(false, 3600, 3660), Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_shows_by_a_look_that_comes_late() {
+        assert_eq!(found(true, 61, 61), Some(Duration::from_secs(60)));
+        assert_eq!(found(false, 61, 61), None, "nobody was to look");
+    }
+
+    #[test]
+    fn a_busy_machine_and_a_clock_that_is_set_a_little_or_back_are_no_stop() {
+        assert_eq!(found(true, 4, 4), None);
+        assert_eq!(found(true, 1, 6), None);
+        let (mut standstill, now, wall) = (Standstill::default(), Instant::now(), SystemTime::now());
+        standstill.look(now, wall, true);
+        assert_eq!(standstill.look(now + LOOK_EVERY, wall - Duration::from_secs(3600), true), None);
     }
 }

@@ -14,12 +14,12 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Dial, Opened, Transport, Tried};
-use crate::connection::{BodyEnd, Connection, Fate, Pending};
+use super::{Dial, DialReport, NewConnection, Transport};
+use crate::connection::{BodyEnd, ClientConnection, ConnectionFate, PendingBody};
 use crate::error::{Error, Kind};
-use crate::incoming::Incoming;
-use crate::shared::{Shared, with_timeout};
-use crate::stream::Progress;
+use crate::incoming::ResponseReceiver;
+use crate::shared::{SharedState, with_timeout};
+use crate::stream::IoProgress;
 use crate::{Config, Head, Lanes, Origin, Protocol, Request, Route};
 
 /// After so many answers the server closes a connection.
@@ -27,17 +27,17 @@ const ANSWERS: usize = 2;
 
 struct Lines {
     tcp: TcpStream,
-    progress: Arc<Progress>,
+    progress: Arc<IoProgress>,
     asked: usize,
 }
 
-impl Connection for Lines {
+impl ClientConnection for Lines {
     const PROTOCOL: Protocol = Protocol::new("lines", false);
 
     /// The body's length.
     type Rest = usize;
 
-    fn progress(&self) -> &Arc<Progress> {
+    fn progress(&self) -> &Arc<IoProgress> {
         &self.progress
     }
 
@@ -52,24 +52,24 @@ impl Connection for Lines {
     async fn ask(
         &mut self,
         request: &mut Request,
-        incoming: &mut Incoming,
-        shared: &Shared,
-    ) -> Result<Pending<usize>, Error> {
+        incoming: &mut ResponseReceiver,
+        shared: &SharedState,
+    ) -> Result<PendingBody<usize>, Error> {
         self.asked += 1;
         let line = format!("{}\n", request.target.path());
         let timeout = shared.no_progress;
         with_timeout(self.tcp.write_all(line.as_bytes()), &self.progress, timeout, "asking").await?;
         let rest = with_timeout(self.tcp.read_u8(), &self.progress, timeout, "waiting").await?.into();
         let route = incoming.begin(Head { status: StatusCode::OK, headers: HeaderMap::new() })?;
-        Ok(Pending { rest, route, is_last: false, keeps_idle: None })
+        Ok(PendingBody { rest, route, is_last: false, keeps_idle: None })
     }
 
     async fn receive(
         &mut self,
-        pending: Pending<usize>,
-        incoming: &mut Incoming,
+        pending: PendingBody<usize>,
+        incoming: &mut ResponseReceiver,
         timeout: Duration,
-        shared: &Shared,
+        shared: &SharedState,
     ) -> Result<BodyEnd, Error> {
         let mut body = vec![0; pending.rest];
         with_timeout(self.tcp.read_exact(&mut body), &self.progress, timeout, "receiving").await?;
@@ -79,8 +79,8 @@ impl Connection for Lines {
         Ok(BodyEnd { is_stopped: route == Route::Stop, is_reusable: true })
     }
 
-    fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, Fate) {
-        (error, Fate::Spent)
+    fn failed(&self, error: Error, _is_hedged: bool, _timeout: Duration) -> (Error, ConnectionFate) {
+        (error, ConnectionFate::Spent)
     }
 }
 
@@ -96,8 +96,8 @@ impl Transport for PlainTcp {
         &'a self,
         dial: &'a Dial,
         addresses: &'a [SocketAddr],
-        _tried: &'a mut Tried,
-    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        _tried: &'a mut DialReport,
+    ) -> BoxFuture<'a, Result<NewConnection, Error>> {
         Box::pin(async move {
             let (address, begun) = (addresses[0], Instant::now());
             let tcp = TcpStream::connect(address).await;
@@ -105,8 +105,8 @@ impl Transport for PlainTcp {
             let rtt = begun.elapsed();
             dial.reached(rtt);
             dial.connected();
-            let progress = Arc::new(Progress::new(Arc::clone(&dial.traffic)));
-            Ok(Opened { connection: Box::new(Lines { tcp, progress, asked: 0 }), rtt, address })
+            let progress = Arc::new(IoProgress::new(Arc::clone(&dial.traffic)));
+            Ok(NewConnection { connection: Box::new(Lines { tcp, progress, asked: 0 }), rtt, address })
         })
     }
 }

@@ -1,18 +1,23 @@
-//! The time between two attempts: the pause, the turn, and what is logged of an origin that is away.
+//! The time between two attempts (the pause, the turn, the log of an outage), and the hedge of a running one.
 
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{Either, select};
+
 use super::{Lanes, RETRY};
+use crate::dispatch::AttemptId;
 use crate::error::{Error, Kind};
+use crate::hedge::Tracker;
 use crate::outage::{ORIGIN, Outage};
-use crate::retry::{Backoff, Bounds, Breaks, Failure, Turn};
-use crate::tally::Count;
-use crate::{Origin, Response};
+use crate::retry::{AttemptFailure, Backoff, Breaks, RetryLimits, RetryTurn};
+use crate::tally::Metric;
+use crate::{Alike, Call, Hedge, Origin, Request, Response, Verdict};
 
 /// One attempt that has ended.
-pub(super) struct Tried<'a> {
+pub(super) struct FinishedAttempt<'a> {
     pub(super) outcome: &'a Result<Response, Error>,
     /// When it began, and when the first one did.
     pub(super) began: Instant,
@@ -25,25 +30,35 @@ pub(super) struct Tried<'a> {
     pub(super) timeout: Duration,
 }
 
-impl Tried<'_> {
+impl FinishedAttempt<'_> {
     /// The failure that another attempt may mend.
-    pub(super) fn transient(&self, now: Instant) -> Failure {
+    pub(super) fn transient(&self, now: Instant) -> AttemptFailure {
         let is_silence = self.outcome.as_ref().is_err_and(|e| e.kind() == Kind::Timeout);
         let took = now.saturating_duration_since(self.began);
-        Failure::Transient { silent: if is_silence { took.min(self.timeout) } else { Duration::ZERO } }
+        AttemptFailure::Transient { silent: if is_silence { took.min(self.timeout) } else { Duration::ZERO } }
     }
 }
 
 impl Lanes {
     /// Waits until the next attempt is due. False when there shall be none.
-    pub(super) async fn waits(&self, backoff: &mut Backoff, failure: Failure, tried: &Tried<'_>) -> bool {
+    pub(super) async fn waits(
+        &self,
+        backoff: &mut Backoff,
+        failure: AttemptFailure,
+        tried: &FinishedAttempt<'_>,
+    ) -> bool {
         let pause =
             backoff.next(failure, tried.began, Instant::now(), self.bounds(tried.outage), rand::random());
-        self.makes_pause(pause, matches!(failure, Failure::Throttled(_)), tried).await
+        self.makes_pause(pause, matches!(failure, AttemptFailure::Throttled(_)), tried).await
     }
 
     /// Waits before the rest of a body is asked for that broke off after `came` bytes. False when that shall not be.
-    pub(super) async fn waits_to_go_on(&self, breaks: &Breaks, came: u64, tried: &Tried<'_>) -> bool {
+    pub(super) async fn waits_to_go_on(
+        &self,
+        breaks: &Breaks,
+        came: u64,
+        tried: &FinishedAttempt<'_>,
+    ) -> bool {
         let now = Instant::now();
         let failure = tried.transient(now);
         let pause =
@@ -51,9 +66,14 @@ impl Lanes {
         self.makes_pause(pause, false, tried).await
     }
 
-    async fn makes_pause(&self, pause: Option<Duration>, throttled: bool, tried: &Tried<'_>) -> bool {
+    async fn makes_pause(
+        &self,
+        pause: Option<Duration>,
+        throttled: bool,
+        tried: &FinishedAttempt<'_>,
+    ) -> bool {
         let failed = Instant::now();
-        let (cause, origin) = (Cause(tried.outcome), tried.origin);
+        let (cause, origin) = (RetryReason(tried.outcome), tried.origin);
         if tried.outage.is_to_be_reported(failed) {
             let retry_for_ms = self.bounds(tried.outage).retry_for.as_millis() as u64;
             tracing::warn!(target: ORIGIN, %origin, is_away = true, retry_for_ms, cause = %cause, "away");
@@ -65,12 +85,12 @@ impl Lanes {
         loop {
             let bounds = self.bounds(tried.outage);
             match self.budget(|budget| budget.turn(failed, Instant::now(), bounds, rand::random())) {
-                Turn::Go => break,
-                Turn::Wait(pause) => self.pause(pause).await,
-                Turn::End => return false,
+                RetryTurn::Go => break,
+                RetryTurn::Wait(pause) => self.pause(pause).await,
+                RetryTurn::End => return false,
             }
         }
-        self.count(Count::Retry);
+        self.count(Metric::Retry);
         true
     }
 
@@ -85,19 +105,121 @@ impl Lanes {
         outage
     }
 
-    pub(super) fn bounds<'a>(&self, outage: &'a Outage) -> Bounds<'a> {
-        Bounds { outage, retry_for: outage.is_tried_for(self.retry_for, self.retry_unanswered_for) }
+    pub(super) fn bounds<'a>(&self, outage: &'a Outage) -> RetryLimits<'a> {
+        RetryLimits { outage, retry_for: outage.is_tried_for(self.retry_for, self.retry_unanswered_for) }
     }
 }
 
 /// Why an attempt is not the last.
-struct Cause<'a>(&'a Result<Response, Error>);
+struct RetryReason<'a>(&'a Result<Response, Error>);
 
-impl fmt::Display for Cause<'_> {
+impl fmt::Display for RetryReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Ok(response) => write!(f, "the server answered {}", response.head.status),
             Err(error) => error.fmt(f),
         }
     }
+}
+
+type AttemptOutcome = Result<Response, Error>;
+
+impl Lanes {
+    /// Carries out one attempt, and hedges it if it becomes a straggler.
+    pub(super) async fn attempt<C: Call>(
+        &self,
+        call: &C,
+        request: Request,
+        alike: Alike,
+    ) -> (AttemptOutcome, Verdict) {
+        let began = Instant::now();
+        let (attempt, tracker) = (self.number(), Arc::new(Tracker::new(began, alike)));
+        let mut first = pin!(self.exchange_as(attempt, request, Some(Arc::clone(&tracker)), None));
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut first => outcome,
+            // Boxed because it is rare, and every request's future would be larger by it.
+            () = tracker.hedge_wanted() => return Box::pin(self.hedged(call, first, began, attempt, &tracker)).await,
+        };
+        judged(call, outcome)
+    }
+
+    /// Waits for the first whole answer to `first` or to its hedge; the other is cancelled. Where one
+    /// of them fails the other decides, unless that fails for good and another attempt might have helped the one.
+    async fn hedged<C: Call>(
+        &self,
+        call: &C,
+        first: Pin<&mut (impl Future<Output = AttemptOutcome> + Send)>,
+        began: Instant,
+        attempt: AttemptId,
+        tracker: &Tracker,
+    ) -> (AttemptOutcome, Verdict) {
+        let silent = tracker.snapshot().map_or(Duration::ZERO, |seen| seen.moved.elapsed());
+        let hedge = pin!(async {
+            let pass = self.admitted(call).await;
+            let admitted = Instant::now();
+            let Hedge::Send(mut request) = call.hedge().await else { return None };
+            request.pass = Some(pass);
+            request.outage = Some(self.outage(&request.origin));
+            // A body that is collected twice takes its room twice.
+            let _held = match request.expected.filter(|_| request.sink.is_none()) {
+                Some(room) => Some(self.inner.memory.reserve(room as usize).await),
+                None => None,
+            };
+            // No header and no query: they carry credentials.
+            let (method, origin, path) = (&request.method, &request.origin, request.target.path());
+            tracing::info!(?silent, "hedged: a hedge request beside a slow {method} {origin}{path}");
+            let outcome = self.exchange_as(self.number(), *request, None, Some(attempt)).await;
+            // Where the bucket's rate was cut meanwhile, the first is waited for.
+            (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
+        });
+        match select(first, hedge).await {
+            Either::Left((outcome, hedge)) => {
+                let verdict = call.judge(&outcome);
+                if is_settled(&outcome, verdict) {
+                    return (outcome, verdict);
+                }
+                let Some((_, other)) = hedge.await else { return (outcome, verdict) };
+                let left = self.gave_up(call, verdict, began);
+                decisive((outcome, left), judged(call, other))
+            }
+            Either::Right((None, first)) => judged(call, first.await),
+            Either::Right((Some((admitted, outcome)), first)) => {
+                let verdict = call.judge(&outcome);
+                if is_settled(&outcome, verdict) {
+                    return (outcome, verdict);
+                }
+                let left = self.gave_up(call, verdict, admitted);
+                decisive((outcome, left), judged(call, first.await))
+            }
+        }
+    }
+
+    /// One of two has failed: what it has taught is kept, and the other goes on. Returns what is left to be done where the
+    /// other is of no use either.
+    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
+        let Verdict::Throttled { after } = verdict else { return verdict };
+        self.throttled(call, admitted, after);
+        // It is slowed down already, and only once.
+        Verdict::Retry
+    }
+}
+
+/// Returns which of two decides, when the earlier has failed: the later, unless it fails for good where another attempt may help.
+fn decisive(
+    earlier: (AttemptOutcome, Verdict),
+    later: (AttemptOutcome, Verdict),
+) -> (AttemptOutcome, Verdict) {
+    let is_lost = later.0.is_err() && later.1 == Verdict::Done;
+    if is_lost && earlier.1 != Verdict::Done { earlier } else { later }
+}
+
+/// Returns whether an answer ends the call whatever else may still come.
+fn is_settled(outcome: &AttemptOutcome, verdict: Verdict) -> bool {
+    outcome.is_ok() && verdict == Verdict::Done
+}
+
+fn judged<C: Call>(call: &C, outcome: AttemptOutcome) -> (AttemptOutcome, Verdict) {
+    let verdict = call.judge(&outcome);
+    (outcome, verdict)
 }

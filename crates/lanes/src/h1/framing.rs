@@ -54,15 +54,15 @@ impl Framing {
 
 /// The state between the data of a chunked body.
 #[derive(Debug, Default)]
-pub(super) struct Chunked {
-    state: State,
+pub(super) struct ChunkDecoder {
+    state: ChunkState,
     line: Vec<u8>,
     /// Bytes of extensions and trailers so far.
     aside: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum ChunkState {
     #[default]
     Size,
     Data(u64),
@@ -72,22 +72,22 @@ enum State {
     Done,
 }
 
-impl Chunked {
+impl ChunkDecoder {
     /// The bytes left of the current chunk; 0 at the body's end; `None` when [`feed`](Self::feed) is needed first.
     pub(super) fn left(&self) -> Option<u64> {
         match self.state {
-            State::Data(left) => Some(left),
-            State::Done => Some(0),
+            ChunkState::Data(left) => Some(left),
+            ChunkState::Done => Some(0),
             _ => None,
         }
     }
 
     /// Takes note that data was consumed.
     pub(super) fn took(&mut self, bytes: u64) {
-        if let State::Data(left) = &mut self.state {
+        if let ChunkState::Data(left) = &mut self.state {
             *left -= bytes;
             if *left == 0 {
-                self.state = State::DataEnd;
+                self.state = ChunkState::DataEnd;
             }
         }
     }
@@ -98,7 +98,7 @@ impl Chunked {
         let used = read.iter().position(|b| *b == b'\n').map_or(read.len(), |at| at + 1);
         self.line.extend_from_slice(&read[..used]);
         let aside = match self.state {
-            State::Trailer => self.line.len(),
+            ChunkState::Trailer => self.line.len(),
             _ => self.line.len().saturating_sub(SIZE_LINE),
         };
         if self.line.len() > LINE_MAX || self.aside + aside > ASIDE_MAX {
@@ -113,12 +113,12 @@ impl Chunked {
         self.aside += aside;
         let empty = matches!(self.line.as_slice(), b"\r\n" | b"\n");
         self.state = match self.state {
-            State::DataEnd if empty => State::Size,
-            State::Trailer if empty => State::Done,
-            State::Trailer => State::Trailer,
-            State::Size => match httparse::parse_chunk_size(&self.line) {
-                Ok(httparse::Status::Complete((_, 0))) => State::Trailer,
-                Ok(httparse::Status::Complete((_, size))) => State::Data(size),
+            ChunkState::DataEnd if empty => ChunkState::Size,
+            ChunkState::Trailer if empty => ChunkState::Done,
+            ChunkState::Trailer => ChunkState::Trailer,
+            ChunkState::Size => match httparse::parse_chunk_size(&self.line) {
+                Ok(httparse::Status::Complete((_, 0))) => ChunkState::Trailer,
+                Ok(httparse::Status::Complete((_, size))) => ChunkState::Data(size),
                 _ => return Err(broken()),
             },
             _ => return Err(broken()),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8], step: usize) -> Result<Vec<u8>, Error> {
-        let (mut chunked, mut out, mut at) = (Chunked::default(), Vec::new(), 0);
+        let (mut chunked, mut out, mut at) = (ChunkDecoder::default(), Vec::new(), 0);
         loop {
             let read = &bytes[at..bytes.len().min(at + step)];
             match chunked.left() {

@@ -2,13 +2,13 @@
 
 use http::Method;
 
-use super::framing::{Chunked, Framing};
+use super::framing::{ChunkDecoder, Framing};
 use super::head::{self, Heads};
 use crate::Head;
 
 /// The outcome of an answer.
 #[derive(PartialEq, Eq, Debug)]
-enum Read {
+enum ReadOutcome {
     /// It is no HTTP.
     Broken,
     /// It isn't whole.
@@ -30,18 +30,18 @@ pub fn answer(input: &[u8]) {
     for step in [1, 2, 5, 1000] {
         assert_eq!(read(&method, bytes, step), whole, "in reads of {step} bytes");
     }
-    if let Read::Whole { body, used, .. } = whole {
+    if let ReadOutcome::Whole { body, used, .. } = whole {
         assert!(body.len() <= used && used <= bytes.len());
     }
 }
 
-fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
+fn read(method: &Method, bytes: &[u8], step: usize) -> ReadOutcome {
     let mut left = bytes;
     let next = |left: &[u8]| left.len().min(step);
     let mut heads = Heads::default();
     let answer = loop {
         if left.is_empty() {
-            return Read::Unfinished;
+            return ReadOutcome::Unfinished;
         }
         match heads.feed(&left[..next(left)]) {
             Ok((used, answer)) => {
@@ -52,7 +52,7 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
                     None => continue,
                 }
             }
-            Err(_) => return Read::Broken,
+            Err(_) => return ReadOutcome::Broken,
         }
     };
     let Head { status, headers } = &answer.head;
@@ -60,7 +60,7 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
         let _ = head::keep_alive_timeout(value);
     }
     let body = match Framing::of(method, &answer.head) {
-        Err(_) => return Read::Broken,
+        Err(_) => return ReadOutcome::Broken,
         Ok(Framing::UntilClose) => std::mem::take(&mut left).to_vec(),
         Ok(Framing::Sized(length)) => {
             match usize::try_from(length).ok().and_then(|l| left.split_at_checked(l)) {
@@ -68,15 +68,15 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
                     left = rest;
                     body.to_vec()
                 }
-                None => return Read::Unfinished,
+                None => return ReadOutcome::Unfinished,
             }
         }
         Ok(Framing::Chunked) => {
-            let (mut chunked, mut body) = (Chunked::default(), Vec::new());
+            let (mut chunked, mut body) = (ChunkDecoder::default(), Vec::new());
             loop {
                 match chunked.left() {
                     Some(0) => break body,
-                    _ if left.is_empty() => return Read::Unfinished,
+                    _ if left.is_empty() => return ReadOutcome::Unfinished,
                     Some(data) => {
                         let taken = next(left).min(usize::try_from(data).unwrap_or(usize::MAX));
                         body.extend_from_slice(&left[..taken]);
@@ -85,12 +85,12 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
                     }
                     None => match chunked.feed(&left[..next(left)]) {
                         Ok(used) => left = &left[used..],
-                        Err(_) => return Read::Broken,
+                        Err(_) => return ReadOutcome::Broken,
                     },
                 }
             }
         }
     };
     let used = bytes.len() - left.len();
-    Read::Whole { status: status.as_u16(), keep_alive: answer.keep_alive, body, used }
+    ReadOutcome::Whole { status: status.as_u16(), keep_alive: answer.keep_alive, body, used }
 }

@@ -25,13 +25,13 @@ const HEADERS_MAX: usize = 256;
 const LOOK: usize = 4096;
 
 /// An answer's head, and whether the connection may be used again after its body.
-pub(super) struct Answer {
+pub(super) struct ResponseHead {
     pub(super) head: Head,
     pub(super) keep_alive: bool,
 }
 
 /// The part of a read that belonged to the head.
-struct Used {
+struct HeadBytes {
     bytes: usize,
     complete: bool,
 }
@@ -48,7 +48,7 @@ pub(super) struct Heads {
 impl Heads {
     /// Consumes the part of `read` that belongs to the current head. Returns how much that was, and the final head once
     /// it is complete.
-    pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<Answer>), Error> {
+    pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<ResponseHead>), Error> {
         let used = collect(&mut self.collected, read)?;
         if is_tls(&self.collected) {
             return Err(Error::new(
@@ -134,7 +134,7 @@ pub(super) fn keep_alive_timeout(value: &str) -> Option<Duration> {
 }
 
 /// Moves the part of `read` that belongs to the head into `collected`.
-fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Error> {
+fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<HeadBytes, Error> {
     let before = collected.len();
     let look = &read[..read.len().min(LOOK)];
     collected.extend_from_slice(look);
@@ -142,16 +142,16 @@ fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Error> {
     let from = before.saturating_sub(3);
     if let Some(at) = collected[from..].windows(4).position(|w| w == b"\r\n\r\n") {
         collected.truncate(from + at + 4);
-        return Ok(Used { bytes: collected.len() - before, complete: true });
+        return Ok(HeadBytes { bytes: collected.len() - before, complete: true });
     }
     if collected.len() > HEAD_MAX {
         return Err(too_long());
     }
-    Ok(Used { bytes: look.len(), complete: false })
+    Ok(HeadBytes { bytes: look.len(), complete: false })
 }
 
 /// Parses a complete head.
-fn parse(bytes: &[u8]) -> Result<Answer, Error> {
+fn parse(bytes: &[u8]) -> Result<ResponseHead, Error> {
     let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer is no HTTP/1.1: {why}"));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
@@ -167,7 +167,7 @@ fn parse(bytes: &[u8]) -> Result<Answer, Error> {
         values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(token))
     };
     let keep_alive = if parsed.version == Some(0) { says("keep-alive") } else { !says("close") };
-    Ok(Answer { head: Head { status, headers: map }, keep_alive })
+    Ok(ResponseHead { head: Head { status, headers: map }, keep_alive })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ const PLENTY: u64 = 1000;
 
 /// A watch and a clock that is set by hand.
 struct Desk {
-    watch: Watch,
+    watch: HedgeWatch,
     now: Instant,
     attempts: u64,
     role: Role,
@@ -17,7 +17,13 @@ struct Desk {
 
 impl Desk {
     fn new(role: Role, expected: u64) -> Self {
-        Self { watch: Watch::new(true), now: Instant::now(), attempts: 0, role, expected: Some(expected) }
+        Self {
+            watch: HedgeWatch::new(true),
+            now: Instant::now(),
+            attempts: 0,
+            role,
+            expected: Some(expected),
+        }
     }
 
     fn small() -> Self {
@@ -290,7 +296,7 @@ fn slices_that_share_a_full_link_are_not_slow() {
 
 #[test]
 fn where_the_caller_caps_the_rate_only_heads_are_judged() {
-    let mut desk = Desk { watch: Watch::new(false), ..Desk::small() };
+    let mut desk = Desk { watch: HedgeWatch::new(false), ..Desk::small() };
     desk.answer(10, 20);
     let (body, head) = (desk.send(), desk.send());
     desk.receive(&body.1, 1000);

@@ -32,7 +32,7 @@ pub(crate) struct Tracker {
 
 /// The state of a tracker at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct TrackerReading {
     pub(crate) sent: Instant,
     pub(crate) head: Option<Instant>,
     pub(crate) moved: Instant,
@@ -99,8 +99,8 @@ impl Tracker {
     }
 
     /// Returns what has been seen so far; `None` before the request went out.
-    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
-        Some(Snapshot {
+    pub(crate) fn snapshot(&self) -> Option<TrackerReading> {
+        Some(TrackerReading {
             sent: self.instant(&self.sent)?,
             head: self.instant(&self.head),
             moved: self.instant(&self.moved)?,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use super::{Backoff, Bounds, Budget, Failure, Turn};
+use super::{AttemptFailure, Backoff, RetryBudget, RetryLimits, RetryTurn};
 use crate::config::DIAL_MAX;
 use crate::outage::Outage;
 
@@ -12,7 +12,7 @@ const RETRY_FOR: Duration = Duration::from_secs(120);
 
 /// A server's treatment of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Does {
+enum ServerReply {
     Serve,
     /// It refuses the connection, resets it or answers 502.
     Fail,
@@ -27,7 +27,7 @@ const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// The ends of the calls.
 #[derive(Debug, Default)]
-struct Found {
+struct CallEnds {
     served: usize,
     failed: usize,
     attempts: usize,
@@ -38,16 +38,16 @@ struct Found {
 type Attempt = (Instant, Option<Duration>);
 
 /// `calls` begin at once, at a server that does `away` until `back` and then serves.
-fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
+fn run(calls: usize, away: ServerReply, back: Duration, timeout: Duration) -> CallEnds {
     let start = Instant::now();
-    let (outage, mut budget) = (Outage::new(start), Budget::new());
-    let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+    let (outage, mut budget) = (Outage::new(start), RetryBudget::new());
+    let bounds = RetryLimits { outage: &outage, retry_for: RETRY_FOR };
     let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
     // When which call goes on, and with which attempt where one ends.
     let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Attempt>)>> =
         (0..calls).map(|call| Reverse((start, call, None))).collect();
-    let (mut found, mut draw) = (Found::default(), 0);
+    let (mut found, mut draw) = (CallEnds::default(), 0);
     while let Some(Reverse((now, call, began))) = steps.pop() {
         // Spread, and the same in every run.
         draw = (draw * 7919 + 17) % 1000;
@@ -55,12 +55,12 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
         let Some((began, silent)) = began else {
             if let Some(failed) = failed_at[call] {
                 match budget.turn(failed, now, bounds, random) {
-                    Turn::Go => {}
-                    Turn::Wait(pause) => {
+                    RetryTurn::Go => {}
+                    RetryTurn::Wait(pause) => {
                         steps.push(Reverse((now + pause, call, None)));
                         continue;
                     }
-                    Turn::End => {
+                    RetryTurn::End => {
                         (found.failed, found.last) = (found.failed + 1, now - start);
                         continue;
                     }
@@ -69,14 +69,14 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
             found.attempts += 1;
             let left = (start + back).saturating_duration_since(now);
             let soon = Duration::from_millis(50);
-            let (takes, silent) = match if left.is_zero() { Does::Serve } else { away } {
-                Does::Serve => (soon, None),
-                Does::Fail => (soon, Some(Duration::ZERO)),
-                Does::Drop if failed_at[call].is_some() && left + NEXT_SYN_ANSWERED <= DIAL_MAX => {
+            let (takes, silent) = match if left.is_zero() { ServerReply::Serve } else { away } {
+                ServerReply::Serve => (soon, None),
+                ServerReply::Fail => (soon, Some(Duration::ZERO)),
+                ServerReply::Drop if failed_at[call].is_some() && left + NEXT_SYN_ANSWERED <= DIAL_MAX => {
                     (left + NEXT_SYN_ANSWERED, None)
                 }
-                Does::Drop if failed_at[call].is_some() => (DIAL_MAX, Some(DIAL_MAX)),
-                Does::Hush | Does::Drop => (timeout, Some(timeout)),
+                ServerReply::Drop if failed_at[call].is_some() => (DIAL_MAX, Some(DIAL_MAX)),
+                ServerReply::Hush | ServerReply::Drop => (timeout, Some(timeout)),
             };
             steps.push(Reverse((now + takes, call, Some((now, silent)))));
             continue;
@@ -88,7 +88,7 @@ fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
             continue;
         };
         failed_at[call] = Some(now);
-        match attempts[call].next(Failure::Transient { silent }, began, now, bounds, random) {
+        match attempts[call].next(AttemptFailure::Transient { silent }, began, now, bounds, random) {
             Some(pause) => steps.push(Reverse((now + pause, call, None))),
             None => (found.failed, found.last) = (found.failed + 1, now - start),
         }
@@ -104,7 +104,7 @@ fn secs(secs: u64) -> Duration {
 fn servers_that_are_away_for_5_30_and_90_seconds_fail_nobody() {
     for calls in [1, 16, 5000] {
         for away in [5, 30, 90] {
-            let found = run(calls, Does::Fail, secs(away), secs(30));
+            let found = run(calls, ServerReply::Fail, secs(away), secs(30));
             assert_eq!((found.served, found.failed), (calls, 0), "away for {away} s: {found:?}");
             assert!(found.last <= secs(away + 12), "away for {away} s: {found:?}");
         }
@@ -114,7 +114,7 @@ fn servers_that_are_away_for_5_30_and_90_seconds_fail_nobody() {
 #[test]
 fn a_path_that_is_silent_for_45_seconds_fails_nobody() {
     for calls in [1, 16, 300] {
-        let found = run(calls, Does::Hush, secs(45), secs(30));
+        let found = run(calls, ServerReply::Hush, secs(45), secs(30));
         assert_eq!((found.served, found.failed), (calls, 0), "{found:?}");
         assert!(found.last <= secs(75), "{found:?}");
     }
@@ -124,7 +124,7 @@ fn a_path_that_is_silent_for_45_seconds_fails_nobody() {
 fn a_network_that_is_cut_for_less_than_is_tried_again_fails_nobody() {
     for calls in [1, 16, 300] {
         for cut in 1..=117 {
-            let found = run(calls, Does::Drop, secs(cut), secs(30));
+            let found = run(calls, ServerReply::Drop, secs(cut), secs(30));
             assert_eq!((found.served, found.failed), (calls, 0), "cut for {cut} s: {found:?}");
         }
     }
@@ -132,7 +132,7 @@ fn a_network_that_is_cut_for_less_than_is_tried_again_fails_nobody() {
 
 #[test]
 fn a_server_that_stays_away_is_given_up_by_all_when_its_time_is_over() {
-    for does in [Does::Fail, Does::Hush, Does::Drop] {
+    for does in [ServerReply::Fail, ServerReply::Hush, ServerReply::Drop] {
         for calls in [1, 5000] {
             let found = run(calls, does, secs(100_000), secs(30));
             assert_eq!((found.served, found.failed), (0, calls), "{found:?}");
@@ -143,7 +143,7 @@ fn a_server_that_stays_away_is_given_up_by_all_when_its_time_is_over() {
 
 #[test]
 fn thousands_of_calls_do_not_storm_a_server_that_is_away() {
-    let found = run(5000, Does::Fail, secs(90), secs(30));
+    let found = run(5000, ServerReply::Fail, secs(90), secs(30));
     // Their first attempts, what the budget holds, a few each second, and the one that is served.
     assert!(found.attempts <= 5000 + 500 + 10 * 91 + 5000, "{found:?}");
 }

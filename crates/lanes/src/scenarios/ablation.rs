@@ -3,10 +3,9 @@
 //! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed number. `LANEWAY_RULES=gain,growth`
 //! looks at some of them alone.
 
-use super::matrix::in_parallel;
-use super::mixed::{Mixed, Rig};
+use super::mixed::{MixedJob, RigLink, in_parallel};
 use super::*;
-use crate::simulator::Control;
+use crate::simulator::CongestionControl;
 
 /// Figures of one kind, and the kinds' names.
 type Figures = Vec<(usize, f64)>;
@@ -26,27 +25,27 @@ const NOISE: f64 = 0.02;
 const NOISE_OF_A_CELL: f64 = 0.12;
 
 #[derive(Clone, Copy, Debug)]
-enum Job {
+enum AblationJob {
     /// Small and large objects at once.
-    Mixed(Rig, Protocol, bool),
+    Mixed(RigLink, Protocol, bool),
     /// Small objects that arrive beside bulk.
     Arrivals(u64, Protocol, bool),
     /// So many tiny uploads at once.
     Tiny(usize, u64, Protocol),
     /// One object, by senders of this kind, of a server that caps each connection or not.
-    Object(Rig, bool, Control, bool),
+    Object(RigLink, bool, CongestionControl, bool),
 }
 
-impl Job {
+impl AblationJob {
     fn all() -> Vec<Self> {
         let mut jobs = Vec::new();
         for rig in [
-            Rig(0.25, 1000, 1024, 0.0),
-            Rig(1.0, 1000, 1024, 0.0),
-            Rig(10.0, 1000, 256, 0.1),
-            Rig(25.0, 500, 1024, 0.0),
-            Rig(60.0, 200, 2048, 0.0),
-            Rig(10.0, 100, 256, 0.0),
+            RigLink(0.25, 1000, 1024, 0.0),
+            RigLink(1.0, 1000, 1024, 0.0),
+            RigLink(10.0, 1000, 256, 0.1),
+            RigLink(25.0, 500, 1024, 0.0),
+            RigLink(60.0, 200, 2048, 0.0),
+            RigLink(10.0, 100, 256, 0.0),
         ] {
             jobs.extend(
                 [(Protocol::H1, false), (Protocol::H2, false), (Protocol::H1, true)]
@@ -65,29 +64,29 @@ impl Job {
             }
         }
         for rig in [
-            Rig(5.0, 200, 256, 0.0),
-            Rig(10.0, 1000, 512, 0.0),
-            Rig(40.0, 300, 1024, 0.0),
-            Rig(100.0, 1000, 8192, 0.0),
+            RigLink(5.0, 200, 256, 0.0),
+            RigLink(10.0, 1000, 512, 0.0),
+            RigLink(40.0, 300, 1024, 0.0),
+            RigLink(100.0, 1000, 8192, 0.0),
         ] {
-            jobs.extend([false, true].map(|is_up| Self::Object(rig, is_up, Control::Rate, false)));
+            jobs.extend([false, true].map(|is_up| Self::Object(rig, is_up, CongestionControl::Rate, false)));
         }
         for half_ms in [1.0, 10.0] {
-            jobs.push(Self::Object(Rig(half_ms, 1000, 2560, 0.0), false, Control::Rate, true));
-            jobs.push(Self::Object(Rig(half_ms, 1000, 1024, 0.1), false, Control::Loss, false));
+            jobs.push(Self::Object(RigLink(half_ms, 1000, 2560, 0.0), false, CongestionControl::Rate, true));
+            jobs.push(Self::Object(RigLink(half_ms, 1000, 1024, 0.1), false, CongestionControl::Loss, false));
         }
         jobs
     }
 
     fn run(self, rules: &'static Rules) -> Figures {
-        let over = |rig: Rig, server: Server, is_up, large, small| {
+        let over = |rig: RigLink, server: Server, is_up, large, small| {
             let mixed =
-                Mixed { wires: vec![rig.wire()], servers: vec![server], is_up, large, small, seed: 1 };
+                MixedJob { wires: vec![rig.wire()], servers: vec![server], is_up, large, small, seed: 1 };
             mixed.run_by(rules)
         };
         match self {
             Self::Mixed(rig, protocol, is_up) => {
-                let small = rig.mixed(protocol, is_up, Control::Rate, 1).small[..80].to_vec();
+                let small = rig.mixed(protocol, is_up, CongestionControl::Rate, 1).small[..80].to_vec();
                 let took = over(rig, rig.server(protocol), is_up, vec![20 * MIB; 4], small);
                 let times = took.times;
                 vec![
@@ -98,7 +97,7 @@ impl Job {
                 ]
             }
             Self::Arrivals(rtt_ms, protocol, is_up) => {
-                let want = if is_up { Want::put } else { Want::get };
+                let want = if is_up { RequestSpec::put } else { RequestSpec::get };
                 let mut world = World::new(GIGABIT, vec![Server::new(rtt_ms, protocol)], CONNECTIONS_MAX, 1);
                 world.dispatcher = Dispatcher::by(rules, rules.connections_max);
                 let bulk: Vec<_> = (0..16).map(|_| world.submit(Duration::ZERO, want(16 * MIB))).collect();
@@ -152,7 +151,7 @@ fn row(chosen: &[Figures], changed: &[Figures]) -> Vec<String> {
 #[test]
 #[ignore = "it prints, and asserts nothing"]
 fn ablation() {
-    let jobs = Job::all();
+    let jobs = AblationJob::all();
     let asked = std::env::var("LANEWAY_RULES").unwrap_or_default();
     let is_asked = |rule: &str| asked.is_empty() || asked.split(',').any(|name| name == rule);
     let chosen = in_parallel(&jobs, |job| job.run(&Rules::CHOSEN));

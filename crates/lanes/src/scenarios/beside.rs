@@ -6,10 +6,10 @@
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::matrix::{self, control, in_parallel, median};
-use super::mixed::{CASES, Rig, case};
+use super::mixed;
+use super::mixed::{CASES, RigLink, case, control, in_parallel, median};
 use super::*;
-use crate::simulator::{Control, on_wire};
+use crate::simulator::{CongestionControl, on_wire};
 
 /// Arrivals a second, as with `laneway bench mixed --arrivals 50/s`.
 const PER_SECOND: f64 = 50.0;
@@ -29,16 +29,16 @@ const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
 /// Times in milliseconds.
 #[derive(Clone, Copy, Debug)]
-struct Took {
+struct ArrivalTimes {
     p50: f64,
     p99: f64,
 }
 
 /// Arrivals with bulk and without.
 #[derive(Clone, Copy, Debug)]
-struct Row {
-    idle: Took,
-    beside: Took,
+struct BesideRow {
+    idle: ArrivalTimes,
+    beside: ArrivalTimes,
     /// The part that bulk had of what they left of the link, and what it has of all of it by itself: it begins slowly.
     share: f64,
     alone: f64,
@@ -47,28 +47,28 @@ struct Row {
 
 /// One link, protocol and direction.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
-    rig: Rig,
+struct BesideCell {
+    rig: RigLink,
     protocol: Protocol,
     is_up: bool,
-    control: Control,
+    control: CongestionControl,
 }
 
-impl Cell {
-    fn all(control: Control) -> Vec<Self> {
+impl BesideCell {
+    fn all(control: CongestionControl) -> Vec<Self> {
         // 100 Mbit/s are less than what arrives.
-        let links = matrix::LINKS.into_iter().filter(|rig| rig.1 >= 200);
+        let links = mixed::LINKS.into_iter().filter(|rig| rig.1 >= 200);
         links.flat_map(|rig| CASES.map(|(protocol, is_up)| Self { rig, protocol, is_up, control })).collect()
     }
 
     /// Each figure's median over the seeds.
-    fn row(&self) -> Row {
-        let rows: Vec<Row> = SEEDS.map(|seed| self.run(seed)).collect();
-        let took = |of: fn(&Row) -> Took| Took {
+    fn row(&self) -> BesideRow {
+        let rows: Vec<BesideRow> = SEEDS.map(|seed| self.run(seed)).collect();
+        let took = |of: fn(&BesideRow) -> ArrivalTimes| ArrivalTimes {
             p50: median(&rows, |row| of(row).p50),
             p99: median(&rows, |row| of(row).p99),
         };
-        Row {
+        BesideRow {
             idle: took(|row| row.idle),
             beside: took(|row| row.beside),
             share: median(&rows, |row| row.share),
@@ -77,7 +77,7 @@ impl Cell {
         }
     }
 
-    fn run(&self, seed: u64) -> Row {
+    fn run(&self, seed: u64) -> BesideRow {
         let bodies = self.rig.wire().down.rate * SLICE as f64 / on_wire(SLICE) as f64;
         let of_small = PER_SECOND * (SIZES.start + SIZES.end) as f64 / 2.0;
         let slices = (((bodies - of_small) * BULK_S) as u64 / SLICE).max(4);
@@ -88,9 +88,9 @@ impl Cell {
         let came = arrivals.partition_point(|(at, _)| *at < end);
         let bytes = arrivals[..came].iter().map(|(_, bytes)| bytes).sum::<u64>();
         let bulk = (slices * SLICE) as f64;
-        Row {
-            idle: Took::of(&idle[..came]),
-            beside: Took::of(&beside[..came]),
+        BesideRow {
+            idle: ArrivalTimes::of(&idle[..came]),
+            beside: ArrivalTimes::of(&beside[..came]),
             share: bulk / (bodies * end.as_secs_f64() - bytes as f64),
             alone: bulk / (bodies * alone.as_secs_f64()),
             lanes,
@@ -101,8 +101,11 @@ impl Cell {
     fn play(&self, slices: u64, arrivals: &[(Duration, u64)], seed: u64) -> (Vec<Duration>, Duration, usize) {
         let server = Server { control: self.control, ..self.rig.server(self.protocol) };
         let mut world = World::over(&[self.rig.wire()], vec![server], CONNECTIONS_MAX, seed);
-        let (slice, small): (Want, fn(u64) -> Want) =
-            if self.is_up { (Want::put(SLICE), Want::put) } else { (Want::get(SLICE), Want::unknown) };
+        let (slice, small): (RequestSpec, fn(u64) -> RequestSpec) = if self.is_up {
+            (RequestSpec::put(SLICE), RequestSpec::put)
+        } else {
+            (RequestSpec::get(SLICE), RequestSpec::unknown)
+        };
         let bulk: Vec<_> = (0..slices).map(|_| world.submit(Duration::ZERO, slice)).collect();
         let small: Vec<_> = arrivals.iter().map(|(at, bytes)| world.submit(*at, small(*bytes))).collect();
         world.run();
@@ -111,7 +114,7 @@ impl Cell {
     }
 }
 
-impl Took {
+impl ArrivalTimes {
     fn of(times: &[Duration]) -> Self {
         assert!(times.len() >= 100, "{} are too few for a hundredth", times.len());
         let mut times = times.to_vec();
@@ -134,13 +137,13 @@ fn arrivals(seed: u64) -> Vec<(Duration, u64)> {
 #[test]
 #[ignore = "it prints, and asserts nothing"]
 fn beside() {
-    let cells = Cell::all(control());
-    let rows = in_parallel(&cells, Cell::row);
+    let cells = BesideCell::all(control());
+    let rows = in_parallel(&cells, BesideCell::row);
     println!(
         "{:?}; p50 idle and beside bulk in ms and their ratio, p99 likewise, bulk's part of what they leave, by itself, lanes",
         control()
     );
-    for (Row { idle, beside, share, alone, lanes }, cell) in rows.into_iter().zip(cells) {
+    for (BesideRow { idle, beside, share, alone, lanes }, cell) in rows.into_iter().zip(cells) {
         println!(
             "{:?} {:8} {:6.1} {:6.1} {:5.2}  {:6.1} {:6.1} {:5.2}  {share:5.2} {alone:5.2} {lanes:4}",
             cell.rig,
@@ -159,10 +162,10 @@ fn beside() {
 /// what is reached, and a tenth more.
 #[test]
 fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
-    let all = Cell::all(Control::Rate);
+    let all = BesideCell::all(CongestionControl::Rate);
     let cells: Vec<_> = all.into_iter().filter(|cell| cell.rig.3 == 0.0 && cell.rig.0 != 1.0).collect();
-    let rows = in_parallel(&cells, Cell::row);
-    for (Row { idle, beside, share, alone, .. }, cell) in rows.into_iter().zip(cells) {
+    let rows = in_parallel(&cells, BesideCell::row);
+    for (BesideRow { idle, beside, share, alone, .. }, cell) in rows.into_iter().zip(cells) {
         println!("{cell:?}: {beside:.1?} for {idle:.1?} ms, {share:.2} of {alone:.2}");
         let later = |times: f64, idle: f64| (times * idle).max(idle + 5.0);
         // Where arrivals are half of what a far path carries, bulk is held while it would find its pace.

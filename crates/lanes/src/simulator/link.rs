@@ -4,15 +4,11 @@
 //!
 //! Left out: packets keep their order, HTTP/2 has no windows of its own, and a connection that has rested goes on as it was.
 
-mod ack;
 pub(crate) mod congestion;
-mod flow;
-mod queue;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -22,15 +18,12 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rustc_hash::FxHashMap;
 
-pub(crate) use ack::Ack;
-use flow::Flow;
-use queue::Queue;
+use crate::simulator::network::{BottleneckQueue, OneWayPath};
 use receiver::{DELAYED, Receiver};
-use sender::{Held, Sender, Sent};
-use way::Way;
+pub(crate) use sender::Ack;
+use sender::{SendBlocker, Sender, TcpFlow, UnackedBurst};
 
-use super::server::Server;
-use super::wire::{HEADERS, MSS, Nanos, Wire, on_wire};
+use super::network::{HEADERS, MSS, Nanos, Server, Wire, on_wire};
 use crate::dispatch as tcp;
 use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
@@ -64,7 +57,7 @@ impl Side {
 
 /// A connection, its role, and where it leads: paths are counted over all servers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSite {
     pub(crate) lane: LaneId,
     pub(crate) role: Role,
     pub(crate) server: usize,
@@ -73,7 +66,7 @@ pub(crate) struct Place {
 
 /// An event of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Arrived {
+pub(crate) enum LinkEvent {
     /// The first bytes of a body.
     First(AttemptId),
     /// All of it.
@@ -81,10 +74,10 @@ pub(crate) enum Arrived {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Due {
+enum LinkStep {
     /// A burst comes to the machine's link.
-    Enters(LaneId, Sent),
-    Arrives(LaneId, Sent),
+    Enters(LaneId, UnackedBurst),
+    Arrives(LaneId, UnackedBurst),
     /// An acknowledgement of what goes the other way comes to the machine's link, and to the sender.
     AckEnters(Ack),
     AckArrives(Ack),
@@ -98,27 +91,27 @@ enum Due {
 
 /// An event by its time, and by when it was made.
 #[derive(Debug)]
-struct At(Nanos, u64, Due);
+struct ScheduledStep(Nanos, u64, LinkStep);
 
-impl PartialEq for At {
+impl PartialEq for ScheduledStep {
     fn eq(&self, other: &Self) -> bool {
         (self.0, self.1) == (other.0, other.1)
     }
 }
-impl Eq for At {}
-impl PartialOrd for At {
+impl Eq for ScheduledStep {}
+impl PartialOrd for ScheduledStep {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for At {
+impl Ord for ScheduledStep {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.0, self.1).cmp(&(other.0, other.1))
     }
 }
 
 #[derive(Debug)]
-struct Body {
+struct BodyInTransit {
     lane: LaneId,
     bytes: u64,
     left: u64,
@@ -126,7 +119,7 @@ struct Body {
 
 /// The limits of each connection to an origin that carries bulk: its window, its send buffer, the unsent part of that, and its pace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clamps {
+pub(crate) struct BulkClamps {
     pub(crate) window: Option<u32>,
     pub(crate) send_buffer: Option<u32>,
     pub(crate) unsent: u32,
@@ -134,14 +127,9 @@ pub(crate) struct Clamps {
     pub(crate) pace: Option<u32>,
 }
 
-impl Default for Clamps {
+impl Default for BulkClamps {
     fn default() -> Self {
-        Self {
-            window: None,
-            send_buffer: None,
-            unsent: crate::dispatch::Rules::CHOSEN.unsent_unknown,
-            pace: None,
-        }
+        Self { window: None, send_buffer: None, unsent: tcp::Rules::CHOSEN.unsent_unknown, pace: None }
     }
 }
 
@@ -150,22 +138,22 @@ pub(crate) struct Link {
     side: Side,
     servers: Vec<Server>,
     /// The machine's links, and the paths beyond them.
-    wires: Vec<Queue>,
-    paths: Vec<Way>,
+    wires: Vec<BottleneckQueue>,
+    paths: Vec<OneWayPath>,
     random: StdRng,
-    flows: BTreeMap<LaneId, Flow>,
-    bodies: FxHashMap<AttemptId, Body>,
+    flows: BTreeMap<LaneId, TcpFlow>,
+    bodies: FxHashMap<AttemptId, BodyInTransit>,
     valve: Option<f64>,
     allowance: f64,
     /// The number of times that the valve was set, and whether bulk gets its turns.
     set: u64,
     is_turning: bool,
     /// The limits of each server's bulk.
-    clamps: Vec<Clamps>,
-    due: BinaryHeap<Reverse<At>>,
+    clamps: Vec<BulkClamps>,
+    due: BinaryHeap<Reverse<ScheduledStep>>,
     order: u64,
     now: Nanos,
-    arrived: Vec<Arrived>,
+    arrived: Vec<LinkEvent>,
     /// Acknowledgements that the other direction has to carry, and those of its bytes that have been carried here.
     to_say: Vec<Ack>,
     brought: Vec<Ack>,
@@ -180,12 +168,12 @@ impl Link {
         let bottleneck = |wire: &Wire| if side == Side::Down { wire.down } else { wire.up };
         let mut random = StdRng::seed_from_u64(seed ^ side as u64);
         let paths = servers.iter().flat_map(|server| server.paths.iter().map(|path| (server.wire, path)));
-        let way = |(wire, path)| Way::new(path, wire, bottleneck(&wires[wire]), &mut random);
+        let way = |(wire, path)| OneWayPath::new(path, wire, bottleneck(&wires[wire]), &mut random);
         let paths = paths.map(way).collect();
         Self {
             side,
             servers: servers.to_vec(),
-            wires: wires.iter().map(|wire| Queue::new(bottleneck(wire))).collect(),
+            wires: wires.iter().map(|wire| BottleneckQueue::new(bottleneck(wire))).collect(),
             paths,
             random,
             flows: BTreeMap::new(),
@@ -194,7 +182,7 @@ impl Link {
             allowance: 0.0,
             set: 0,
             is_turning: false,
-            clamps: vec![Clamps::default(); servers.len()],
+            clamps: vec![BulkClamps::default(); servers.len()],
             due: BinaryHeap::new(),
             order: 0,
             now: 0,
@@ -232,20 +220,20 @@ impl Link {
     }
 
     /// A body begins to be sent.
-    pub(super) fn begin(&mut self, now: Nanos, place: Place, attempt: AttemptId, bytes: u64) {
+    pub(super) fn begin(&mut self, now: Nanos, place: ConnectionSite, attempt: AttemptId, bytes: u64) {
         self.now = now;
         let (lane, clamp) = (place.lane, self.clamp(place));
         let Server { control, window_max, .. } = self.servers[place.server];
         let flow = self.flows.entry(lane).or_insert_with(|| {
             let receiver = Receiver::new(window_max);
-            Flow::new(place, Sender::new(control, receiver.edge(clamp)), receiver)
+            TcpFlow::new(place, Sender::new(control, receiver.edge(clamp)), receiver)
         });
         flow.place.role = place.role;
         flow.begin(attempt, bytes);
-        self.bodies.insert(attempt, Body { lane, bytes, left: bytes });
+        self.bodies.insert(attempt, BodyInTransit { lane, bytes, left: bytes });
         if self.is_held(place.role) && !self.is_turning {
             self.is_turning = true;
-            self.at(TURN, Due::Turn(self.set));
+            self.at(TURN, LinkStep::Turn(self.set));
         }
         self.pump(lane);
     }
@@ -283,11 +271,11 @@ impl Link {
         self.allowance = 0.0;
         self.set += 1;
         self.is_turning = true;
-        self.at(0, Due::Turn(self.set));
+        self.at(0, LinkStep::Turn(self.set));
     }
 
     /// Returns what the connections to an origin are clamped to where they carry bulk.
-    pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut Clamps {
+    pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut BulkClamps {
         &mut self.clamps[origin.0]
     }
 
@@ -301,12 +289,12 @@ impl Link {
         &self,
         now: Nanos,
         server: usize,
-    ) -> impl Iterator<Item = (LaneId, u64, tcp::Flow)> {
+    ) -> impl Iterator<Item = (LaneId, u64, tcp::TcpSample)> {
         let flows = self.flows.iter().filter(move |(_, flow)| flow.place.server == server);
         flows.map(move |(lane, flow)| {
             let round_trip = Duration::from_nanos(flow.sender.round_trip().unwrap_or_default());
             let quiet = Duration::from_nanos(now.saturating_sub(flow.arrived_at));
-            (*lane, flow.sender.delivered, tcp::Flow { round_trip, quiet, disordered: 0 })
+            (*lane, flow.sender.delivered, tcp::TcpSample { round_trip, quiet, disordered: 0 })
         })
     }
 
@@ -318,28 +306,28 @@ impl Link {
     }
 
     /// Does what is due first, at its time; what has arrived by it is added to `arrived`.
-    pub(super) fn step(&mut self, arrived: &mut Vec<Arrived>) {
-        let Some(Reverse(At(at, _, due))) = self.due.pop() else { return };
+    pub(super) fn step(&mut self, arrived: &mut Vec<LinkEvent>) {
+        let Some(Reverse(ScheduledStep(at, _, due))) = self.due.pop() else { return };
         self.now = at;
         match due {
-            Due::Enters(lane, burst) => self.enters(lane, burst),
-            Due::Arrives(lane, burst) => self.arrives(lane, burst),
-            Due::AckEnters(ack) => self.ack_enters(ack),
-            Due::AckArrives(ack) => self.brought.push(ack),
-            Due::Says(lane, said) => {
+            LinkStep::Enters(lane, burst) => self.enters(lane, burst),
+            LinkStep::Arrives(lane, burst) => self.arrives(lane, burst),
+            LinkStep::AckEnters(ack) => self.ack_enters(ack),
+            LinkStep::AckArrives(ack) => self.brought.push(ack),
+            LinkStep::Says(lane, said) => {
                 if self.flows.get(&lane).is_some_and(|flow| flow.receiver.said() == said) {
                     self.says(lane);
                 }
             }
-            Due::Paced(lane) => {
+            LinkStep::Paced(lane) => {
                 if let Some(flow) = self.flows.get_mut(&lane) {
                     flow.sender.is_paced = false;
                     self.pump(lane);
                 }
             }
-            Due::Timeout(lane) => self.timeout(lane),
-            Due::Turn(set) if set == self.set => self.turn(),
-            Due::Turn(_) => {}
+            LinkStep::Timeout(lane) => self.timeout(lane),
+            LinkStep::Turn(set) if set == self.set => self.turn(),
+            LinkStep::Turn(_) => {}
         }
         arrived.append(&mut self.arrived);
     }
@@ -363,7 +351,7 @@ impl Link {
         }
         match way.queue.pass(now, 1, HEADERS as f64) {
             (0, _) => {}
-            (_, at) if at > now => self.at(at - now, Due::AckEnters(ack)),
+            (_, at) if at > now => self.at(at - now, LinkStep::AckEnters(ack)),
             _ => self.ack_enters(ack),
         }
     }
@@ -372,7 +360,7 @@ impl Link {
         let way = &self.paths[ack.path];
         let (half, (fit, at)) = (way.half, self.wires[way.wire].pass(self.now, 1, HEADERS as f64));
         if fit > 0 {
-            self.at(at - self.now + half, Due::AckArrives(ack));
+            self.at(at - self.now + half, LinkStep::AckArrives(ack));
         }
     }
 
@@ -395,13 +383,13 @@ impl Link {
         }
     }
 
-    fn at(&mut self, after: Nanos, due: Due) {
+    fn at(&mut self, after: Nanos, due: LinkStep) {
         self.order += 1;
-        self.due.push(Reverse(At(self.now + after, self.order, due)));
+        self.due.push(Reverse(ScheduledStep(self.now + after, self.order, due)));
     }
 
     /// Returns what a connection may take at most beyond what it has read.
-    fn clamp(&self, place: Place) -> Option<u64> {
+    fn clamp(&self, place: ConnectionSite) -> Option<u64> {
         let window = self.clamps[place.server].window.map(u64::from);
         window.filter(|_| self.side == Side::Down && place.role == Role::Freight)
     }
@@ -412,7 +400,9 @@ impl Link {
 
     /// Writes what may be written, and sends what may be sent.
     fn pump(&mut self, lane: LaneId) {
-        let Some(Place { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else { return };
+        let Some(ConnectionSite { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else {
+            return;
+        };
         let may_write = self.side == Side::Down || !self.is_held(role);
         loop {
             let room = self.room(lane);
@@ -425,11 +415,11 @@ impl Link {
             let pace = pace.map_or(f64::INFINITY, f64::from).min(self.servers[server].stream_rate * streams);
             match flow.sender.next_burst(self.now, pace) {
                 Ok(burst) => self.leaves(lane, burst),
-                Err(Held::Waits) => break,
-                Err(Held::Until(at)) => {
+                Err(SendBlocker::Waits) => break,
+                Err(SendBlocker::Until(at)) => {
                     if !flow.sender.is_paced {
                         flow.sender.is_paced = true;
-                        self.at(at - self.now, Due::Paced(lane));
+                        self.at(at - self.now, LinkStep::Paced(lane));
                     }
                     break;
                 }
@@ -439,7 +429,7 @@ impl Link {
     }
 
     /// A burst leaves, up to a packet that is lost; that one goes alone.
-    fn leaves(&mut self, lane: LaneId, burst: Sent) {
+    fn leaves(&mut self, lane: LaneId, burst: UnackedBurst) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let way = &mut self.paths[flow.place.path];
         let spared = way.spares(burst.segments(), &mut self.random);
@@ -454,28 +444,28 @@ impl Link {
     }
 
     /// A burst comes to its path's bottleneck. What finds no room is dropped packet by packet.
-    fn sets_out(&mut self, lane: LaneId, burst: Sent) {
+    fn sets_out(&mut self, lane: LaneId, burst: UnackedBurst) {
         let way = &mut self.paths[self.flows[&lane].place.path];
         let (fit, at) = way.queue.pass(self.now, burst.segments().max(1), per_packet(burst));
         let Some(burst) = self.fits(burst, fit) else { return };
         match at > self.now {
-            true => self.at(at - self.now, Due::Enters(lane, burst)),
+            true => self.at(at - self.now, LinkStep::Enters(lane, burst)),
             false => self.enters(lane, burst),
         }
     }
 
-    fn enters(&mut self, lane: LaneId, burst: Sent) {
+    fn enters(&mut self, lane: LaneId, burst: UnackedBurst) {
         let Some(path) = self.flows.get(&lane).map(|flow| flow.place.path) else { return };
         let way = &self.paths[path];
         let half = way.half;
         let (fit, at) = self.wires[way.wire].pass(self.now, burst.segments().max(1), per_packet(burst));
         if let Some(burst) = self.fits(burst, fit) {
-            self.at(at - self.now + half, Due::Arrives(lane, burst));
+            self.at(at - self.now + half, LinkStep::Arrives(lane, burst));
         }
     }
 
     /// Returns what is left of a burst of which so many packets have found room.
-    fn fits(&mut self, burst: Sent, packets: u64) -> Option<Sent> {
+    fn fits(&mut self, burst: UnackedBurst, packets: u64) -> Option<UnackedBurst> {
         let fits = burst.first(burst.bytes.min(packets * MSS));
         self.lost += burst.bytes - fits.bytes;
         (packets > 0).then_some(fits)
@@ -503,11 +493,11 @@ impl Link {
             sender.deadline.filter(|at| sender.watched.is_none_or(|watched| *at < watched))
         {
             sender.watched = Some(deadline);
-            self.at(deadline.saturating_sub(self.now), Due::Timeout(lane));
+            self.at(deadline.saturating_sub(self.now), LinkStep::Timeout(lane));
         }
     }
 
-    fn arrives(&mut self, lane: LaneId, burst: Sent) {
+    fn arrives(&mut self, lane: LaneId, burst: UnackedBurst) {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
         let role = flow.place.role;
         flow.arrived_at = self.now;
@@ -522,7 +512,7 @@ impl Link {
             return self.says(lane);
         }
         let said = self.flows[&lane].receiver.said();
-        self.at(DELAYED, Due::Says(lane, said));
+        self.at(DELAYED, LinkStep::Says(lane, said));
     }
 
     /// A receiver says what it has and takes.
@@ -548,12 +538,12 @@ impl Link {
         flow.receiver.read(bytes, |attempt, bytes| {
             let Some(body) = bodies.get_mut(&attempt) else { return };
             if body.left == body.bytes {
-                arrived.push(Arrived::First(attempt));
+                arrived.push(LinkEvent::First(attempt));
             }
             body.left -= bytes;
             if body.left == 0 {
                 bodies.remove(&attempt);
-                arrived.push(Arrived::All(attempt));
+                arrived.push(LinkEvent::All(attempt));
             }
         });
         let round_trip = flow.sender.round_trip().unwrap_or(2 * self.paths[flow.place.path].half);
@@ -572,7 +562,7 @@ impl Link {
             return self.watch(lane);
         }
         if sender.timed_out(self.now) {
-            let question = Sent::question(self.now, sender.acknowledged);
+            let question = UnackedBurst::question(self.now, sender.acknowledged);
             let way = &mut self.paths[flow.place.path];
             if way.spares(1, &mut self.random) > 0 {
                 self.sets_out(lane, question);
@@ -616,7 +606,7 @@ impl Link {
             self.allowance -= moved as f64;
         }
         if self.valve.is_some() && !self.flows.is_empty() {
-            self.at(TURN, Due::Turn(self.set));
+            self.at(TURN, LinkStep::Turn(self.set));
         } else {
             self.is_turning = false;
         }
@@ -624,6 +614,6 @@ impl Link {
 }
 
 /// Returns what each packet of a burst is on the wire, on average.
-fn per_packet(burst: Sent) -> f64 {
+fn per_packet(burst: UnackedBurst) -> f64 {
     on_wire(burst.bytes).max(HEADERS) as f64 / burst.segments().max(1) as f64
 }

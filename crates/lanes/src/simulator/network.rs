@@ -1,9 +1,15 @@
-//! Both directions of the network: acknowledgements of what goes in one of them are packets of the other.
+//! Links, servers and paths, and the network over them. Acknowledgements of what goes in one direction are packets of
+//! the other.
 
-use super::link::{Arrived, Link, Place, Side};
-use super::server::Server;
-use super::wire::{Nanos, Wire};
-use crate::dispatch::{AttemptId, LaneId};
+use std::time::Duration;
+
+use rand::Rng as _;
+use rand::rngs::StdRng;
+
+use super::link::congestion::CongestionControl;
+use super::link::{ConnectionSite, Link, LinkEvent, Side};
+use crate::Protocol;
+use crate::dispatch::{AttemptId, LaneId, RequestSize};
 
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -23,7 +29,7 @@ impl Network {
     }
 
     /// Does what is due first, at its time; what has arrived by it is added to `arrived`. Says in which direction that was.
-    pub(crate) fn step(&mut self, arrived: &mut Vec<Arrived>) -> Side {
+    pub(crate) fn step(&mut self, arrived: &mut Vec<LinkEvent>) -> Side {
         let is_down = match (self.down.next(), self.up.next()) {
             (Some(down), Some(up)) => down <= up,
             (down, _) => down.is_some(),
@@ -36,7 +42,14 @@ impl Network {
     }
 
     /// A body begins to be sent.
-    pub(crate) fn begin(&mut self, now: Nanos, side: Side, place: Place, attempt: AttemptId, bytes: u64) {
+    pub(crate) fn begin(
+        &mut self,
+        now: Nanos,
+        side: Side,
+        place: ConnectionSite,
+        attempt: AttemptId,
+        bytes: u64,
+    ) {
         // The other end's acknowledgements go with it.
         self.link(side.other()).acknowledge(now, place.lane);
         self.exchange(now);
@@ -79,6 +92,277 @@ impl Network {
             let other = self.link(side.other());
             to_carry.into_iter().for_each(|ack| other.carry(now, ack));
             brought.into_iter().for_each(|ack| other.acked(now, ack));
+        }
+    }
+}
+
+/// A request: bytes of its body and of its answer's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestSpec {
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+    /// True if the dispatcher knows the answer's size.
+    pub(crate) known: bool,
+    pub(crate) origin: usize,
+    /// The object that it is a part of, by its number.
+    pub(crate) part_of: Option<usize>,
+}
+
+impl RequestSpec {
+    pub(crate) fn get(bytes: u64) -> Self {
+        Self { up: 0, down: bytes, known: true, origin: 0, part_of: None }
+    }
+
+    pub(crate) fn put(bytes: u64) -> Self {
+        Self { up: bytes, down: 0, known: true, origin: 0, part_of: None }
+    }
+
+    pub(crate) fn unknown(bytes: u64) -> Self {
+        Self { known: false, ..Self::get(bytes) }
+    }
+
+    pub(crate) fn of(self, origin: usize) -> Self {
+        Self { origin, ..self }
+    }
+
+    pub(crate) fn part_of(self, object: usize) -> Self {
+        Self { part_of: Some(object), ..self }
+    }
+
+    pub(crate) fn size(&self) -> RequestSize {
+        RequestSize::new(self.up, self.known.then_some(self.down), !self.known || self.down > 0)
+    }
+}
+
+/// Nanoseconds since the world began.
+pub(crate) type Nanos = u64;
+
+pub(crate) fn nanos(duration: Duration) -> Nanos {
+    Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+/// Bytes of a body in a packet, and what stands around them on the wire: IPv4, TCP and its timestamps.
+pub(crate) const MSS: u64 = 1448;
+pub(crate) const HEADERS: u64 = 52;
+
+/// Returns what so many bytes of bodies are on the wire.
+pub(crate) fn on_wire(bytes: u64) -> u64 {
+    bytes + bytes.div_ceil(MSS) * HEADERS
+}
+
+/// A place where packets wait: its rate in bytes a second (infinite without a bottleneck), its queue in bytes, and the part of the packets
+/// that gets lost anyway.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Bottleneck {
+    pub(crate) rate: f64,
+    pub(crate) queue: u64,
+    pub(crate) loss: f64,
+}
+
+impl Bottleneck {
+    pub(crate) const NONE: Self = Self { rate: f64::INFINITY, queue: 0, loss: 0.0 };
+
+    /// With a queue of 8 ms, but of 128 KiB at least, and without loss.
+    pub(crate) fn new(rate: f64) -> Self {
+        Self { rate, queue: (rate * 0.008).max(131_072.0) as u64, loss: 0.0 }
+    }
+
+    /// As the rig's links are named: megabits a second, KiB, percent.
+    pub(crate) fn of(mbit: u64, queue_kib: u64, loss_percent: f64) -> Self {
+        Self { rate: mbit as f64 * 125e3, queue: queue_kib << 10, loss: loss_percent / 100.0 }
+    }
+}
+
+/// A link of the machine's. Several servers may lie behind one, or each behind its own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Wire {
+    pub(crate) down: Bottleneck,
+    pub(crate) up: Bottleneck,
+}
+
+impl Wire {
+    /// The same in both directions.
+    pub(crate) fn both(bottleneck: Bottleneck) -> Self {
+        Self { down: bottleneck, up: bottleneck }
+    }
+}
+
+/// The way beyond the machine's link to one of a server's addresses, the same in both directions.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct ServerPath {
+    pub(crate) rtt: Duration,
+    pub(crate) bottleneck: Bottleneck,
+}
+
+impl ServerPath {
+    /// One that only takes its time.
+    pub(crate) fn new(rtt: Duration) -> Self {
+        Self { rtt, bottleneck: Bottleneck::NONE }
+    }
+}
+
+/// Half of the 32 MiB of `tcp_rmem` that Linux has since 6.16; before it was 6 MiB.
+pub(crate) const WINDOW_MAX: u64 = 16 << 20;
+pub(crate) const WINDOW_MAX_BEFORE: u64 = 3 << 20;
+
+/// A server and the paths to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    /// One to each of its addresses, which new connections take in turn.
+    pub(crate) paths: Vec<ServerPath>,
+    /// The machine's link that it lies behind.
+    pub(crate) wire: usize,
+    /// Bytes a second that it sends or takes on one stream.
+    pub(crate) stream_rate: f64,
+    pub(crate) express: Protocol,
+    pub(crate) freight: Protocol,
+    /// The time that a request takes beside the round trip.
+    pub(crate) service: Duration,
+    /// The server's work for a handshake; it does one after the other.
+    pub(crate) handshake: Duration,
+    pub(crate) streams_max: usize,
+    /// After so many answers the server closes a connection.
+    pub(crate) answers_max: usize,
+    /// After so long it closes an idle one.
+    pub(crate) idle_max: Duration,
+    pub(crate) ending: IdleClose,
+    pub(crate) control: CongestionControl,
+    /// Bytes that either end takes at most beyond what its program has read.
+    pub(crate) window_max: u64,
+    pub(crate) faults: Faults,
+}
+
+/// The sign that a server has closed an idle connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IdleClose {
+    /// When the next request is about to go on it.
+    Found,
+    /// When it comes.
+    Seen,
+    /// The next request is answered by a reset.
+    Reset,
+    /// The next request is never answered.
+    Silence,
+}
+
+/// Faults, in 1000 dials or requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) dials_fail: u32,
+    pub(crate) resets: u32,
+    pub(crate) stalls: u32,
+    /// HTTP/1.1: `Connection: close`. HTTP/2: GOAWAY.
+    pub(crate) drains: u32,
+    pub(crate) cancels: u32,
+}
+
+impl Server {
+    /// One at the end of one path without a bottleneck.
+    pub(crate) fn new(rtt_ms: u64, express: Protocol) -> Self {
+        Self {
+            paths: vec![ServerPath::new(Duration::from_millis(rtt_ms))],
+            wire: 0,
+            stream_rate: 90e6,
+            express,
+            freight: Protocol::H1,
+            service: Duration::from_millis(2),
+            handshake: Duration::from_micros(500),
+            streams_max: 100,
+            answers_max: usize::MAX,
+            idle_max: Duration::MAX,
+            ending: IdleClose::Found,
+            control: CongestionControl::Rate,
+            window_max: WINDOW_MAX,
+            faults: Faults::default(),
+        }
+    }
+
+    /// The same with these faults.
+    pub(crate) fn with(self, faults: Faults) -> Self {
+        Self { faults, ..self }
+    }
+
+    /// The same at the end of these paths.
+    pub(crate) fn at(self, paths: Vec<ServerPath>) -> Self {
+        Self { paths, ..self }
+    }
+
+    /// The same where the path carries so many bytes a second.
+    pub(crate) fn behind(mut self, rate: f64) -> Self {
+        self.paths[0].bottleneck = Bottleneck::new(rate);
+        self
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct BottleneckQueue {
+    rate: f64,
+    room: f64,
+    free_at: Nanos,
+}
+
+impl BottleneckQueue {
+    pub(crate) fn new(bottleneck: Bottleneck) -> Self {
+        Self { rate: bottleneck.rate, room: bottleneck.queue as f64, free_at: 0 }
+    }
+
+    /// Takes as many of these packets, of so many bytes each, as it has room for: how many, and when the last of them has left.
+    pub(crate) fn pass(&mut self, now: Nanos, packets: u64, each: f64) -> (u64, Nanos) {
+        if self.rate.is_infinite() {
+            return (packets, now);
+        }
+        let waiting = self.delay(now) as f64 * 1e-9 * self.rate;
+        // However small the room is, one packet on its way fits.
+        let least = u64::from(waiting == 0.0);
+        let fit = (((self.room - waiting) / each).max(0.0) as u64).max(least).min(packets);
+        if fit > 0 {
+            self.free_at = self.free_at.max(now) + (fit as f64 * each / self.rate * 1e9) as Nanos;
+        }
+        (fit, self.free_at)
+    }
+
+    /// Returns how long what comes now waits.
+    pub(crate) fn delay(&self, now: Nanos) -> Nanos {
+        self.free_at.saturating_sub(now)
+    }
+}
+
+/// One direction of the way to one address: its own bottleneck, what is lost on it, and the machine's link before it.
+#[derive(Debug)]
+pub(crate) struct OneWayPath {
+    pub(crate) half: Nanos,
+    pub(crate) wire: usize,
+    pub(crate) queue: BottleneckQueue,
+    pub(crate) loss: f64,
+    /// Packets until the next one is lost.
+    until_lost: u64,
+}
+
+impl OneWayPath {
+    pub(crate) fn new(path: &ServerPath, wire: usize, link: Bottleneck, random: &mut StdRng) -> Self {
+        let loss = 1.0 - (1.0 - path.bottleneck.loss) * (1.0 - link.loss);
+        let queue = BottleneckQueue::new(path.bottleneck);
+        let mut way = Self { half: nanos(path.rtt) / 2, wire, queue, loss, until_lost: u64::MAX };
+        way.draw(random);
+        way
+    }
+
+    /// Returns how many of so many packets come before one that is lost. Where that is none, the first of them is lost.
+    pub(crate) fn spares(&mut self, packets: u64, random: &mut StdRng) -> u64 {
+        if self.until_lost == 0 {
+            self.draw(random);
+            return 0;
+        }
+        let spared = packets.min(self.until_lost);
+        self.until_lost -= spared;
+        spared
+    }
+
+    /// Draws how many packets get through until one is lost.
+    fn draw(&mut self, random: &mut StdRng) {
+        if self.loss > 0.0 {
+            let chance: f64 = random.random_range(f64::MIN_POSITIVE..1.0);
+            self.until_lost = (chance.ln() / (1.0 - self.loss).ln()) as u64;
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod driver;
 mod hedging;
-mod parts;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -11,17 +10,16 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use driver::LargeObject;
 use hedging::Hedging;
-use parts::Object;
 
-use super::link::{Arrived, Place, Side};
-use super::network::Network;
-use super::server::Server;
-use super::want::Want;
-use super::wire::{Bottleneck, Nanos, Path, Wire, nanos};
+use super::link::{ConnectionSite, LinkEvent, Side};
+use super::network::{Bottleneck, Nanos, Network, RequestSpec, Server, ServerPath, Wire, nanos};
 use crate::Protocol;
 use crate::addresses::Addresses;
-use crate::dispatch::{Action, AttemptId, Direction, Dispatcher, Event, Flow, LaneId, OriginId, Role, Rules};
+use crate::dispatch::{
+    AttemptId, Direction, DispatchAction, DispatchEvent, Dispatcher, LaneId, OriginId, Role, Rules, TcpSample,
+};
 
 /// A run of more steps than this never ends.
 const STEPS_MAX: usize = 200_000;
@@ -31,8 +29,8 @@ const HEAD: u64 = 400;
 
 /// A request and what became of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) want: Want,
+pub(crate) struct SimulatedRequest {
+    pub(crate) want: RequestSpec,
     pub(crate) submitted: Nanos,
     pub(crate) ended: Option<Nanos>,
     /// No lane could be had for it.
@@ -48,8 +46,8 @@ pub(crate) struct Request {
     is_cut: bool,
 }
 
-impl Request {
-    fn new(want: Want) -> Self {
+impl SimulatedRequest {
+    fn new(want: RequestSpec) -> Self {
         Self {
             want,
             submitted: 0,
@@ -66,7 +64,7 @@ impl Request {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct SimulatedConnection {
     origin: usize,
     /// The path that it takes, of all paths.
     path: usize,
@@ -83,7 +81,7 @@ struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum WorldStep {
     Submit(AttemptId),
     Anticipate(usize, usize),
     Cancel(AttemptId),
@@ -101,7 +99,7 @@ enum Due {
 
 pub(crate) struct World {
     pub(crate) dispatcher: Dispatcher,
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<SimulatedRequest>,
     pub(crate) dials: usize,
     pub(crate) lanes_peak: usize,
     /// The time for which servers have said nothing, in all.
@@ -115,7 +113,7 @@ pub(crate) struct World {
     pub(crate) hedged: u64,
     /// True if the system says what has been acknowledged.
     pub(crate) tells_acknowledged: bool,
-    objects: Vec<Object>,
+    objects: Vec<LargeObject>,
     /// Lanes that the dispatcher has to spare for each server's bulk.
     spare: Vec<usize>,
     /// Bytes that the connections had carried when the dispatcher was told last.
@@ -125,19 +123,19 @@ pub(crate) struct World {
     hedging: Hedging,
     servers: Vec<Server>,
     /// Those of all servers, whose each is, and what is known of a server's addresses.
-    paths: Vec<(usize, Path)>,
+    paths: Vec<(usize, ServerPath)>,
     addresses: Vec<Addresses>,
     ceiling: usize,
     random: StdRng,
     start: Instant,
     now: Nanos,
-    due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
+    due: BinaryHeap<Reverse<(Nanos, u64, WorldStep)>>,
     order: u64,
     pub(crate) network: Network,
     /// The packets that the link which moved last has brought.
-    arrived: Vec<Arrived>,
+    arrived: Vec<LinkEvent>,
     side: Side,
-    connections: BTreeMap<LaneId, Connection>,
+    connections: BTreeMap<LaneId, SimulatedConnection>,
     /// When each server has done the handshakes that it was asked for.
     shaken: Vec<Nanos>,
 }
@@ -186,28 +184,29 @@ impl World {
         }
     }
 
-    pub(crate) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
+    pub(crate) fn submit(&mut self, after: Duration, want: RequestSpec) -> AttemptId {
         // As of a store that nobody knows otherwise by now.
         let protocol = self.servers[want.origin].express;
-        self.tell(Event::Expected { origin: OriginId(want.origin), protocol });
+        self.tell(DispatchEvent::Expected { origin: OriginId(want.origin), protocol });
         let attempt = AttemptId(self.requests.len() as u64);
-        self.requests.push(Request { submitted: self.now + nanos(after), ..Request::new(want) });
-        self.at(nanos(after), Due::Submit(attempt));
+        self.requests
+            .push(SimulatedRequest { submitted: self.now + nanos(after), ..SimulatedRequest::new(want) });
+        self.at(nanos(after), WorldStep::Submit(attempt));
         attempt
     }
 
     /// The program says that so many requests to an origin are about to come, true or not.
     pub(crate) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
-        self.at(nanos(after), Due::Anticipate(origin, attempts));
+        self.at(nanos(after), WorldStep::Anticipate(origin, attempts));
     }
 
     /// The machine stands still, and every server forgets it.
     pub(crate) fn stand_still(&mut self) {
-        self.tell(Event::Slept);
+        self.tell(DispatchEvent::Slept);
         self.carry_out();
     }
 
-    fn at(&mut self, after: Nanos, due: Due) {
+    fn at(&mut self, after: Nanos, due: WorldStep) {
         self.order += 1;
         self.due.push(Reverse((self.now.saturating_add(after), self.order, due)));
     }
@@ -216,11 +215,11 @@ impl World {
         of_1000 > 0 && self.random.random_range(0..1000) < of_1000
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: DispatchEvent) {
         self.dispatcher.handle(self.start + Duration::from_nanos(self.now), event);
     }
 
-    fn request(&mut self, attempt: AttemptId) -> &mut Request {
+    fn request(&mut self, attempt: AttemptId) -> &mut SimulatedRequest {
         &mut self.requests[attempt.0 as usize]
     }
 
@@ -271,14 +270,14 @@ impl World {
             let (down, up) = (self.network.down.carried[origin], self.network.up.carried[origin]);
             let up = self.tells_acknowledged.then_some(up);
             let flow = self.busiest(origin);
-            self.tell(Event::Moved { origin: OriginId(origin), down, up, flow });
+            self.tell(DispatchEvent::Moved { origin: OriginId(origin), down, up, flow });
         }
-        self.tell(Event::Tick);
+        self.tell(DispatchEvent::Tick);
     }
 
     /// Returns what TCP says of the connection to a server that has carried most since the dispatcher was told last.
-    fn busiest(&mut self, origin: usize) -> Option<Flow> {
-        let mut busiest: (u64, Option<Flow>) = (0, None);
+    fn busiest(&mut self, origin: usize) -> Option<TcpSample> {
+        let mut busiest: (u64, Option<TcpSample>) = (0, None);
         for (side, link) in [(Side::Down, &self.network.down), (Side::Up, &self.network.up)] {
             for (lane, carried, flow) in link.said_by_tcp(self.now, origin) {
                 let before = self.reported.insert((side, lane), carried).unwrap_or_default();
@@ -289,7 +288,7 @@ impl World {
         }
         let lost = self.network.down.lost + self.network.up.lost;
         let disordered = lost - std::mem::replace(&mut self.reported_lost[origin], lost);
-        busiest.1.map(|flow| Flow { disordered, ..flow })
+        busiest.1.map(|flow| TcpSample { disordered, ..flow })
     }
 
     /// Lets the links flow until then, or until something arrives: when that is.
@@ -307,54 +306,59 @@ impl World {
     fn arrive(&mut self) {
         for arrived in std::mem::take(&mut self.arrived) {
             match (self.side, arrived) {
-                (Side::Up, Arrived::First(_)) => {}
-                (Side::Up, Arrived::All(attempt)) => self.serve(attempt),
-                (Side::Down, Arrived::First(attempt)) => self.answer(attempt),
-                (Side::Down, Arrived::All(attempt)) => self.end(attempt, true),
+                (Side::Up, LinkEvent::First(_)) => {}
+                (Side::Up, LinkEvent::All(attempt)) => self.serve(attempt),
+                (Side::Down, LinkEvent::First(attempt)) => self.answer(attempt),
+                (Side::Down, LinkEvent::All(attempt)) => self.end(attempt, true),
             }
             self.carry_out();
         }
     }
 
-    fn happen(&mut self, due: Due) {
+    fn happen(&mut self, due: WorldStep) {
         match due {
-            Due::Submit(attempt) => {
+            WorldStep::Submit(attempt) => {
                 let want = self.request(attempt).want;
                 self.submitted(attempt);
                 if self.chance(self.servers[want.origin].faults.cancels) {
                     let after = self.random.random_range(0..200_000_000);
-                    self.at(after, Due::Cancel(attempt));
+                    self.at(after, WorldStep::Cancel(attempt));
                 }
             }
-            Due::Anticipate(origin, attempts) => {
-                self.tell(Event::Anticipated { origin: OriginId(origin), attempts });
+            WorldStep::Anticipate(origin, attempts) => {
+                self.tell(DispatchEvent::Anticipated { origin: OriginId(origin), attempts });
             }
-            Due::Cancel(attempt) if self.request(attempt).ended.is_none() => {
+            WorldStep::Cancel(attempt) if self.request(attempt).ended.is_none() => {
                 self.cancel(attempt);
                 self.cancel_other(attempt);
             }
-            Due::Reached(lane, rtt) => {
-                self.tell(Event::Reached { lane, rtt: Duration::from_nanos(rtt) });
+            WorldStep::Reached(lane, rtt) => {
+                self.tell(DispatchEvent::Reached { lane, rtt: Duration::from_nanos(rtt) });
             }
-            Due::DialEnds(lane, rtt) => self.dial_ends(lane, Duration::from_nanos(rtt)),
-            Due::Serve(attempt, lane) if self.is_on(attempt, lane) => self.send_answer(attempt, lane),
-            Due::GiveUp(attempt, lane) if self.is_on(attempt, lane) => {
+            WorldStep::DialEnds(lane, rtt) => self.dial_ends(lane, Duration::from_nanos(rtt)),
+            WorldStep::Serve(attempt, lane) if self.is_on(attempt, lane) => self.send_answer(attempt, lane),
+            WorldStep::GiveUp(attempt, lane) if self.is_on(attempt, lane) => {
                 self.end(attempt, false);
             }
-            Due::Reset(lane) => self.reset(lane),
-            Due::IdleEnds(lane, since) => self.idle_ends(lane, since),
-            Due::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
-            Due::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => match direction
-            {
-                Side::Down => self.network.down.set_valve(self.now, rate),
-                Side::Up => self.network.up.set_valve(self.now, rate),
-            },
-            Due::Cancel(_) | Due::Serve(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
+            WorldStep::Reset(lane) => self.reset(lane),
+            WorldStep::IdleEnds(lane, since) => self.idle_ends(lane, since),
+            WorldStep::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
+            WorldStep::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => {
+                match direction {
+                    Side::Down => self.network.down.set_valve(self.now, rate),
+                    Side::Up => self.network.up.set_valve(self.now, rate),
+                }
+            }
+            WorldStep::Cancel(_)
+            | WorldStep::Serve(..)
+            | WorldStep::GiveUp(..)
+            | WorldStep::Stale(..)
+            | WorldStep::Valve(..) => {}
         }
     }
 
     fn cancel(&mut self, attempt: AttemptId) {
-        self.tell(Event::Cancelled { attempt });
+        self.tell(DispatchEvent::Cancelled { attempt });
         if self.request(attempt).running {
             self.end(attempt, false);
         } else {

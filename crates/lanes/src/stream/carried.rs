@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::PathSignals;
-use crate::dispatch::{Direction, Flow};
+use crate::dispatch::{Direction, TcpSample};
 
 /// Counts what has been carried, over all connections that there are and were.
 #[derive(Debug, Default)]
-pub(crate) struct Carried(Mutex<Sockets>);
+pub(crate) struct TrafficMeter(Mutex<Sockets>);
 
 #[derive(Debug, Default)]
 struct Sockets {
-    open: Vec<Account>,
+    open: Vec<SocketTraffic>,
     /// Bytes of the closed connections.
-    closed: Bytes,
+    closed: ByteCounts,
     /// Bytes that had gone up, and were sent again, at the last count.
     up: u64,
     resent: u64,
@@ -31,20 +31,20 @@ struct Sockets {
 
 /// Bytes that an origin's connections have moved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moved {
+pub(crate) struct OriginBytes {
     /// Bytes from the servers so far, never less than before: what was read where the system tells no more.
     pub(crate) down: u64,
     /// The bytes of ours that they have, never less than before; `None` once a connection's path doesn't tell.
     pub(crate) up: Option<u64>,
     /// The figures of the connection that has carried most since the last time.
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<TcpSample>,
     /// Segments that we have sent again so far.
     pub(crate) resent: u64,
 }
 
 /// Bytes in each direction, heads and what TLS adds among them, and segments that we have sent again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bytes {
+struct ByteCounts {
     down: u64,
     up: u64,
     resent: u64,
@@ -52,32 +52,32 @@ struct Bytes {
 
 /// An open connection's part of what is carried.
 #[derive(Debug)]
-struct Account {
+struct SocketTraffic {
     signals: Arc<dyn PathSignals>,
-    program: Arc<Program>,
+    program: Arc<ProgramBytes>,
     /// Bytes that it had carried at the last count. They never become fewer.
-    carried: Bytes,
+    carried: ByteCounts,
     /// Its packets that had to be sent again, or came behind a missing one.
     disordered: u64,
 }
 
 /// Bytes that the program has read and written.
 #[derive(Debug, Default)]
-struct Program {
+struct ProgramBytes {
     read: AtomicU64,
     written: AtomicU64,
 }
 
 /// One connection's part, from before its first byte until its socket is closed.
 #[derive(Debug)]
-pub(super) struct Listed {
-    list: Arc<Carried>,
-    program: Arc<Program>,
+pub(super) struct SocketRegistration {
+    list: Arc<TrafficMeter>,
+    program: Arc<ProgramBytes>,
 }
 
-impl Carried {
+impl TrafficMeter {
     /// Returns what has been carried so far, and what TCP says of it.
-    pub(crate) fn moved(&self) -> Moved {
+    pub(crate) fn moved(&self) -> OriginBytes {
         let mut sockets = self.lock();
         let mut sum = sockets.closed;
         let (mut most, mut flow, mut disordered) = (0, None, 0);
@@ -97,10 +97,10 @@ impl Carried {
         }
         sockets.up = sockets.up.max(sum.up);
         sockets.resent = sockets.resent.max(sum.resent);
-        Moved {
+        OriginBytes {
             down: sum.down,
             up: (!sockets.is_up_unknown).then_some(sockets.up),
-            flow: flow.map(|flow| Flow { disordered, ..flow }),
+            flow: flow.map(|flow| TcpSample { disordered, ..flow }),
             resent: sockets.resent,
         }
     }
@@ -110,7 +110,7 @@ impl Carried {
     }
 }
 
-impl Bytes {
+impl ByteCounts {
     fn add(&mut self, other: Self) {
         self.down += other.down;
         self.up += other.up;
@@ -118,24 +118,28 @@ impl Bytes {
     }
 }
 
-impl Account {
-    fn carried(&mut self) -> Bytes {
+impl SocketTraffic {
+    fn carried(&mut self) -> ByteCounts {
         // Bytes written between the two looks count the next time.
         let written = self.program.written.load(Relaxed);
         let up = written.saturating_sub(self.signals.unacknowledged().unwrap_or_default());
         let came = self.program.read.load(Relaxed) + self.signals.waiting().unwrap_or_default();
         let resent = self.carried.resent.max(self.signals.resent().unwrap_or_default());
-        self.carried = Bytes { down: self.carried.down.max(came), up, resent };
+        self.carried = ByteCounts { down: self.carried.down.max(came), up, resent };
         self.carried
     }
 }
 
-impl Listed {
-    pub(super) fn new(list: Arc<Carried>, signals: Arc<dyn PathSignals>) -> Self {
-        let program = Arc::<Program>::default();
+impl SocketRegistration {
+    pub(super) fn new(list: Arc<TrafficMeter>, signals: Arc<dyn PathSignals>) -> Self {
+        let program = Arc::<ProgramBytes>::default();
         let is_up_unknown = signals.unacknowledged().is_none();
-        let account =
-            Account { signals, program: Arc::clone(&program), carried: Bytes::default(), disordered: 0 };
+        let account = SocketTraffic {
+            signals,
+            program: Arc::clone(&program),
+            carried: ByteCounts::default(),
+            disordered: 0,
+        };
         let mut sockets = list.lock();
         sockets.is_up_unknown |= is_up_unknown;
         sockets.open.push(account);
@@ -154,7 +158,7 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for SocketRegistration {
     fn drop(&mut self) {
         let mut sockets = self.list.lock();
         let Some(at) = sockets.open.iter().position(|open| Arc::ptr_eq(&open.program, &self.program)) else {
@@ -176,12 +180,12 @@ mod silent_tests {
 
     #[test]
     fn uploads_are_unknown_where_a_path_tells_nothing() {
-        let list = Arc::new(Carried::default());
+        let list = Arc::new(TrafficMeter::default());
         assert_eq!(list.moved().up, Some(0));
-        let listed = Listed::new(Arc::clone(&list), Arc::new(Silent));
+        let listed = SocketRegistration::new(Arc::clone(&list), Arc::new(Silent));
         listed.read(1000);
         listed.wrote(1000);
-        let Moved { down, up, flow, resent } = list.moved();
+        let OriginBytes { down, up, flow, resent } = list.moved();
         assert_eq!((down, up, resent), (1000, None, 0));
         assert!(flow.is_none());
     }
@@ -194,27 +198,27 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::platform::Socket;
+    use super::super::platform::SocketSignals;
     use super::*;
 
     /// A connection that is listed, and its other end.
-    async fn pair(list: &Arc<Carried>) -> (TcpStream, Listed, TcpStream) {
+    async fn pair(list: &Arc<TrafficMeter>) -> (TcpStream, SocketRegistration, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let far = listener.accept().await.unwrap().0;
-        let listed = Listed::new(Arc::clone(list), Arc::new(Socket::of(&near)));
+        let listed = SocketRegistration::new(Arc::clone(list), Arc::new(SocketSignals::of(&near)));
         (near, listed, far)
     }
 
     /// Writes what the kernel takes.
-    fn fill(tcp: &TcpStream, listed: &Listed) -> u64 {
+    fn fill(tcp: &TcpStream, listed: &SocketRegistration) -> u64 {
         let written = std::iter::from_fn(|| tcp.try_write(&[7; 64 * 1024]).ok());
         written.inspect(|bytes| listed.wrote(*bytes)).map(|bytes| bytes as u64).sum()
     }
 
     #[tokio::test]
     async fn what_lies_in_send_buffers_has_not_passed_until_the_peer_has_it() {
-        let list = Arc::new(Carried::default());
+        let list = Arc::new(TrafficMeter::default());
         let (near, listed, mut far) = pair(&list).await;
         near.writable().await.unwrap();
         let written = fill(&near, &listed);
@@ -233,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_come_counts_before_it_is_read_and_once() {
-        let list = Arc::new(Carried::default());
+        let list = Arc::new(TrafficMeter::default());
         let (mut near, listed, mut far) = pair(&list).await;
         far.write_all(&[7; 20_000]).await.unwrap();
         near.readable().await.unwrap();

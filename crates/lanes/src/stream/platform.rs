@@ -13,7 +13,7 @@
 //! - `unsent`: the kernel takes at most so many bytes beyond what it may send at once; it wakes the writer at half of that.
 //! - `pace`: the connection sends at most so many bytes a second; `u32::MAX` leaves it to TCP. Without it uploads overflow a path's queue after each
 //!   part.
-//! - `Socket`: the path's signals, by [`PathSignals`](super::PathSignals).
+//! - `SocketSignals`: the path's signals, by [`PathSignals`](super::PathSignals).
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]
 mod fallback;

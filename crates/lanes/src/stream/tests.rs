@@ -9,10 +9,9 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use super::gathered::Gathered;
-use super::{Ahead, held};
+use super::{BufferedSocket, READ_BUFFER_BYTES, ReadBuffer, RecordBatcher, SPARE_BUFFERS_MAX, spare_buffers};
 
-type Client = Gathered<client::TlsStream<Ahead<DuplexStream>>>;
+type Client = RecordBatcher<client::TlsStream<BufferedSocket<DuplexStream>>>;
 type Server = server::TlsStream<DuplexStream>;
 
 /// So much that everything a test writes fits between client and server.
@@ -38,10 +37,10 @@ async fn connected(room: usize, version: &'static SupportedProtocolVersion) -> (
     let (near, far) = duplex(room);
     let (client, server) = tokio::join!(
         TlsConnector::from(Arc::new(asking))
-            .connect(ServerName::try_from("localhost").unwrap(), Ahead::new(near)),
+            .connect(ServerName::try_from("localhost").unwrap(), BufferedSocket::new(near)),
         TlsAcceptor::from(Arc::new(serving)).accept(far),
     );
-    (Gathered::new(client.unwrap()), server.unwrap())
+    (RecordBatcher::new(client.unwrap()), server.unwrap())
 }
 
 /// Writes a record; larger than 16 KiB it becomes several.
@@ -106,7 +105,7 @@ async fn what_is_there_is_handed_over_without_waiting_for_more() {
         assert_eq!(client.fill_buf().await.unwrap(), answer.as_bytes());
         client.consume(answer.len());
         assert!(client.fill_buf().now_or_never().is_none(), "nothing more has come");
-        assert_eq!(held::spares(), 2, "a connection that waits holds no buffer");
+        assert_eq!(spare_buffers(), 2, "a connection that waits holds no buffer");
     }
 }
 
@@ -176,4 +175,44 @@ async fn new_keys_in_the_middle_of_a_body_lose_nothing() {
     let mut got = Vec::new();
     client.read_to_end(&mut got).await.unwrap();
     assert!(got == all);
+}
+
+#[test]
+fn a_buffer_is_lent_until_its_bytes_are_consumed() {
+    let (mut one, mut other) = (ReadBuffer::default(), ReadBuffer::default());
+    one.room()[..3].copy_from_slice(b"abc");
+    one.filled(3);
+    one.consume(2);
+    assert_eq!((one.bytes(), spare_buffers()), (&b"c"[..], 0));
+    one.consume(1);
+    assert_eq!(spare_buffers(), 1);
+    assert_eq!(other.room().len(), READ_BUFFER_BYTES);
+    assert_eq!(spare_buffers(), 0);
+    other.filled(0);
+    assert_eq!(spare_buffers(), 1);
+}
+
+#[test]
+fn a_connection_that_ends_gives_its_buffer_back_and_few_are_kept() {
+    let mut held: Vec<ReadBuffer> = (0..10).map(|_| ReadBuffer::default()).collect();
+    for one in &mut held {
+        one.room()[0] = 1;
+        one.filled(1);
+    }
+    drop(held);
+    assert_eq!(spare_buffers(), SPARE_BUFFERS_MAX);
+}
+
+#[test]
+fn more_goes_behind_what_is_there_until_it_is_full() {
+    let mut held = ReadBuffer::default();
+    for byte in *b"ab" {
+        held.room()[0] = byte;
+        held.filled(1);
+    }
+    assert_eq!(held.bytes(), b"ab");
+    let room = held.room().len();
+    assert_eq!(room, READ_BUFFER_BYTES - 2);
+    held.filled(room);
+    assert!(held.is_full() && held.room().is_empty());
 }

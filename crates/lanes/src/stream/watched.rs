@@ -11,10 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::PathSignals;
-use super::carried::Listed;
-use super::platform::{self, Locks, Socket};
-use super::traffic::Traffic;
+use super::carried::SocketRegistration;
+use super::platform::{self, BufferLocks, SocketSignals};
+use super::{PathSignals, Traffic};
 use crate::dispatch::Role;
 
 /// The interval in which a clamp that doesn't last is set again.
@@ -22,7 +21,7 @@ const CLAMP_AGAIN_MS: u64 = 5;
 
 /// When a connection last moved a byte. Shared by everything that waits on the connection.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct IoProgress {
     since: Instant,
     /// Milliseconds after `since`.
     last_ms: AtomicU64,
@@ -42,7 +41,7 @@ pub(crate) struct Progress {
     may_be_silent: AtomicBool,
 }
 
-impl Progress {
+impl IoProgress {
     pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
         Self {
             since: Instant::now(),
@@ -138,11 +137,11 @@ impl Progress {
 
 /// A socket that notes its progress.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedSocket {
     /// Before the socket, so that it is given up while that is open.
-    listed: Listed,
+    listed: SocketRegistration,
     tcp: TcpStream,
-    progress: Arc<Progress>,
+    progress: Arc<IoProgress>,
     /// The clamp that is set.
     clamped: u32,
     /// The reading of `last_ms` when a clamp was set that doesn't last.
@@ -151,22 +150,22 @@ pub(crate) struct Watched {
     low_water: u32,
     /// The send buffer that is set, what of it may be unsent, and the pace.
     sending: (u32, u32, u32),
-    locks: Locks,
+    locks: BufferLocks,
 }
 
-impl Watched {
-    pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        let signals: Arc<dyn PathSignals> = Arc::new(Socket::of(&tcp));
+impl WatchedSocket {
+    pub(crate) fn new(tcp: TcpStream, progress: Arc<IoProgress>) -> Self {
+        let signals: Arc<dyn PathSignals> = Arc::new(SocketSignals::of(&tcp));
         *progress.signals() = Some(Arc::clone(&signals));
         Self {
-            listed: Listed::new(Arc::clone(&progress.traffic.carried), signals),
+            listed: SocketRegistration::new(Arc::clone(&progress.traffic.carried), signals),
             tcp,
             progress,
             clamped: 0,
             clamp_again: None,
             low_water: 1,
             sending: (0, 0, u32::MAX),
-            locks: Locks::default(),
+            locks: BufferLocks::default(),
         }
     }
 
@@ -211,13 +210,13 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedSocket {
     fn drop(&mut self) {
         *self.progress.signals() = None;
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -233,7 +232,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;

@@ -12,10 +12,10 @@ use crate::threads::{Mutex, MutexGuard, PoisonError};
 pub(crate) const ROOM: usize = 1 << 20;
 
 #[derive(Default)]
-pub(crate) struct Waiting(Mutex<State>);
+pub(crate) struct BodyBuffer(Mutex<BufferState>);
 
 #[derive(Default)]
-struct State {
+struct BufferState {
     head: Option<Head>,
     chunks: VecDeque<Bytes>,
     bytes: usize,
@@ -25,7 +25,7 @@ struct State {
     connection: Option<Waker>,
 }
 
-impl Waiting {
+impl BodyBuffer {
     /// The head has come. It is handed on with the first bytes.
     pub(crate) fn begin(&self, head: Head) {
         self.lock().head = Some(head);
@@ -76,7 +76,7 @@ impl Waiting {
         self.lock().bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BufferState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

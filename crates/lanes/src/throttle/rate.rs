@@ -39,7 +39,7 @@ const LAGS: f64 = 1.5;
 
 /// A rate, in requests a second.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct RequestRate {
     now: f64,
     /// The rate that was throttled last; `None` while it is searched for.
     too_much: Option<f64>,
@@ -51,7 +51,7 @@ pub(super) struct Rate {
     answered: f64,
 }
 
-impl Rate {
+impl RequestRate {
     /// The rate after the first throttle, before which so many requests were sent and answered well in a second.
     pub(super) fn new(sent: f64, good: f64, now: Instant) -> Self {
         let rate = (good * FIRST).max(FIRST_MIN);
@@ -118,7 +118,7 @@ mod tests {
     fn after_an_idle_time_a_throttle_only_cuts() {
         for idle in [Duration::from_secs(2), Duration::from_secs(60)] {
             let mut now = Instant::now();
-            let mut rate = Rate::new(200.0, 200.0, now);
+            let mut rate = RequestRate::new(200.0, 200.0, now);
             for _ in 0..400 {
                 now += Duration::from_millis(5);
                 rate.succeeded(now);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn lanes_that_carry_less_than_the_rate_say_what_was_too_much() {
         let mut now = Instant::now();
-        let mut rate = Rate::new(200.0, 200.0, now);
+        let mut rate = RequestRate::new(200.0, 200.0, now);
         for _ in 0..400 {
             now += Duration::from_millis(5);
             rate.succeeded(now);

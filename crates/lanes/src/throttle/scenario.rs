@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{Admission, Pass, Place, Throttles};
+use super::{Admission, AdmissionPass, AdmissionRequest, Throttles};
 
 /// A server that bears so many requests a second from a moment on.
 struct Server {
@@ -25,7 +25,7 @@ impl Server {
     }
 }
 
-struct Found {
+struct ThrottledRun {
     /// When the last good answer came.
     seconds: f64,
     refused: usize,
@@ -34,7 +34,7 @@ struct Found {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ClientStep {
     Arrive,
     Answer(bool),
     Ask,
@@ -48,7 +48,7 @@ fn run(
     burst: f64,
     rtt: Duration,
     (requests, under_way, at_once): (usize, usize, usize),
-) -> Found {
+) -> ThrottledRun {
     run_with(limits, burst, rtt, (requests, under_way, at_once), 0)
 }
 
@@ -60,66 +60,67 @@ fn run_with(
     rtt: Duration,
     (requests, under_way, at_once): (usize, usize, usize),
     hot: usize,
-) -> Found {
+) -> ThrottledRun {
     let names: Vec<String> = (0..requests).map(|n| n.to_string()).collect();
     let mut refusals = vec![0; hot];
     let mut server = Server { limits: limits.to_vec(), burst, tokens: burst, last_s: 0.0 };
     let start = Instant::now();
     let mut throttles = Throttles::default();
-    let mut places: Vec<Place> = (0..requests).map(|_| Place::default()).collect();
-    let mut own_places: Vec<Option<Place>> = (0..requests).map(|_| Some(Place::default())).collect();
+    let mut places: Vec<AdmissionRequest> = (0..requests).map(|_| AdmissionRequest::default()).collect();
+    let mut own_places: Vec<Option<AdmissionRequest>> =
+        (0..requests).map(|_| Some(AdmissionRequest::default())).collect();
     let mut admitted = vec![start; requests];
     let mut gates = vec![None; requests];
     let mut unsent = VecDeque::new();
-    let mut steps: BinaryHeap<Reverse<(Instant, u64, Step, usize)>> = BinaryHeap::new();
+    let mut steps: BinaryHeap<Reverse<(Instant, u64, ClientStep, usize)>> = BinaryHeap::new();
     let (mut on_wire, mut count, mut next, mut done) = (0, 0, under_way, 0);
-    let mut found = Found { seconds: 0.0, refused: 0, good: Vec::new() };
+    let mut found = ThrottledRun { seconds: 0.0, refused: 0, good: Vec::new() };
     let mut plan = |steps: &mut BinaryHeap<_>, at: Instant, step, request: usize| {
         count += 1;
         steps.push(Reverse((at, count, step, request)));
     };
-    (0..under_way.min(requests)).for_each(|n| plan(&mut steps, start, Step::Ask, n));
+    (0..under_way.min(requests)).for_each(|n| plan(&mut steps, start, ClientStep::Ask, n));
     while let Some(Reverse((now, _, step, n))) = steps.pop() {
         let since = now.duration_since(start).as_secs_f64();
         match step {
-            Step::Ask => {
+            ClientStep::Ask => {
                 let alone =
                     own_places[n].as_mut().and_then(|place| throttles.wait_alone(&names[n], place, now));
                 if let Some(wait) = alone {
-                    plan(&mut steps, now + wait, Step::Ask, n);
+                    plan(&mut steps, now + wait, ClientStep::Ask, n);
                     continue;
                 }
                 own_places[n] = None;
                 match throttles.admit("b", &mut places[n], now) {
-                    Admission::Wait(wait) => plan(&mut steps, now + wait, Step::Ask, n),
+                    Admission::Wait(wait) => plan(&mut steps, now + wait, ClientStep::Ask, n),
                     Admission::Go(gate) => {
-                        (admitted[n], gates[n]) = (now, Some(Pass::new(gate, Some(&names[n]), now)));
+                        (admitted[n], gates[n]) = (now, Some(AdmissionPass::new(gate, Some(&names[n]), now)));
                         unsent.push_back(n);
                     }
                 }
             }
-            Step::Arrive => {
+            ClientStep::Arrive => {
                 let takes = n >= hot && server.takes(since);
-                plan(&mut steps, now + rtt / 2, Step::Answer(takes), n);
+                plan(&mut steps, now + rtt / 2, ClientStep::Answer(takes), n);
             }
-            Step::Answer(true) => {
+            ClientStep::Answer(true) => {
                 throttles.succeeded("b", Some(&names[n]), now);
                 (on_wire, done) = (on_wire - 1, done + 1);
                 found.good.resize(since as usize + 1, 0);
                 found.good[since as usize] += 1;
                 found.seconds = since;
                 if next < requests {
-                    plan(&mut steps, now, Step::Ask, next);
+                    plan(&mut steps, now, ClientStep::Ask, next);
                     next += 1;
                 }
             }
-            Step::Answer(false) => {
+            ClientStep::Answer(false) => {
                 throttles.throttled("b", Some(&names[n]), admitted[n], now, None);
                 (on_wire, found.refused) = (on_wire - 1, found.refused + 1);
-                own_places[n] = Some(Place::default());
+                own_places[n] = Some(AdmissionRequest::default());
                 refusals.get_mut(n).into_iter().for_each(|refusals| *refusals += 1);
                 if refusals.get(n).is_none_or(|refusals| *refusals < GIVEN_UP) {
-                    plan(&mut steps, now + Duration::from_millis(200), Step::Ask, n);
+                    plan(&mut steps, now + Duration::from_millis(200), ClientStep::Ask, n);
                 }
             }
         }
@@ -127,13 +128,18 @@ fn run_with(
         while on_wire < at_once
             && let Some(n) = unsent.pop_front()
         {
-            if gates[n].as_ref().is_some_and(Pass::is_shut) {
-                plan(&mut steps, now, Step::Ask, n);
+            if gates[n].as_ref().is_some_and(AdmissionPass::is_shut) {
+                plan(&mut steps, now, ClientStep::Ask, n);
                 continue;
             }
             on_wire += 1;
             // The server takes a tenth of a millisecond for each.
-            plan(&mut steps, now + rtt / 2 + Duration::from_micros(100) * (on_wire as u32), Step::Arrive, n);
+            plan(
+                &mut steps,
+                now + rtt / 2 + Duration::from_micros(100) * (on_wire as u32),
+                ClientStep::Arrive,
+                n,
+            );
         }
     }
     assert_eq!(done, requests - hot);
@@ -148,7 +154,7 @@ fn five_thousand_requests_keep_to_what_a_server_bears() {
     for rtt in RTTS {
         for (limit, seconds_max) in [(500.0, 13.0), (200.0, 30.0), (50.0, 115.0)] {
             let found = run(&[(0.0, limit)], 20.0, rtt, (5000, 1800, 64));
-            let Found { seconds, refused, .. } = found;
+            let ThrottledRun { seconds, refused, .. } = found;
             assert!(seconds <= seconds_max, "{limit}/s, {rtt:?}: {seconds} s");
             assert!(refused <= 250, "{limit}/s, {rtt:?}: {refused} were refused");
         }
@@ -164,7 +170,7 @@ fn a_limit_that_changes_is_found_again_both_ways() {
     ];
     for rtt in RTTS {
         for (limits, seconds_max) in changes {
-            let Found { seconds, refused, good } = run(limits, 20.0, rtt, (5000, 1800, 64));
+            let ThrottledRun { seconds, refused, good } = run(limits, 20.0, rtt, (5000, 1800, 64));
             assert!(seconds <= seconds_max, "{limits:?}, {rtt:?}: {seconds} s, {good:?}");
             assert!(refused <= 250, "{limits:?}, {rtt:?}: {refused} were refused");
             assert!(good.iter().all(|good| *good >= 20), "{limits:?}, {rtt:?}: {good:?}");
@@ -175,7 +181,7 @@ fn a_limit_that_changes_is_found_again_both_ways() {
 #[test]
 fn a_server_that_throttles_for_a_moment_only_is_soon_used_as_before() {
     let moment = [(0.0, 1e5), (2.0, 0.0), (2.1, 1e5)];
-    let Found { seconds, refused, good } = run(&moment, 50.0, RTTS[1], (40_000, 1800, 64));
+    let ThrottledRun { seconds, refused, good } = run(&moment, 50.0, RTTS[1], (40_000, 1800, 64));
     assert!(refused > 0 && refused <= 200, "{refused}");
     assert!(seconds <= 21.0, "{seconds} s, {good:?}");
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use laneway_lanes::{Config, Kind, Lanes, Origin};
 
-use super::hedging::Ask;
+use super::hedging::HedgedCall;
 use super::support::{get, read_target};
 
 /// Two front ends of one server: the script is told which of them a connection came to.
@@ -142,7 +142,7 @@ async fn a_hedge_goes_to_another_address() {
     });
     let (lanes, origin) = lanes(port, Config::default());
     let ask = |target| {
-        let (lanes, call) = (&lanes, Ask { origin: origin.clone(), target });
+        let (lanes, call) = (&lanes, HedgedCall { origin: origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
     };
     // A connection to each address, and known what is usual, by the third answer: before it nothing is hedged.

@@ -92,7 +92,7 @@ impl Server {
 
     async fn ask(&self, certificate: Option<&ClientCertificate>) -> Result<Bytes, Error> {
         let origin = Origin { client_certificate: certificate.cloned().map(Arc::new), ..self.origin.clone() };
-        let Ok(ended) = self.lanes.run(&Ask(origin)).await;
+        let Ok(ended) = self.lanes.run(&RetriedCall(origin)).await;
         ended.outcome.map(|answer| answer.body)
     }
 }
@@ -121,9 +121,9 @@ async fn serve_h2(tls: TlsStream<TcpStream>, peer: Bytes) {
 }
 
 /// A request that is made again as long as that may help.
-struct Ask(Origin);
+struct RetriedCall(Origin);
 
-impl Call for Ask {
+impl Call for RetriedCall {
     type Refusal = std::convert::Infallible;
 
     async fn request(&self, _attempt: u32) -> Result<Request, Self::Refusal> {

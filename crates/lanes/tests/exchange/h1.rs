@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::hedging::Ask;
+use super::hedging::HedgedCall;
 use super::support::{
     Collecting, Panicking, Script, get, lanes, read_head, read_request, read_text, request,
 };
@@ -253,7 +253,7 @@ async fn a_silent_server_is_given_up_and_another_connection_is_not() {
     let error = lanes.exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
     // On a busy machine this process may be the one that is silent for so long: then it is asked again.
-    let ended = lanes.run(&Ask { origin: server.origin.clone(), target: "/a" }).await.unwrap();
+    let ended = lanes.run(&HedgedCall { origin: server.origin.clone(), target: "/a" }).await.unwrap();
     assert_eq!(ended.outcome.unwrap().head.status, 200);
 }
 

@@ -70,12 +70,12 @@ impl Server {
 }
 
 /// A call that never wants another attempt by itself.
-struct Ask {
+struct SingleCall {
     origin: Origin,
     target: String,
 }
 
-impl Call for Ask {
+impl Call for SingleCall {
     type Refusal = std::convert::Infallible;
 
     async fn request(&self, _: u32) -> Result<Request, Self::Refusal> {
@@ -241,7 +241,7 @@ async fn a_server_with_few_streams_gets_everything_in_the_end() {
     let asked: Vec<_> = (0..60)
         .map(|i| {
             let (lanes, ask) =
-                (lanes.clone(), Ask { origin: server.origin.clone(), target: format!("/{i}") });
+                (lanes.clone(), SingleCall { origin: server.origin.clone(), target: format!("/{i}") });
             tokio::spawn(async move { lanes.run(&ask).await.unwrap().outcome.is_ok() })
         })
         .collect();
@@ -334,7 +334,7 @@ async fn a_connection_on_which_everything_has_stopped_is_not_asked_again() {
     let server = Server::start("localhost", h2::server::Builder::new(), stopping).await;
     let lanes = server.lanes();
     let ask = |target| {
-        let (lanes, call) = (&lanes, super::hedging::Ask { origin: server.origin.clone(), target });
+        let (lanes, call) = (&lanes, super::hedging::HedgedCall { origin: server.origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
     };
     for _ in 0..5 {

@@ -10,12 +10,12 @@ use laneway_lanes::{Alike, Call, Config, Error, Hedge, Lanes, Origin, Request, R
 use super::support::{Script, get, read_target};
 
 /// A read that may be asked for twice at once. What is no 200 is tried again.
-pub(crate) struct Ask {
+pub(crate) struct HedgedCall {
     pub(crate) origin: Origin,
     pub(crate) target: &'static str,
 }
 
-impl Call for Ask {
+impl Call for HedgedCall {
     type Refusal = std::convert::Infallible;
 
     async fn request(&self, _: u32) -> Result<Request, Self::Refusal> {
@@ -73,7 +73,7 @@ fn odd(
 }
 
 async fn ask(lanes: &Lanes, origin: &Origin, target: &'static str) -> String {
-    let ended = lanes.run(&Ask { origin: origin.clone(), target }).await.unwrap();
+    let ended = lanes.run(&HedgedCall { origin: origin.clone(), target }).await.unwrap();
     assert_eq!(ended.attempts, 1, "a hedge is no other attempt");
     String::from_utf8(ended.outcome.unwrap().body.to_vec()).unwrap()
 }
@@ -140,7 +140,7 @@ async fn where_one_of_two_fails_the_other_decides() {
 
 /// A read for which an error is the end, and that tells of what is tried again.
 struct Final {
-    ask: Ask,
+    ask: HedgedCall,
     tried_again: Sender<()>,
 }
 
@@ -207,7 +207,7 @@ async fn where_both_fail_and_one_may_be_tried_again_it_is() {
         });
         let lanes = Lanes::start(Config::default()).unwrap();
         usual(&lanes, &script.origin).await;
-        let call = Final { ask: Ask { origin: script.origin.clone(), target: "/odd" }, tried_again };
+        let call = Final { ask: HedgedCall { origin: script.origin.clone(), target: "/odd" }, tried_again };
         let ended = lanes.run(&call).await.unwrap();
         assert_eq!((ended.attempts, &ended.outcome.unwrap().body[..]), (2, &b"well"[..]));
     }

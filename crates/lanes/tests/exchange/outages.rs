@@ -1,22 +1,25 @@
-//! Servers that are away for a while.
+//! Servers that are away for a while, or that close connections which nobody uses.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use laneway_lanes::{Breaks, Call, Config, Error, Kind, Lanes, Origin, Request, Response, Verdict};
+use socket2::SockRef;
 
+use super::hedging::HedgedCall;
 use super::support::{Script, get, lanes, read_target};
 
 /// A call that is made again whatever goes wrong.
-struct Ask<'a> {
+struct RetriedCall<'a> {
     origin: Origin,
     breaks: Option<&'a Breaks>,
 }
 
-impl Call for Ask<'_> {
+impl Call for RetriedCall<'_> {
     type Refusal = std::convert::Infallible;
 
     async fn request(&self, _: u32) -> Result<Request, Self::Refusal> {
@@ -68,7 +71,7 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
         drop(asked);
         serve_one(&TcpListener::bind(address).unwrap());
     });
-    let ended = lanes.run(&Ask { origin, breaks: None }).await.unwrap();
+    let ended = lanes.run(&RetriedCall { origin, breaks: None }).await.unwrap();
     assert_eq!(ended.outcome.unwrap().head.status, 200);
     assert!(ended.attempts >= 3);
     drop(lanes);
@@ -79,13 +82,13 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
 async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
     let config = Config { retry_for: Duration::from_millis(300), ..Config::default() };
     let lanes = Lanes::start(config).unwrap();
-    let ended = lanes.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     // When that is, is tested in virtual time (`outage`, `retry`).
     assert_eq!(ended.outcome.unwrap_err().kind(), Kind::Connect);
     assert!(ended.attempts >= 2);
     // Who comes then finds out by one attempt, or by the next one's pause.
     let none = Lanes::start(Config { retry_for: Duration::ZERO, ..Config::default() }).unwrap();
-    let ended = none.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    let ended = none.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert_eq!((ended.outcome.unwrap_err().kind(), ended.attempts), (Kind::Connect, 1));
 }
 
@@ -93,7 +96,7 @@ async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
 async fn a_server_that_has_never_answered_is_given_up_sooner() {
     let retry_unanswered_for = Duration::from_millis(300);
     let lanes = Lanes::start(Config { retry_unanswered_for, ..Config::default() }).unwrap();
-    let ended = lanes.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert!(ended.is_origin_away && ended.attempts >= 2, "{ended:?}");
 }
 
@@ -109,7 +112,8 @@ fn a_call_is_tried_again_by_the_engines_clock_where_its_caller_has_none() {
     });
     let lanes = Lanes::start(Config::default()).unwrap();
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let ended = without_timers.block_on(lanes.run(&Ask { origin: script.origin, breaks: None })).unwrap();
+    let ended =
+        without_timers.block_on(lanes.run(&RetriedCall { origin: script.origin, breaks: None })).unwrap();
     assert_eq!((ended.outcome.unwrap().head.status.as_u16(), ended.attempts), (200, 2));
 }
 
@@ -126,7 +130,7 @@ async fn a_body_that_breaks_off_again_and_again_is_waited_for_and_then_given_up(
     let lanes = Lanes::start(Config { retry_for: Duration::from_millis(1500), ..Config::default() }).unwrap();
     let breaks = Breaks::default();
     let last = loop {
-        let call = Ask { origin: script.origin.clone(), breaks: Some(&breaks) };
+        let call = RetriedCall { origin: script.origin.clone(), breaks: Some(&breaks) };
         let error = lanes.run(&call).await.unwrap().outcome.unwrap_err();
         if error.is_last() {
             break error;
@@ -136,4 +140,122 @@ async fn a_body_that_breaks_off_again_and_again_is_waited_for_and_then_given_up(
     let (asked, counters) = (asked.load(Ordering::Relaxed), lanes.counters());
     assert!((2..=12).contains(&asked), "{asked} requests");
     assert_eq!(counters.retries as usize, asked - 1);
+}
+
+fn answer_with(stream: &mut TcpStream, headers: &str) {
+    let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 2\r\n\r\nok").as_bytes());
+}
+
+/// A server whose connections answer until they are told how to end.
+struct EndingServer {
+    script: Script,
+    ends: Arc<Mutex<Vec<Sender<End>>>>,
+    came: Receiver<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Fin,
+    Reset,
+}
+
+impl EndingServer {
+    fn serve() -> Self {
+        let ends = Arc::<Mutex<Vec<Sender<End>>>>::default();
+        let (tell, came) = channel();
+        let opened = Arc::clone(&ends);
+        let script = Script::serve(move |number, mut stream| {
+            let (end, ending) = channel();
+            opened.lock().unwrap().push(end);
+            let other = stream.try_clone().unwrap();
+            std::thread::spawn(move || {
+                let Ok(end) = ending.recv() else { return };
+                if let End::Reset = end {
+                    SockRef::from(&other).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+                }
+                let _ = match end {
+                    End::Fin => other.shutdown(std::net::Shutdown::Both),
+                    // Waits for no reader: the descriptor that the other thread holds keeps it open until it notices.
+                    End::Reset => SockRef::from(&other).shutdown(std::net::Shutdown::Read),
+                };
+            });
+            while read_target(&mut stream).is_some() {
+                let _ = tell.send(number);
+                answer_with(&mut stream, "");
+            }
+        });
+        Self { script, ends, came }
+    }
+
+    fn end_all(&self, how: End) {
+        self.ends.lock().unwrap().drain(..).for_each(|end| end.send(how).unwrap());
+    }
+}
+
+/// Resolves when the engine has so many connections open.
+async fn open(lanes: &laneway_lanes::Lanes, wanted: u64) {
+    let come = async {
+        while lanes.counters().connections_open != wanted {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(120), come).await.expect("it stays otherwise");
+}
+
+#[tokio::test]
+async fn the_end_of_an_idle_connection_is_seen_when_it_comes() {
+    for how in [End::Fin, End::Reset] {
+        let server = EndingServer::serve();
+        let (lanes, origin) = (lanes(), &server.script.origin);
+        for (expected, target) in [(None, "/a"), (Some(8 << 20), "/b")] {
+            let mut ask = get(origin, target);
+            ask.expected = expected;
+            lanes.exchange(ask).await.unwrap();
+        }
+        let before = lanes.counters();
+        assert!(before.connections_open >= 2, "one of each role: {before:?}");
+        server.end_all(how);
+        // Without another request.
+        open(&lanes, 0).await;
+        lanes.exchange(get(origin, "/c")).await.unwrap();
+        assert_eq!(lanes.counters().requests, before.requests + 1);
+        drop(server.came);
+    }
+}
+
+#[tokio::test]
+async fn a_used_connection_that_ends_in_a_request_costs_an_attempt_and_a_pause() {
+    let script = Script::serve(|number, mut stream| {
+        while let Some(target) = read_target(&mut stream) {
+            // The first connection's second request, which follows at once, gets nothing.
+            if number == 0 && target == "/ends" {
+                return;
+            }
+            answer_with(&mut stream, "");
+        }
+    });
+    let lanes = lanes();
+    let ask = |target| {
+        let (lanes, call) = (&lanes, HedgedCall { origin: script.origin.clone(), target });
+        async move { lanes.run(&call).await.unwrap() }
+    };
+    ask("/a").await.outcome.unwrap();
+    let ended = ask("/ends").await;
+    ended.outcome.unwrap();
+    assert_eq!((ended.attempts, lanes.counters().retries, lanes.counters().connections), (2, 1, 2));
+}
+
+#[tokio::test]
+async fn a_server_without_keep_alive_gets_a_new_connection_per_request() {
+    let script = Script::serve(|_, mut stream| {
+        while read_target(&mut stream).is_some() {
+            answer_with(&mut stream, "keep-alive: timeout=0\r\n");
+        }
+    });
+    let lanes = lanes();
+    for turn in 1..=3 {
+        lanes.exchange(get(&script.origin, "/a")).await.unwrap();
+        open(&lanes, 0).await;
+        assert_eq!(lanes.counters().connections, turn);
+    }
 }

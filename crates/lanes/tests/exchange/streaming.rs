@@ -1,13 +1,15 @@
-//! Answers whose bodies are read as they come.
+//! Answers whose bodies are read as they come, and the record of an engine's lanes.
 
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::mpsc;
 
 use futures_util::StreamExt as _;
-use laneway_lanes::{BodyStream, Config, Kind, Lanes, Request, Streamed};
+use http::Method;
+use laneway_lanes::trace::{Trace, TraceEvent};
+use laneway_lanes::{Body, BodyStream, Config, Kind, Lanes, Protocol, Request, Role, Streamed};
 
-use super::support::{Script, get, lanes, read_head};
+use super::support::{Script, get, lanes, read_head, read_request, request};
 
 const LEN: u64 = 24 << 20;
 
@@ -138,4 +140,46 @@ async fn bodies_of_errors_and_empty_ones_are_there_with_their_heads() {
         let chunks: Vec<_> = body.map(|chunk| chunk.unwrap().to_vec()).collect().await;
         assert_eq!((head.status.as_u16(), chunks.concat()), (status, text.as_bytes().to_vec()));
     }
+}
+
+#[tokio::test]
+async fn a_recorder_hears_of_each_lane_and_each_request_on_it() {
+    let script = Script::serve(|_, mut stream| {
+        while !read_request(&mut stream).is_empty() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour").unwrap();
+        }
+    });
+    let trace = Trace::default();
+    let lanes = Lanes::start(Config { trace: Some(trace.clone()), ..Config::default() }).unwrap();
+    for _ in 0..2 {
+        let mut put = request(&script.origin, Method::PUT, "/key?signature=secret");
+        put.body = Body::from(bytes::Bytes::from_static(b"123"));
+        lanes.exchange(put).await.unwrap();
+    }
+
+    let moments = trace.moments();
+    assert!(moments.is_sorted_by_key(|moment| moment.at));
+    let of_the_first_lane: Vec<TraceEvent> = moments
+        .into_iter()
+        .map(|moment| moment.what)
+        .filter(|what| {
+            !matches!(what, TraceEvent::Dialled { lane: 1.., .. } | TraceEvent::Opened { lane: 1.., .. })
+        })
+        .collect();
+    let sent = |attempt| TraceEvent::Sent {
+        attempt,
+        lane: 0,
+        role: Role::Express,
+        label: "PUT /key".to_owned(),
+        bytes: 3,
+    };
+    let expected = [
+        TraceEvent::Dialled { lane: 0, role: Role::Express },
+        TraceEvent::Opened { lane: 0, protocol: Protocol::H1 },
+        sent(0),
+        TraceEvent::Finished { attempt: 0, bytes: 4 },
+        sent(1),
+        TraceEvent::Finished { attempt: 1, bytes: 4 },
+    ];
+    assert_eq!(of_the_first_lane, expected);
 }

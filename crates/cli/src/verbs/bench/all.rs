@@ -9,11 +9,10 @@ use laneway_experiments::{
     Error, Event, Repeats, Stop, Target, Workers, clean, commit, ladder as steps, list, mixed, ranges, slices,
 };
 
-use super::place::{Place, Spoken, Tongue};
+use super::options::{DecisionOption, ProtocolOption, StoreOptions, StoreProtocol};
 use super::run::{self, Findings};
-use super::setting::Deciding;
-use super::slices::Legs;
-use super::{ladder, report};
+use super::slices::SliceLegs;
+use super::{counted, options};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
 
@@ -22,13 +21,13 @@ use crate::exit::Exit;
 /// It takes about five minutes on the store in this process, and longer with installed programs or --full. The page opens with the results and
 /// needs only a browser.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct AllBench {
     #[command(flatten)]
-    place: Place,
+    place: StoreOptions,
     #[command(flatten)]
-    spoken: Spoken,
+    spoken: ProtocolOption,
     #[command(flatten)]
-    deciding: Deciding,
+    deciding: DecisionOption,
     /// Use the full sizes of each benchmark
     #[arg(long, conflicts_with = "quick")]
     full: bool,
@@ -103,9 +102,9 @@ impl Scale {
     };
 }
 
-impl Arguments {
+impl AllBench {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        report::check(&self.report)?;
+        options::check(&self.report)?;
         let scale = match (self.full, self.quick) {
             (true, _) => Scale::FULL,
             (_, true) => Scale::QUICK,
@@ -114,14 +113,14 @@ impl Arguments {
         let mut page = Page::default();
         let repeats = Repeats { least: scale.runs, until_decided: self.deciding.decide_for };
         let (place, tongue) = (&self.place, self.spoken.tongue);
-        let exit = All { context, place, tongue, scale, repeats, page: &mut page }.run()?;
+        let exit = BenchSuite { context, place, tongue, scale, repeats, page: &mut page }.run()?;
         if exit != Exit::Interrupted {
             sum_up(context, &page)?;
-            report::write(
+            options::write(
                 context,
                 &self.report,
                 &page,
-                &report::heading(&report::command(std::env::args())),
+                &options::heading(&options::command(std::env::args())),
             )?;
         }
         Ok(exit)
@@ -140,21 +139,21 @@ fn sum_up(context: &Context, page: &Page) -> anyhow::Result<()> {
     Ok(context.output.flush()?)
 }
 
-struct All<'a> {
+struct BenchSuite<'a> {
     context: &'a Context,
-    place: &'a Place,
-    tongue: Tongue,
+    place: &'a StoreOptions,
+    tongue: StoreProtocol,
     scale: Scale,
     repeats: Repeats,
     page: &'a mut Page,
 }
 
 /// Makes a measurement. Returns if Laneway has its figures, unless Ctrl-C ended it.
-type Measuring<'a> = fn(&mut All<'a>) -> anyhow::Result<Result<bool, Exit>>;
+type Measurement<'a> = fn(&mut BenchSuite<'a>) -> anyhow::Result<Result<bool, Exit>>;
 
-impl<'a> All<'a> {
+impl<'a> BenchSuite<'a> {
     fn run(mut self) -> anyhow::Result<Exit> {
-        let all: [Measuring<'a>; 8] = [
+        let all: [Measurement<'a>; 8] = [
             Self::downloads,
             Self::ladder,
             Self::slices,
@@ -175,8 +174,8 @@ impl<'a> All<'a> {
     }
 
     fn ladder(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let target = self.place.target(self.context, Tongue::Gcs)?;
-        if !ladder::speaks(&target) {
+        let target = self.place.target(self.context, StoreProtocol::Gcs)?;
+        if !counted::speaks(&target) {
             complain("skipping ladder: it uploads to Google Cloud Storage only");
             return Ok(Ok(true));
         }
@@ -189,7 +188,7 @@ impl<'a> All<'a> {
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let Scale { object: size, programs, .. } = self.scale;
         let plan = slices::Plan { size, runs: self.repeats, folder: None, programs, target: self.target()? };
-        self.one(|workers, stop, tell| Ok(Legs(vec![slices::run(&plan, workers, stop, tell)?])))
+        self.one(|workers, stop, tell| Ok(SliceLegs(vec![slices::run(&plan, workers, stop, tell)?])))
     }
 
     fn downloads(&mut self) -> anyhow::Result<Result<bool, Exit>> {

@@ -1,10 +1,17 @@
-//! The output of small files, commits, cleaning, listings and ranges.
+//! Benchmarks that count requests: small files, commits, cleaning, listings and ranges.
 
+use clap::Args;
+use laneway::Provider;
+use laneway_experiments::ranges::Ranges;
 use laneway_experiments::report::Page;
-use laneway_experiments::{Counted, Row, Table};
+use laneway_experiments::{Counted, Row, Table, Target, clean, commit, ladder, list, ranges};
 use serde_json::{Value, json};
 
-use super::run::{self, Findings};
+use super::options::{BenchOptions, ProtocolOption, StoreProtocol};
+use super::run;
+use super::run::Findings;
+use crate::context::Context;
+use crate::exit::{BadUsage, Exit};
 
 impl Findings for Counted {
     fn heading(&self) -> String {
@@ -36,5 +43,195 @@ impl Findings for Counted {
 
     fn is_fine(&self) -> bool {
         self.rows.iter().all(Row::is_fine)
+    }
+}
+
+/// Delete thousands of objects: one by one, in batches, and with Laneway
+///
+/// The methods are: one by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway, which
+/// also has to list the prefix. The store in this process is measured with both protocols, any other store with its own. Installed programs
+/// (s5cmd, rclone, aws, gcloud, obstore) are rivals on the store in this process.
+#[derive(Args, Debug)]
+pub(super) struct CleanBench {
+    #[command(flatten)]
+    setting: BenchOptions,
+    /// Delete N objects
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    objects: usize,
+}
+
+impl CleanBench {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = self.setting.target(context, StoreProtocol::Gcs)?;
+        let plan = clean::Plan {
+            objects: self.objects,
+            runs: self.setting.repeating.repeats(),
+            programs: true,
+            target,
+        };
+        self.setting.measure(context, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
+    }
+}
+
+/// Change hundreds of objects: read, change, write back if unchanged
+///
+/// A commit of a lakehouse table works like this. The methods are: one after another on a kept-alive connection, a pool of 50 connections,
+/// and Laneway's library. The store is one in this process unless an endpoint or a URL is given.
+#[derive(Args, Debug)]
+pub(super) struct CommitBench {
+    #[command(flatten)]
+    setting: BenchOptions,
+    #[command(flatten)]
+    spoken: ProtocolOption,
+    /// Change N objects
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    objects: usize,
+    /// Set the size of each object
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = laneway_quantity::parse_size)]
+    size: u64,
+}
+
+impl CommitBench {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = self.setting.target(context, self.spoken.tongue)?;
+        let plan = commit::Plan {
+            objects: self.objects,
+            size: self.size,
+            runs: self.setting.repeating.repeats(),
+            target,
+        };
+        self.setting.measure(context, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
+    }
+}
+
+/// Upload many small files by five other methods and with Laneway
+///
+/// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The others send one request
+/// per file: each on a new connection, on one kept connection, all at once on a connection each, and all at once over HTTP/2. The store is
+/// one in this process, with TLS and a delay, unless an endpoint or a gs:// URL is given. Laneway removes what it uploads elsewhere. Of the common options, those for
+/// output, --ca-cert, --anonymous and --gcs-endpoint apply here.
+#[derive(Args, Debug)]
+pub(super) struct LadderBench {
+    #[command(flatten)]
+    setting: BenchOptions,
+    /// Upload N files
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    files: usize,
+    /// Set the size of each file
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = laneway_quantity::parse_size)]
+    size: u64,
+}
+
+impl LadderBench {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let plan = self.plan(context)?;
+        self.setting.measure(context, |workers, stop, tell| ladder::run(&plan, workers, stop, tell))
+    }
+
+    fn plan(&self, context: &Context) -> anyhow::Result<ladder::Plan> {
+        let target = self.setting.target(context, StoreProtocol::Gcs)?;
+        if !speaks(&target) {
+            return Err(BadUsage::new("ladder uploads to gs://bucket/prefix only").into());
+        }
+        Ok(ladder::Plan {
+            files: self.files,
+            size: self.size,
+            runs: self.setting.repeating.repeats(),
+            one_by_one: true,
+            programs: true,
+            target,
+        })
+    }
+}
+
+/// Returns if a store speaks the ladder's protocol.
+pub(super) fn speaks(target: &Target) -> bool {
+    match target {
+        Target::Embedded(_) => true,
+        Target::Remote(remote) => remote.provider == Provider::Gcs,
+    }
+}
+
+/// List hundreds of thousands of keys: page by page, by known folders, and with Laneway
+///
+/// Half of the keys lie in one folder, a quarter in folders of days, the rest in many small folders. The other methods fetch one page after
+/// another, the same with one page ahead, and a chain of pages for each known folder. Laneway knows only the prefix. It lists in key order,
+/// and as keys arrive. The store in this process is measured with both protocols, any other store with its own. Installed programs (s5cmd, rclone, aws,
+/// gcloud, obstore) are rivals on the store in this process.
+#[derive(Args, Debug)]
+pub(super) struct ListBench {
+    #[command(flatten)]
+    setting: BenchOptions,
+    /// List N keys
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    objects: usize,
+}
+
+impl ListBench {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = self.setting.target(context, StoreProtocol::Gcs)?;
+        let plan = list::Plan {
+            objects: self.objects,
+            runs: self.setting.repeating.repeats(),
+            programs: true,
+            target,
+        };
+        self.setting.measure(context, |workers, stop, tell| list::run(&plan, workers, stop, tell))
+    }
+}
+
+/// Read hundreds of ranges of one object: scattered ones, and columns of a table
+///
+/// First come ranges of 4 to 64 KiB anywhere in the object. Then come a footer, and after it three columns of fifty in each of 64 row groups,
+/// as in a Parquet file. The methods are: one after another, a pool of 50 connections, with neighbours within 1 MiB joined, the whole object,
+/// and one call of Laneway's library. A method that returns wrong bytes gets no time. The store is one in this process unless an endpoint or a
+/// URL is given.
+#[derive(Args, Debug)]
+pub(super) struct RangesBench {
+    #[command(flatten)]
+    setting: BenchOptions,
+    #[command(flatten)]
+    spoken: ProtocolOption,
+    /// Read N scattered ranges
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    ranges: usize,
+    /// Set the size of the object
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_quantity::parse_size)]
+    size: u64,
+}
+
+impl RangesBench {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = self.setting.target(context, self.spoken.tongue)?;
+        let plan = ranges::Plan {
+            ranges: self.ranges,
+            size: self.size,
+            runs: self.setting.repeating.repeats(),
+            target,
+        };
+        self.setting.measure(context, |workers, stop, tell| ranges::run(&plan, workers, stop, tell))
+    }
+}
+
+impl Findings for Ranges {
+    fn heading(&self) -> String {
+        format!("{}\n{}", self.scattered.heading(), self.columns.heading())
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        vec![self.scattered.table(), self.columns.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        self.scattered.records().into_iter().chain(self.columns.records()).collect()
+    }
+
+    fn draw(&self, page: &mut Page) {
+        self.scattered.draw(page);
+        self.columns.draw(page);
+    }
+
+    fn is_fine(&self) -> bool {
+        self.scattered.is_fine() && self.columns.is_fine()
     }
 }

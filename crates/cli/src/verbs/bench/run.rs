@@ -6,10 +6,10 @@ use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Event, Stop, Table, Workers};
 use serde_json::Value;
 
-use super::report::Report;
+use super::options::ReportOption;
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
-use crate::interrupt::Interrupt;
+use crate::job::Interrupt;
 use laneway_quantity as quantity;
 
 /// The result of a benchmark, as it is printed.
@@ -36,7 +36,7 @@ pub(super) trait Findings {
 /// If it can't be made or printed.
 pub(super) fn one<T: Findings>(
     context: &Context,
-    report: &Report,
+    report: &ReportOption,
     make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
 ) -> anyhow::Result<Exit> {
     report.check()?;

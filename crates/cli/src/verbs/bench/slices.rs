@@ -8,9 +8,8 @@ use laneway_experiments::slices::{self, LINKS, Plan, Slices};
 use laneway_experiments::{Imitated, Line, Row, Table, Target};
 use serde_json::{Value, json};
 
-use super::place::Spoken;
+use super::options::{BenchOptions, ProtocolOption};
 use super::run::{self, Findings};
-use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -22,11 +21,11 @@ use crate::exit::Exit;
 /// All together take some two and a half minutes. Installed programs are rivals where a link or a size is given. Each run is a process of
 /// its own; the tables show its processor time, its memory, and the segments that the imitated link lost and sent again.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct SlicesBench {
     #[command(flatten)]
-    setting: Setting,
+    setting: BenchOptions,
     #[command(flatten)]
-    spoken: Spoken,
+    spoken: ProtocolOption,
     /// Set the size of the object; repeat for more [default: 8MiB, 64MiB, and 256MiB if the link carries it within 5 s]
     #[arg(long = "size", value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
     sizes: Vec<u64>,
@@ -40,7 +39,7 @@ const SIZES: [u64; 3] = [8 << 20, 64 << 20, 256 << 20];
 /// An object that its link carries for longer, in seconds, is left out of them: with all of them the runs would take four minutes.
 const CARRIED_MAX_S: f64 = 5.0;
 
-impl Arguments {
+impl SlicesBench {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, self.spoken.tongue)?;
         let targets = match target {
@@ -67,15 +66,15 @@ impl Arguments {
         let plans: Vec<Plan> = plans.collect();
         self.setting.measure(context, |workers, stop, tell| {
             let found = plans.iter().map(|plan| slices::run(plan, workers, stop, tell));
-            found.collect::<Result<_, _>>().map(Legs)
+            found.collect::<Result<_, _>>().map(SliceLegs)
         })
     }
 }
 
 /// Each size over each link.
-pub(super) struct Legs(pub(super) Vec<Slices>);
+pub(super) struct SliceLegs(pub(super) Vec<Slices>);
 
-impl Findings for Legs {
+impl Findings for SliceLegs {
     fn heading(&self) -> String {
         "One object down, in each size over each link".to_owned()
     }

@@ -1,8 +1,12 @@
 //! Colours of objects, and several commands at once.
 
-use super::{Actor, BUCKET, NAMES, Outcome, stored};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::{Actor, BUCKET, NAMES, Outcome, SIZE_STEP, SMALL_SIZES, stored};
 use crate::clients::{COLOUR, Command};
-use crate::model::somethings;
+use crate::model::{Content, somethings};
 
 /// What commands are about that are carried out at once: each key is one command's.
 const COPIED: [&str; 2] = ["run/copied-0", "run/copied-1"];
@@ -107,4 +111,132 @@ impl Actor<'_> {
         assert!(allowed.contains(&colour), "{what}: {key} is {colour:?}, and what it may be is {allowed:?}");
         self.model.allows(what, key, stored(self.server.store(), key).as_deref());
     }
+}
+
+/// Names in trees: siblings of folders that sort before and behind what lies in them.
+const TREE: [&str; 9] = ["a-b", "a/b", "a/c/d", "a0", "b/x/y", "b/z", "c", "é/ü", "z"];
+
+impl Actor<'_> {
+    /// Some names of a tree, with contents.
+    fn leaves(&mut self) -> BTreeMap<&'static str, Content> {
+        let mut leaves = BTreeMap::new();
+        for name in TREE {
+            if self.random.below(3) > 0 {
+                leaves.insert(name, self.small());
+            }
+        }
+        leaves
+    }
+
+    pub(super) fn upload_tree(&mut self) -> Outcome {
+        let leaves = self.leaves();
+        if leaves.is_empty() {
+            return Outcome::Idle;
+        }
+        clear(&self.folder.join("up"));
+        for (name, content) in &leaves {
+            self.file(&format!("up/{name}"), *content);
+        }
+        let outcome = self.client.upload_tree(&self.folder.join("up"), &self.named("tree/"));
+        for (name, content) in leaves {
+            self.written(&self.named(&format!("tree/{name}")), Some(content), outcome.clone());
+        }
+        outcome.into()
+    }
+
+    pub(super) fn download_tree(&mut self, what: &str) -> Outcome {
+        let prefix = self.named("tree/");
+        if !self.model.holds_something(&prefix) {
+            return Outcome::Idle;
+        }
+        let folder = self.folder.join("down");
+        let _ = fs::remove_dir_all(&folder);
+        let outcome = self.client.download_tree(&prefix, &folder);
+        let came = files(&folder, &prefix);
+        match outcome {
+            Ok(()) => self.model.allows_all(what, &prefix, &came),
+            // What is there is whole.
+            Err(_) => came.iter().for_each(|(key, bytes)| self.model.allows(what, key, Some(bytes))),
+        }
+        outcome.into()
+    }
+
+    /// Changes some files of a folder and has the store follow.
+    pub(super) fn sync_up(&mut self) -> Outcome {
+        let (folder, prefix) = (self.folder.join("sync-up"), self.named("sync/"));
+        for (name, content) in self.leaves() {
+            match self.random.below(3) {
+                0 => drop(fs::remove_file(folder.join(name))),
+                _ => drop(self.file(&format!("sync-up/{name}"), content)),
+            }
+        }
+        let source = files(&folder, &prefix);
+        let outcome = self.client.sync_up(&folder, &prefix);
+        let now = |key: &str| source.get(key).map(|bytes| self.model_of(key, bytes));
+        let all: Vec<String> = self.model.below(&prefix).into_iter().chain(source.keys().cloned()).collect();
+        let left: Vec<_> = all.iter().map(|key| (key.clone(), now(key))).collect();
+        for (key, content) in left {
+            self.written(&key, content, outcome.clone());
+        }
+        outcome.into()
+    }
+
+    /// Compares what the store follows with it.
+    pub(super) fn verify(&mut self, what: &str) -> Outcome {
+        let (folder, prefix) = (self.folder.join("sync-up"), self.named("sync/"));
+        if !self.model.holds_something(&prefix) {
+            return Outcome::Idle;
+        }
+        let there = files(&folder, &prefix).into_iter().map(|(key, bytes)| (key, bytes.len())).collect();
+        let Ok(differ) = self.client.verify(&folder, &prefix) else { return Outcome::Failed };
+        self.model.allows_differences(what, &prefix, &there, &differ);
+        Outcome::Done
+    }
+
+    /// The content that a file was given.
+    pub(super) fn model_of(&self, key: &str, bytes: &[u8]) -> Content {
+        // The sizes of the last contents tell them apart.
+        let made = (1..=self.made).rev().take(SMALL_SIZES);
+        let mut made = made
+            .map(|n| Content::new((self.number as u64) << 48 | n as u64, (n - 1) * SIZE_STEP % SMALL_SIZES));
+        made.find(|content| content.is(bytes)).unwrap_or_else(|| panic!("{key}: nobody wrote these bytes"))
+    }
+
+    pub(super) fn sync_down(&mut self, what: &str) -> Outcome {
+        let (folder, prefix) = (self.folder.join("sync-down"), self.named("sync/"));
+        if !self.model.holds_something(&prefix) {
+            return Outcome::Idle;
+        }
+        let before = files(&folder, &prefix);
+        let outcome = self.client.sync_down(&prefix, &folder);
+        let now = files(&folder, &prefix);
+        if outcome.is_ok() {
+            self.model.allows_all(what, &prefix, &now);
+            return Outcome::Done;
+        }
+        // Each file is what it was, or what it was to become.
+        for (key, bytes) in now.iter().filter(|(key, bytes)| before.get(*key) != Some(bytes)) {
+            self.model.allows(what, key, Some(bytes));
+        }
+        Outcome::Failed
+    }
+}
+
+fn clear(folder: &Path) {
+    // It may not be there yet.
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).expect("made");
+}
+
+/// All files below a folder by the keys that they stand for, hidden ones too.
+fn files(folder: &Path, prefix: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry")) {
+        let name = format!("{prefix}{}", entry.file_name().to_str().expect("a name of letters"));
+        match entry.path().is_dir() {
+            true => found.extend(files(&entry.path(), &format!("{name}/"))),
+            false => drop(found.insert(name, fs::read(entry.path()).expect("read"))),
+        }
+    }
+    found
 }

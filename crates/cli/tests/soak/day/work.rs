@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use laneway_testkit::{Endpoint, Program, Running, differences};
 
-use super::store::Store;
-use super::tokens::Tokens;
+use super::DayStore;
+use super::Tokens;
 use super::{TICK, Times};
 use crate::LANEWAY;
 use crate::model::Content;
@@ -27,7 +27,7 @@ const READERS: usize = 2;
 
 /// Its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum WorkKind {
     /// Trees up, down, moved and removed.
     Trees,
     /// A folder, the store and another folder in step.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Slow,
 }
 
-impl Kind {
+impl WorkKind {
     pub(super) const ALL: [Self; 5] = [Self::Trees, Self::Sync, Self::Large, Self::Hot, Self::Slow];
 
     fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ pub(super) struct Write {
 }
 
 pub(super) struct Worker {
-    kind: Kind,
+    kind: WorkKind,
     program: Program,
     /// Its own: of one that hangs each third time a command shall not meet two.
     tokens: Tokens,
@@ -80,7 +80,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(kind: Kind, times: &Times, store: &Store, port: u16) -> Self {
+    pub(super) fn new(kind: WorkKind, times: &Times, store: &DayStore, port: u16) -> Self {
         let (url, tokens) = (format!("http://127.0.0.1:{port}"), Tokens::serve());
         let program = Program::new(LANEWAY, store.folder(&format!("home-{}", kind.name())))
             .with("STORAGE_EMULATOR_HOST", &url)
@@ -108,12 +108,12 @@ impl Worker {
         while Instant::now() < until && !over.load(Relaxed) {
             let next = (Instant::now() + times.round).min(until);
             match self.kind {
-                Kind::Trees => self.trees(),
-                Kind::Sync => self.sync(),
-                Kind::Large => self.large(),
-                Kind::Hot => self.hot(),
-                Kind::Slow if self.rounds == 0 => self.slow(times),
-                Kind::Slow => {}
+                WorkKind::Trees => self.trees(),
+                WorkKind::Sync => self.sync(),
+                WorkKind::Large => self.large(),
+                WorkKind::Hot => self.hot(),
+                WorkKind::Slow if self.rounds == 0 => self.slow(times),
+                WorkKind::Slow => {}
             }
             self.rounds += 1;
             while Instant::now() < next && !over.load(Relaxed) {

@@ -1,23 +1,17 @@
 //! A sender's congestion control, its window and pace: by loss, as CUBIC, or by measured rate, as BBR's first version.
 
-mod bbr;
-mod cubic;
-
-use bbr::Bbr;
-use cubic::Cubic;
-
-use crate::simulator::wire::{MSS, Nanos};
+use crate::simulator::network::{MSS, Nanos};
 
 /// The congestion control of a host's TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Control {
+pub(crate) enum CongestionControl {
     Loss,
     Rate,
 }
 
 /// An acknowledgement, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acked {
+pub(crate) struct AckSample {
     pub(crate) now: Nanos,
     pub(crate) bytes: u64,
     pub(crate) rtt: Nanos,
@@ -34,16 +28,16 @@ pub(crate) struct Acked {
 const INITIAL: u64 = 10 * MSS;
 
 #[derive(Debug)]
-pub(crate) enum Congestion {
+pub(crate) enum CongestionState {
     Loss(Cubic),
     Rate(Bbr),
 }
 
-impl Congestion {
-    pub(crate) fn new(control: Control) -> Self {
+impl CongestionState {
+    pub(crate) fn new(control: CongestionControl) -> Self {
         match control {
-            Control::Loss => Self::Loss(Cubic::default()),
-            Control::Rate => Self::Rate(Bbr::default()),
+            CongestionControl::Loss => Self::Loss(Cubic::default()),
+            CongestionControl::Rate => Self::Rate(Bbr::default()),
         }
     }
 
@@ -63,7 +57,7 @@ impl Congestion {
         }
     }
 
-    pub(crate) fn acked(&mut self, acked: Acked) {
+    pub(crate) fn acked(&mut self, acked: AckSample) {
         match self {
             Self::Loss(cubic) => cubic.acked(acked),
             Self::Rate(bbr) => bbr.acked(acked),
@@ -84,5 +78,286 @@ impl Congestion {
             Self::Loss(cubic) => cubic.timed_out(),
             Self::Rate(bbr) => bbr.timed_out(),
         }
+    }
+}
+
+// BBR's first version, a sender that goes by rate: the most that the path has delivered in ten round trips, times the shortest
+// round trip of ten seconds.
+
+const LEAST: u64 = 4 * MSS;
+
+#[derive(Debug)]
+pub(crate) struct Bbr {
+    window: u64,
+    phase: Phase,
+    shortest: Nanos,
+    shortest_at: Nanos,
+    /// The best rate of the rounds, the latest last.
+    rates: [f64; 10],
+    rounds: u64,
+    round_ends: u64,
+    /// The rate when it last grew by a quarter, and rounds since.
+    grown: f64,
+    rounds_since: u32,
+    /// In `Steady`: which eighth of the cycle, and since when.
+    eighth: usize,
+    eighth_at: Nanos,
+    /// After a loss, for a round, no more is sent than is acknowledged; where that round ends, and the window before.
+    conserving: Option<(u64, u64)>,
+    conserved_until: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Startup,
+    Drain,
+    Steady,
+    /// The window is let down for a moment to see the shortest round trip, until then.
+    Looking(Nanos),
+}
+
+impl Default for Bbr {
+    fn default() -> Self {
+        Self {
+            window: INITIAL,
+            phase: Phase::Startup,
+            shortest: Nanos::MAX,
+            shortest_at: 0,
+            rates: [0.0; 10],
+            rounds: 0,
+            round_ends: 0,
+            grown: 0.0,
+            rounds_since: 0,
+            eighth: 2,
+            eighth_at: 0,
+            conserving: None,
+            conserved_until: 0,
+        }
+    }
+}
+
+impl Bbr {
+    const STARTUP: f64 = 2.885;
+    const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+    const SHORTEST_FOR: Nanos = 10_000_000_000;
+    const LOOKS_FOR: Nanos = 200_000_000;
+
+    fn rate(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn product(&self) -> f64 {
+        match self.shortest {
+            Nanos::MAX => INITIAL as f64,
+            shortest => self.rate() * shortest as f64 * 1e-9,
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn pace(&self) -> f64 {
+        if self.shortest == Nanos::MAX {
+            return f64::INFINITY;
+        }
+        let first = INITIAL as f64 / (self.shortest.max(1) as f64 * 1e-9);
+        let gain = match self.phase {
+            Phase::Startup => Self::STARTUP,
+            Phase::Drain => 1.0 / Self::STARTUP,
+            Phase::Steady => Self::CYCLE[self.eighth],
+            Phase::Looking(_) => 1.0,
+        };
+        // A hundredth less, so that queues go down. At first it never goes slower than the first window did.
+        match self.phase {
+            Phase::Startup => gain * self.rate().max(first),
+            _ => gain * self.rate() * 0.99,
+        }
+    }
+
+    fn acked(&mut self, acked: AckSample) {
+        let now = acked.now;
+        let is_round = acked.delivered_when_sent >= self.round_ends;
+        if is_round {
+            self.round_ends = acked.delivered;
+            self.rounds += 1;
+            self.rates[self.rounds as usize % 10] = 0.0;
+        }
+        if !acked.is_app_limited || acked.rate > self.rate() {
+            let best = &mut self.rates[self.rounds as usize % 10];
+            *best = best.max(acked.rate);
+        }
+        let is_old = now > self.shortest_at + Self::SHORTEST_FOR && self.shortest < Nanos::MAX;
+        if acked.rtt <= self.shortest || is_old {
+            (self.shortest, self.shortest_at) = (acked.rtt, now);
+        }
+        if is_old && !matches!(self.phase, Phase::Looking(_)) && !acked.is_app_limited {
+            self.phase = Phase::Looking(now + Self::LOOKS_FOR);
+        }
+        match self.phase {
+            Phase::Startup if is_round && !acked.is_app_limited => {
+                if self.rate() >= self.grown * 1.25 {
+                    (self.grown, self.rounds_since) = (self.rate(), 0);
+                } else {
+                    self.rounds_since += 1;
+                }
+                if self.rounds_since >= 3 {
+                    self.phase = Phase::Drain;
+                }
+            }
+            Phase::Drain if acked.in_flight as f64 <= self.product() => self.steady(now),
+            Phase::Steady => self.turn(acked),
+            Phase::Looking(until) if now >= until => {
+                self.shortest_at = now;
+                self.steady(now);
+            }
+            _ => {}
+        }
+        if let Some((until, before)) = self.conserving {
+            if self.rounds < until {
+                self.window = (acked.in_flight + acked.bytes).max(LEAST);
+                return;
+            }
+            self.conserving = None;
+            self.conserved_until = self.rounds + 1;
+            self.window = self.window.max(before);
+        }
+        let gain = if self.phase == Phase::Startup { Self::STARTUP } else { 2.0 };
+        let aim = ((gain * self.product()) as u64).max(LEAST);
+        self.window = match self.phase {
+            Phase::Looking(_) => LEAST,
+            // It grows by what is acknowledged, and before the path is full never shrinks.
+            Phase::Startup => (self.window + acked.bytes).min(aim.max(self.window)),
+            _ => (self.window + acked.bytes).min(aim),
+        };
+    }
+
+    fn timed_out(&mut self) {
+        self.window = MSS;
+    }
+
+    fn lost(&mut self) {
+        if self.conserving.is_none() && self.rounds >= self.conserved_until {
+            self.conserving = Some((self.rounds + 1, self.window));
+        }
+    }
+
+    fn steady(&mut self, now: Nanos) {
+        (self.phase, self.eighth, self.eighth_at) = (Phase::Steady, 2, now);
+    }
+
+    fn turn(&mut self, acked: AckSample) {
+        let is_over = acked.now > self.eighth_at + self.shortest;
+        let is_drained = self.eighth == 1 && acked.in_flight as f64 <= self.product();
+        if is_over || is_drained {
+            (self.eighth, self.eighth_at) = ((self.eighth + 1) % 8, acked.now);
+        }
+    }
+}
+
+// CUBIC (RFC 9438) with HyStart, by delay and by trains of acknowledgements: a sender that goes by loss.
+
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    window: f64,
+    threshold: f64,
+    /// The window before it was cut last, and when that was.
+    top: f64,
+    cut: Option<Nanos>,
+    shortest: Nanos,
+    /// The round trip that is under way: where it ends, when it began, until when its acknowledgements were a train, the shortest of
+    /// its first ones, and how many came.
+    round_ends: u64,
+    round_began: Nanos,
+    train: Nanos,
+    round_shortest: Nanos,
+    samples: u32,
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        let window = INITIAL as f64;
+        Self {
+            window,
+            threshold: f64::INFINITY,
+            top: window,
+            cut: None,
+            shortest: Nanos::MAX,
+            round_ends: 0,
+            round_began: 0,
+            train: 0,
+            round_shortest: Nanos::MAX,
+            samples: 0,
+        }
+    }
+}
+
+impl Cubic {
+    const CUT: f64 = 0.7;
+    /// Segments per second cubed.
+    const GROWTH: f64 = 0.4;
+    /// Acknowledgements of a round trip that HyStart looks at.
+    const SAMPLES: u32 = 8;
+    /// A packet that follows the one before within this belongs to a train.
+    const TRAIN: Nanos = 2_000_000;
+
+    fn window(&self) -> u64 {
+        self.window as u64
+    }
+
+    fn acked(&mut self, acked: AckSample) {
+        let AckSample { now, bytes, rtt, in_flight, .. } = acked;
+        self.shortest = self.shortest.min(rtt);
+        if acked.delivered_when_sent >= self.round_ends {
+            (self.round_ends, self.round_shortest, self.samples) = (acked.delivered, Nanos::MAX, 0);
+            (self.round_began, self.train) = (now, now);
+        }
+        self.round_shortest = self.round_shortest.min(rtt);
+        self.samples += 1;
+        let mss = MSS as f64;
+        // A window that the application doesn't use doesn't grow.
+        if ((in_flight + bytes) as f64) < self.window / 2.0 {
+            return;
+        }
+        if self.window < self.threshold {
+            self.window += bytes as f64;
+            let longer = (self.shortest / 8).clamp(4_000_000, 16_000_000);
+            let is_late = self.samples == Self::SAMPLES && self.round_shortest > self.shortest + longer;
+            if now <= self.train + Self::TRAIN {
+                self.train = now;
+            }
+            // A train of half a round trip fills the path when the next one follows it.
+            let is_long = self.train - self.round_began > self.shortest / 2;
+            // As in Linux, below 16 segments it isn't looked for.
+            if (is_late || is_long) && self.window >= 16.0 * mss {
+                self.threshold = self.window;
+                (self.top, self.cut) = (self.window, Some(now));
+            }
+            return;
+        }
+        let since = (now - *self.cut.get_or_insert(now)) as f64 * 1e-9 + rtt as f64 * 1e-9;
+        let back = ((self.top * (1.0 - Self::CUT)) / mss / Self::GROWTH).cbrt();
+        let cubic = self.top + Self::GROWTH * (since - back).powi(3) * mss;
+        let reno = self.top * Self::CUT
+            + 3.0 * (1.0 - Self::CUT) / (1.0 + Self::CUT) * mss * since / (rtt as f64 * 1e-9);
+        let aim = cubic.max(reno).min(1.5 * self.window);
+        if aim > self.window {
+            self.window += (aim - self.window) * bytes as f64 / self.window;
+        }
+    }
+
+    fn lost(&mut self, now: Nanos, sent: Nanos) {
+        // All that is lost of one window cuts it once.
+        if self.cut.is_some_and(|cut| sent < cut) && self.threshold.is_finite() {
+            return;
+        }
+        self.top = self.window;
+        self.window = (self.window * Self::CUT).max(2.0 * MSS as f64);
+        (self.threshold, self.cut) = (self.window, Some(now));
+    }
+
+    fn timed_out(&mut self) {
+        self.threshold = (self.window * Self::CUT).max(2.0 * MSS as f64);
+        (self.top, self.window, self.cut) = (self.window, MSS as f64, None);
     }
 }

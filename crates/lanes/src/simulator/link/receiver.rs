@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::ack::BLOCKS;
-use super::sender::Sent;
+use super::sender::{BLOCKS, UnackedBurst};
 use crate::dispatch::AttemptId;
-use crate::simulator::wire::{MSS, Nanos};
+use crate::simulator::network::{MSS, Nanos};
 
 /// Bytes that a receiver takes at first beyond what its program has read: half of `tcp_rmem`'s 128 KiB.
 const WINDOW_FIRST: u64 = 64 << 10;
@@ -76,7 +75,7 @@ impl Receiver {
     }
 
     /// Segments come. Says whether that is acknowledged at once.
-    pub(super) fn arrives(&mut self, burst: Sent) -> bool {
+    pub(super) fn arrives(&mut self, burst: UnackedBurst) -> bool {
         let (from, to) = (burst.from, burst.from + burst.bytes);
         self.unsaid += burst.segments();
         self.latest = from;

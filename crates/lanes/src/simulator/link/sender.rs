@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::ack::Ack;
-use super::congestion::{Acked, Congestion, Control};
-use crate::simulator::wire::{MSS, Nanos};
+use super::congestion::{AckSample, CongestionControl, CongestionState};
+use super::receiver::Receiver;
+use super::{CHUNK, ConnectionSite};
+use crate::dispatch::{AttemptId, LaneId, Role};
+use crate::simulator::network::{MSS, Nanos};
 
 /// The kernel's timeout is never shorter, and this is what it adds where a single packet is on its way, whose acknowledgement
 /// may be delayed.
@@ -19,7 +21,7 @@ const BURST_MAX: u64 = 44;
 
 /// A burst that was sent and not acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct UnackedBurst {
     pub(super) from: u64,
     pub(super) bytes: u64,
     at: Nanos,
@@ -40,12 +42,12 @@ pub(super) struct Sender {
     /// The bytes that the receiver takes, as it has said.
     edge: u64,
     /// In the order in which they were sent, and how many of them for another time.
-    outstanding: VecDeque<Sent>,
+    outstanding: VecDeque<UnackedBurst>,
     again: usize,
     in_flight: u64,
     /// In the order of their bytes.
-    lost: VecDeque<Sent>,
-    congestion: Congestion,
+    lost: VecDeque<UnackedBurst>,
+    congestion: CongestionState,
     round_trip: Option<(f64, f64)>,
     shortest: Nanos,
     timeouts: u32,
@@ -61,7 +63,7 @@ pub(super) struct Sender {
 
 /// Why nothing is sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
+pub(super) enum SendBlocker {
     /// There is nothing to send, or no window for it.
     Waits,
     /// The pace says when.
@@ -69,7 +71,7 @@ pub(super) enum Held {
 }
 
 impl Sender {
-    pub(super) fn new(control: Control, edge: u64) -> Self {
+    pub(super) fn new(control: CongestionControl, edge: u64) -> Self {
         Self {
             written: 0,
             sent: 0,
@@ -81,7 +83,7 @@ impl Sender {
             again: 0,
             in_flight: 0,
             lost: VecDeque::new(),
-            congestion: Congestion::new(control),
+            congestion: CongestionState::new(control),
             round_trip: None,
             shortest: Nanos::MAX,
             timeouts: 0,
@@ -105,7 +107,7 @@ impl Sender {
     }
 
     /// Returns what leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
-    pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<Sent, Held> {
+    pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<UnackedBurst, SendBlocker> {
         let room = self.congestion.window().saturating_sub(self.in_flight);
         let (from, available, is_again) = match self.lost.front() {
             Some(lost) => (lost.from, lost.bytes, true),
@@ -118,14 +120,14 @@ impl Sender {
                 // Nothing would tell that the window has opened if that were lost.
                 self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
             }
-            return Err(Held::Waits);
+            return Err(SendBlocker::Waits);
         }
         if !self.is_probing {
             if room < MSS.min(available) && self.in_flight > 0 {
-                return Err(Held::Waits);
+                return Err(SendBlocker::Waits);
             }
             if now < self.paced_until {
-                return Err(Held::Until(self.paced_until));
+                return Err(SendBlocker::Until(self.paced_until));
             }
         }
         let pace = pace.min(self.congestion.pace());
@@ -138,7 +140,7 @@ impl Sender {
         // A small rest waits for what is on its way, as Nagle's neighbours in the kernel do.
         let is_rest = bytes < MSS && bytes < self.written - self.sent && self.in_flight > 0;
         if is_rest && !is_again && !self.is_probing {
-            return Err(Held::Waits);
+            return Err(SendBlocker::Waits);
         }
         if pace.is_finite() {
             self.paced_until = now + (bytes as f64 / pace * 1e9) as Nanos;
@@ -148,7 +150,7 @@ impl Sender {
         }
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
         let is_app_limited = self.delivered < self.app_limited_until;
-        Ok(Sent { from, bytes, at: now, delivered, delivered_at, is_app_limited, is_again })
+        Ok(UnackedBurst { from, bytes, at: now, delivered, delivered_at, is_app_limited, is_again })
     }
 
     fn window_rate(&self) -> f64 {
@@ -157,7 +159,7 @@ impl Sender {
     }
 
     /// Takes note that the burst, or the first bytes of it, have left.
-    pub(super) fn left(&mut self, burst: Sent) {
+    pub(super) fn left(&mut self, burst: UnackedBurst) {
         self.is_probing = false;
         if burst.is_again {
             let lost = self.lost.front_mut().expect("it was the first one");
@@ -225,7 +227,7 @@ impl Sender {
             self.saw(rtt);
         }
         let took = (now - latest.delivered_at).max(rtt).max(1) as f64 * 1e-9;
-        self.congestion.acked(Acked {
+        self.congestion.acked(AckSample {
             now,
             bytes: delivered,
             rtt,
@@ -272,7 +274,7 @@ impl Sender {
             self.deadline = Some(now + (TIMEOUT_FIRST << self.timeouts.min(6)));
             return;
         };
-        let segments: u64 = self.outstanding.iter().map(Sent::segments).take(2).sum();
+        let segments: u64 = self.outstanding.iter().map(UnackedBurst::segments).take(2).sum();
         self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
             // The first time the last packet is sent once more, to learn what else is missing.
@@ -319,7 +321,7 @@ impl Sender {
     }
 }
 
-impl Sent {
+impl UnackedBurst {
     pub(super) fn new(from: u64, bytes: u64) -> Self {
         Self { from, bytes, at: 0, delivered: 0, delivered_at: 0, is_app_limited: false, is_again: false }
     }
@@ -342,5 +344,129 @@ impl Sent {
 
     pub(super) fn segments(&self) -> u64 {
         self.bytes.div_ceil(MSS)
+    }
+}
+
+/// Blocks beyond a gap that fit beside the timestamps (RFC 2018).
+pub(super) const BLOCKS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack {
+    pub(super) lane: LaneId,
+    pub(super) path: usize,
+    /// All before it has come.
+    pub(super) received: u64,
+    /// Blocks that have come beyond a gap, in their order; unneeded ones are empty.
+    pub(super) blocks: [(u64, u64); BLOCKS],
+    /// Up to where bytes are taken.
+    pub(super) edge: u64,
+}
+
+impl Ack {
+    /// Where the last byte lies that it says has come.
+    pub(super) fn highest(&self) -> u64 {
+        self.blocks.iter().map(|(_, to)| *to).fold(self.received, u64::max)
+    }
+
+    /// Returns what of a burst hasn't come, as far as this tells, in its order.
+    pub(super) fn missing(&self, sent: UnackedBurst) -> impl Iterator<Item = UnackedBurst> {
+        let (mut from, end) = (sent.from.max(self.received), sent.from + sent.bytes);
+        let gaps = self.blocks.into_iter().chain([(u64::MAX, u64::MAX)]).map(move |(begins, ends)| {
+            if ends <= from {
+                return (from, from);
+            }
+            let gap = (from, begins.min(end).max(from));
+            from = ends.max(from);
+            gap
+        });
+        gaps.filter(|(from, to)| from < to).map(move |(from, to)| sent.between(from, to))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct TcpFlow {
+    pub(super) place: ConnectionSite,
+    /// Bodies that still have bytes to be written, in turns.
+    bodies: VecDeque<(AttemptId, u64)>,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    /// When something arrived last.
+    pub(super) arrived_at: Nanos,
+}
+
+impl TcpFlow {
+    pub(super) fn new(place: ConnectionSite, sender: Sender, receiver: Receiver) -> Self {
+        Self { place, bodies: VecDeque::new(), sender, receiver, arrived_at: 0 }
+    }
+
+    pub(super) fn is_bulk(&self) -> bool {
+        self.place.role == Role::Freight
+    }
+
+    pub(super) fn begin(&mut self, attempt: AttemptId, bytes: u64) {
+        self.bodies.push_back((attempt, bytes));
+    }
+
+    pub(super) fn stop(&mut self, attempt: AttemptId) {
+        self.bodies.retain(|(other, _)| *other != attempt);
+    }
+
+    /// Returns what of a body is still to be written.
+    pub(super) fn unwritten(&self, attempt: AttemptId) -> u64 {
+        self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
+    }
+
+    /// A body ends so many bytes sooner, if more than those are still to be written.
+    pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
+        let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
+        if let Some((_, left)) = body {
+            *left -= bytes;
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn bodies(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Writes so many bytes at most into the connection, a chunk of each body in turn.
+    pub(super) fn write(&mut self, mut most: u64) -> u64 {
+        let before = self.sender.written;
+        while most > 0
+            && let Some((attempt, left)) = self.bodies.pop_front()
+        {
+            let bytes = left.min(CHUNK).min(most);
+            most -= bytes;
+            self.sender.written += bytes;
+            self.receiver.is_to_come(attempt, self.sender.written);
+            if left > bytes {
+                self.bodies.push_back((attempt, left - bytes));
+            }
+        }
+        self.sender.written - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_between_blocks_is_missing() {
+        let ack = |received, blocks| Ack { lane: LaneId(0), path: 0, received, blocks, edge: 0 };
+        let missing = |ack: Ack, from, bytes| {
+            ack.missing(UnackedBurst::new(from, bytes))
+                .map(|sent| (sent.from, sent.bytes))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(missing(ack(100, [(0, 0); 3]), 50, 50), []);
+        assert_eq!(missing(ack(100, [(0, 0); 3]), 50, 100), [(100, 50)]);
+        assert_eq!(
+            missing(ack(100, [(120, 130), (140, 150), (0, 0)]), 90, 100),
+            [(100, 20), (130, 10), (150, 40)]
+        );
+        assert_eq!(missing(ack(100, [(120, 130), (140, 150), (0, 0)]), 122, 5), []);
+        assert_eq!(missing(ack(100, [(120, 130), (140, 150), (0, 0)]), 145, 10), [(150, 5)]);
     }
 }

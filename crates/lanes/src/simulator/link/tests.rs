@@ -1,20 +1,19 @@
 //! A single body over an idle link takes what TCP makes it take.
 
-use super::congestion::Control;
+use super::congestion::CongestionControl;
 use super::*;
 use crate::Protocol;
-use crate::simulator::network::Network;
-use crate::simulator::wire::Bottleneck;
+use crate::simulator::network::{Bottleneck, Network};
 
 const MIB: u64 = 1 << 20;
-const PLACE: Place = Place { lane: LaneId(1), role: Role::Freight, server: 0, path: 0 };
+const PLACE: ConnectionSite = ConnectionSite { lane: LaneId(1), role: Role::Freight, server: 0, path: 0 };
 
 /// When a body that begins now has come.
 fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
     let attempt = AttemptId(now);
     network.begin(now, Side::Down, PLACE, attempt, bytes);
     let (mut arrived, mut at) = (Vec::new(), 0);
-    while !arrived.contains(&Arrived::All(attempt)) {
+    while !arrived.contains(&LinkEvent::All(attempt)) {
         at = network.next().expect("bytes are forgotten");
         network.step(&mut arrived);
     }
@@ -23,7 +22,7 @@ fn takes(network: &mut Network, now: Nanos, bytes: u64) -> f64 {
 
 /// Returns how long a body of so many bytes takes to come over an idle link, by each kind of sender.
 fn alone(wire: Bottleneck, rtt_ms: u64, bytes: u64) -> [f64; 2] {
-    [Control::Rate, Control::Loss].map(|control| {
+    [CongestionControl::Rate, CongestionControl::Loss].map(|control| {
         let server = Server { stream_rate: f64::INFINITY, control, ..Server::new(rtt_ms, Protocol::H1) };
         let mut network = Network::new(&[Wire::both(wire)], &[server], 7);
         let seconds = takes(&mut network, 0, bytes);
@@ -72,7 +71,7 @@ fn network(wire: Wire, server: Server) -> Network {
 #[test]
 fn acknowledgements_that_are_lost_hardly_slow_a_body() {
     let down = Bottleneck::of(100, 256, 0.0);
-    for control in [Control::Rate, Control::Loss] {
+    for control in [CongestionControl::Rate, CongestionControl::Loss] {
         let wire = Wire { down, up: Bottleneck { loss: 0.2, ..down } };
         let seconds =
             takes(&mut network(wire, Server { control, ..Server::new(20, Protocol::H1) }), 0, 32 * MIB);
@@ -83,10 +82,10 @@ fn acknowledgements_that_are_lost_hardly_slow_a_body() {
 #[test]
 fn acknowledgements_stand_in_the_queue_of_what_goes_their_way() {
     let wire = Wire { down: Bottleneck::of(100, 256, 0.0), up: Bottleneck::of(1, 256, 0.0) };
-    let server = || Server { control: Control::Loss, ..Server::new(20, Protocol::H1) };
+    let server = || Server { control: CongestionControl::Loss, ..Server::new(20, Protocol::H1) };
     let alone = takes(&mut network(wire, server()), 0, 2 * MIB);
     let mut network = network(wire, server());
-    let other = Place { lane: LaneId(2), ..PLACE };
+    let other = ConnectionSite { lane: LaneId(2), ..PLACE };
     network.begin(0, Side::Up, other, AttemptId(9), 16 * MIB);
     let mut arrived = Vec::new();
     while network.next().is_some_and(|at| at < 3_000_000_000) {
@@ -129,7 +128,7 @@ fn a_receiver_that_takes_less_than_the_path_holds_sets_the_pace() {
 
 #[test]
 fn a_full_queue_drops_the_packets_of_a_burst_that_have_no_room() {
-    let mut queue = Queue::new(Bottleneck { rate: 1e6, queue: 15_000, loss: 0.0 });
+    let mut queue = BottleneckQueue::new(Bottleneck { rate: 1e6, queue: 15_000, loss: 0.0 });
     assert_eq!(queue.pass(0, 4, 1500.0), (4, 6_000_000));
     assert_eq!(queue.pass(0, 44, 1500.0), (6, 15_000_000));
     assert_eq!(queue.pass(0, 1, 1500.0), (0, 15_000_000));
@@ -158,7 +157,7 @@ fn a_valve_that_is_set_again_at_once_lets_no_more_pass() {
 
 #[test]
 fn a_tail_probe_does_not_wait_for_the_window() {
-    let mut sender = Sender::new(Control::Loss, 1 << 20);
+    let mut sender = Sender::new(CongestionControl::Loss, 1 << 20);
     sender.written = 1 << 20;
     let mut sent = Vec::new();
     while let Ok(burst) = sender.next_burst(0, f64::INFINITY) {
@@ -177,5 +176,5 @@ fn a_tail_probe_does_not_wait_for_the_window() {
     let probe = sender.next_burst(80_000_000, f64::INFINITY).expect("a probe");
     assert_eq!((Some(probe.from), probe.bytes), (until, MSS), "the next segment");
     sender.left(probe);
-    assert_eq!(sender.next_burst(80_000_000, f64::INFINITY).err(), Some(Held::Waits), "and no more");
+    assert_eq!(sender.next_burst(80_000_000, f64::INFINITY).err(), Some(SendBlocker::Waits), "and no more");
 }

@@ -1,10 +1,10 @@
 //! A driver that carries the dispatcher's actions out, and the servers that answer it.
 
-use super::*;
 use std::net::SocketAddr;
 
+use super::*;
 use crate::addresses::FAILED_FOR;
-use crate::simulator::server::Ending;
+use crate::simulator::network::IdleClose;
 
 /// The time that the driver waits for a silent server.
 const NO_PROGRESS: Nanos = 30_000_000_000;
@@ -35,9 +35,9 @@ impl World {
         let greeted = (self.now + syn + rtt + rtt / 2).max(self.shaken[origin]) + handshake;
         self.shaken[origin] = greeted;
         let ends = greeted + rtt / 2 + hello - self.now;
-        self.at(syn + rtt, Due::Reached(lane, rtt));
-        self.at(ends, Due::DialEnds(lane, ends - syn - rtt));
-        let connection = Connection {
+        self.at(syn + rtt, WorldStep::Reached(lane, rtt));
+        self.at(ends, WorldStep::DialEnds(lane, ends - syn - rtt));
+        let connection = SimulatedConnection {
             origin,
             path,
             role,
@@ -71,9 +71,9 @@ impl World {
         }
     }
 
-    fn place(&self, attempt: AttemptId, lane: LaneId) -> Place {
-        let Request { want, role, .. } = self.requests[attempt.0 as usize];
-        Place { lane, role, server: want.origin, path: self.connections[&lane].path }
+    fn place(&self, attempt: AttemptId, lane: LaneId) -> ConnectionSite {
+        let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
+        ConnectionSite { lane, role, server: want.origin, path: self.connections[&lane].path }
     }
 
     pub(crate) fn dial_ends(&mut self, lane: LaneId, rtt: Duration) {
@@ -83,49 +83,49 @@ impl World {
         if self.chance(server.faults.dials_fail) {
             self.avoid(lane, FAILED_FOR);
             self.connections.remove(&lane);
-            return self.tell(Event::DialFailed { lane });
+            return self.tell(DispatchEvent::DialFailed { lane });
         }
         let connection = self.connections.get_mut(&lane).unwrap();
         connection.protocol = Some(protocol);
         connection.last_used = self.now;
         let address = address(connection.path);
-        self.tell(Event::Opened { lane, protocol, rtt });
-        self.tell(Event::Located { lane, address });
+        self.tell(DispatchEvent::Opened { lane, protocol, rtt });
+        self.tell(DispatchEvent::Located { lane, address });
         self.rests(lane);
     }
 
     pub(crate) fn carry_out(&mut self) {
         while let Some(action) = self.dispatcher.poll() {
             match action {
-                Action::Dial { lane, origin, role } => self.dial(lane, origin.0, role),
-                Action::Send { attempt, lane, role } => self.send(attempt, lane, role),
-                Action::Close { lane } => {
+                DispatchAction::Dial { lane, origin, role } => self.dial(lane, origin.0, role),
+                DispatchAction::Send { attempt, lane, role } => self.send(attempt, lane, role),
+                DispatchAction::Close { lane } => {
                     let left = self.connections.remove(&lane).map(|c| c.riding);
                     assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
-                Action::Window { origin, bytes } => self.network.down.clamps(origin).window = bytes,
-                Action::Unsent { origin, bytes } => self.network.up.clamps(origin).unsent = bytes,
-                Action::SendBuffer { origin, bytes } => {
+                DispatchAction::Window { origin, bytes } => self.network.down.clamps(origin).window = bytes,
+                DispatchAction::Unsent { origin, bytes } => self.network.up.clamps(origin).unsent = bytes,
+                DispatchAction::SendBuffer { origin, bytes } => {
                     self.network.up.clamps(origin).send_buffer = bytes;
                     let uploading = self.network.up.bulk_lanes();
                     self.send_buffers.push((Duration::from_nanos(self.now), bytes, uploading));
                 }
-                Action::Yield { direction, rate } => {
+                DispatchAction::Yield { direction, rate } => {
                     let direction = if direction == Direction::Down { Side::Down } else { Side::Up };
                     let said = self.yields[direction as usize].1 + 1;
                     self.yields[direction as usize] = (rate, said);
                     if direction == Side::Down {
                         self.hold_bulk(rate.is_some());
                     }
-                    self.at(0, Due::Valve(direction, rate, said));
+                    self.at(0, WorldStep::Valve(direction, rate, said));
                 }
-                Action::Pace { origin, rate } => self.network.up.clamps(origin).pace = rate,
-                Action::Spare { origin, lanes } => {
+                DispatchAction::Pace { origin, rate } => self.network.up.clamps(origin).pace = rate,
+                DispatchAction::Spare { origin, lanes } => {
                     self.spare[origin.0] = lanes;
                     self.take_over(origin.0, lanes);
                 }
-                Action::Fail { attempt, .. } => {
+                DispatchAction::Fail { attempt, .. } => {
                     let now = self.now;
                     let request = self.request(attempt);
                     (request.failed, request.ended) = (true, Some(now));
@@ -152,16 +152,16 @@ impl World {
         let rtt = nanos(self.paths[connection.path].1.rtt);
         let is_idle = running == 0 && self.now - connection.last_used + rtt > nanos(server.idle_max);
         let after = match server.ending {
-            Ending::Reset => Some(rtt),
-            Ending::Silence => Some(NO_PROGRESS),
-            Ending::Found | Ending::Seen => None,
+            IdleClose::Reset => Some(rtt),
+            IdleClose::Silence => Some(NO_PROGRESS),
+            IdleClose::Found | IdleClose::Seen => None,
         };
         if let Some(after) = after.filter(|_| is_idle && !protocol.is_multiplexed()) {
             connection.riding.push(attempt);
             let request = &mut self.requests[attempt.0 as usize];
             (request.running, request.role) = (true, role);
             request.lanes.push(lane);
-            return self.at(after, Due::Stale(attempt, lane));
+            return self.at(after, WorldStep::Stale(attempt, lane));
         }
         let is_idle = is_idle && self.now - connection.last_used > nanos(server.idle_max);
         if connection.is_last || is_idle {
@@ -169,10 +169,10 @@ impl World {
             if !protocol.is_multiplexed() {
                 self.connections.remove(&lane);
                 self.forget_flows(lane);
-                self.tell(Event::Stale { lane });
-                self.tell(Event::Closed { lane });
+                self.tell(DispatchEvent::Stale { lane });
+                self.tell(DispatchEvent::Closed { lane });
             }
-            self.tell(Event::Finished { attempt, reusable: false });
+            self.tell(DispatchEvent::Finished { attempt, reusable: false });
             return self.bounce(attempt);
         }
         let waits = protocol.is_multiplexed() && connection.riding.len() >= server.streams_max;
@@ -207,7 +207,7 @@ impl World {
         self.track(attempt, |tracker, now| tracker.sent(now));
         if self.chance(self.servers[want.origin].faults.resets) {
             let after = self.random.random_range(0..200_000_000);
-            self.at(after, Due::Reset(lane));
+            self.at(after, WorldStep::Reset(lane));
         }
         let place = self.place(attempt, lane);
         self.network.begin(self.now, Side::Up, place, attempt, HEAD + want.up);
@@ -223,21 +223,21 @@ impl World {
         let stall = if stalls { self.random.random_range(0..2 * NO_PROGRESS) } else { 0 };
         self.stalled += Duration::from_nanos(stall.min(NO_PROGRESS));
         if stall < NO_PROGRESS {
-            self.at(usual + stall, Due::Serve(attempt, lane));
+            self.at(usual + stall, WorldStep::Serve(attempt, lane));
         } else {
-            self.at(usual + NO_PROGRESS + rtt, Due::GiveUp(attempt, lane));
+            self.at(usual + NO_PROGRESS + rtt, WorldStep::GiveUp(attempt, lane));
         }
     }
 
     /// The server sends the answer, of a large object as much as its opener takes.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
-        let Request { want, role, .. } = self.requests[attempt.0 as usize];
+        let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
             true => Role::Freight,
             false => role,
         };
         let body = self.taken(&want, role, lane);
-        let place = Place { role, ..self.place(attempt, lane) };
+        let place = ConnectionSite { role, ..self.place(attempt, lane) };
         self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
@@ -246,12 +246,12 @@ impl World {
         self.connections[&lane].protocol.is_some_and(|protocol| !protocol.is_multiplexed())
     }
 
-    fn is_large_opener(&self, want: &Want) -> bool {
+    fn is_large_opener(&self, want: &RequestSpec) -> bool {
         !want.known && want.down > Rules::CHOSEN.freight_above
     }
 
     /// Returns how much of an object an attempt takes by itself.
-    fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
+    fn taken(&self, want: &RequestSpec, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,
             true if self.is_exclusive(lane) || role == Role::Freight => want.down,
@@ -274,10 +274,10 @@ impl World {
         let is_last = drains || connection.answers >= answers_max;
         connection.is_last |= is_last;
         if is_first {
-            self.tell(Event::Answered { lane });
+            self.tell(DispatchEvent::Answered { lane });
         }
         if !want.known {
-            self.tell(Event::Sized { attempt, bytes: want.down });
+            self.tell(DispatchEvent::Sized { attempt, bytes: want.down });
         }
         if self.is_large_opener(&want) {
             match self.taken(&want, role, lane) {
@@ -286,11 +286,11 @@ impl World {
             }
             if is_exclusive && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
-                self.tell(Event::TurnedFreight { attempt });
+                self.tell(DispatchEvent::TurnedFreight { attempt });
             }
         }
         if is_last && is_exclusive {
-            self.tell(Event::Draining { lane });
+            self.tell(DispatchEvent::Draining { lane });
         }
     }
 
@@ -317,13 +317,13 @@ impl World {
             let next = connection.waiting.pop_front();
             connection.riding.extend(next);
             if is_multiplexed && !std::mem::replace(&mut connection.is_limit_announced, true) {
-                self.tell(Event::Streams { lane, max });
+                self.tell(DispatchEvent::Streams { lane, max });
             }
             if let Some(next) = next {
                 self.ask(next);
             }
         }
-        self.tell(Event::Finished { attempt, reusable });
+        self.tell(DispatchEvent::Finished { attempt, reusable });
         self.rests(lane);
         if well {
             self.cancel_other(attempt);
@@ -334,14 +334,14 @@ impl World {
     fn rests(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.get(&lane).filter(|c| c.riding.is_empty()) else { return };
         let server = &self.servers[connection.origin];
-        if server.ending == Ending::Seen && server.idle_max < Duration::MAX {
+        if server.ending == IdleClose::Seen && server.idle_max < Duration::MAX {
             // By its own clock, half a round trip behind, and as much until we hear of it.
-            self.at(nanos(server.idle_max), Due::IdleEnds(lane, connection.last_used));
+            self.at(nanos(server.idle_max), WorldStep::IdleEnds(lane, connection.last_used));
         }
     }
 
     pub(crate) fn idle_ends(&mut self, lane: LaneId, since: Nanos) {
-        let is_idle = |c: &&Connection| c.riding.is_empty() && c.last_used == since;
+        let is_idle = |c: &&SimulatedConnection| c.riding.is_empty() && c.last_used == since;
         if self.connections.get(&lane).filter(is_idle).is_some() {
             self.reset(lane);
         }
@@ -354,8 +354,8 @@ impl World {
         self.request(attempt).stale += 1;
         self.request(attempt).running = false;
         self.stop_watching(attempt, false);
-        self.tell(Event::Stale { lane });
-        self.tell(Event::Finished { attempt, reusable: false });
+        self.tell(DispatchEvent::Stale { lane });
+        self.tell(DispatchEvent::Finished { attempt, reusable: false });
         self.submitted(attempt);
     }
 
@@ -366,7 +366,7 @@ impl World {
             self.end(attempt, false);
         }
         self.forget_flows(lane);
-        self.tell(Event::Closed { lane });
+        self.tell(DispatchEvent::Closed { lane });
     }
 
     fn forget_flows(&mut self, lane: LaneId) {
@@ -377,4 +377,87 @@ impl World {
 /// The address at a path's end, which is called by the path's number.
 fn address(path: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], path as u16))
+}
+
+// Large objects. Uploads go in parts, of which a program has a few under way. A download is one stream, whose end others take over where
+// the dispatcher has lanes to spare.
+
+/// Bytes of an upload's usual part, and the parts that a program sends at once.
+const USUAL: u64 = 16 << 20;
+const UP_AT_ONCE: u64 = 16;
+
+/// Bytes that aren't worth another request.
+const CLAIM: u64 = 1 << 20;
+
+/// The shortest range that another stream takes over first, in bytes, but for what 1 Gbit/s carries in a round trip.
+const FIRST_SPLIT: u64 = 8 << 20;
+
+/// A large object, and of an upload what hasn't been sent yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LargeObject {
+    origin: usize,
+    left: u64,
+    /// Bytes that other streams have taken over so far.
+    taken_over: u64,
+}
+
+impl World {
+    /// A program sends a file.
+    pub(crate) fn put_in_parts(&mut self, bytes: u64, origin: usize) {
+        self.objects.push(LargeObject { origin, left: bytes, taken_over: 0 });
+        (0..UP_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
+    }
+
+    /// The size of an object is known, which an opener brings.
+    pub(super) fn opened(&mut self, opener: AttemptId, origin: usize) {
+        self.request(opener).want.part_of = Some(self.objects.len());
+        self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
+        self.take_over(origin, self.spare[origin]);
+    }
+
+    /// Another stream asks for the bytes that its opener can't bring.
+    pub(super) fn get_all(&mut self, bytes: u64, origin: usize) {
+        self.objects.push(LargeObject { origin, left: 0, taken_over: 0 });
+        self.submit(Duration::ZERO, RequestSpec::get(bytes).of(origin).part_of(self.objects.len() - 1));
+    }
+
+    /// The next part of an upload is sent, if there is one.
+    pub(super) fn next_part(&mut self, number: usize) {
+        let object = &mut self.objects[number];
+        let part = if object.left < USUAL + USUAL / 4 { object.left } else { USUAL };
+        if part > 0 {
+            object.left -= part;
+            let want = RequestSpec::put(part).of(object.origin).part_of(number);
+            self.submit(Duration::ZERO, want);
+        }
+    }
+
+    /// So many lanes are to spare: other streams take over the ends of what is longest, of what hasn't left its server yet.
+    pub(super) fn take_over(&mut self, origin: usize, lanes: usize) {
+        let rtt = self.servers[origin].paths[0].rtt.as_secs_f64();
+        let first = FIRST_SPLIT.max((125e6 * rtt) as u64);
+        for more in (1..=lanes).rev() {
+            let of_an_object = |request: &SimulatedRequest| {
+                request.running && request.want.origin == origin && request.want.up == 0
+            };
+            let running = self.requests.iter().enumerate().filter(|(_, request)| of_an_object(request));
+            let unwritten: Vec<_> = running
+                .filter_map(|(number, request)| {
+                    let (attempt, lane) = (AttemptId(number as u64), *request.lanes.last()?);
+                    Some((self.network.down.unwritten(lane, attempt), attempt, lane, request.want.part_of?))
+                })
+                .collect();
+            let Some((left, attempt, lane, number)) = unwritten.iter().copied().max() else { return };
+            let of_object = || unwritten.iter().filter(|(.., of)| *of == number);
+            let share = of_object().map(|(left, ..)| left).sum::<u64>() / (of_object().count() + more) as u64;
+            let bytes = (left / 2).min(share).min(first.max(self.objects[number].taken_over));
+            if bytes <= CLAIM {
+                return;
+            }
+            self.objects[number].taken_over += bytes;
+            self.network.down.cut(lane, attempt, bytes);
+            self.request(attempt).is_cut = true;
+            self.submit(Duration::ZERO, RequestSpec::get(bytes).of(origin).part_of(number));
+        }
+    }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::addresses::SLOW_FOR;
-use crate::hedge::{Alike, Tracker, Watch, budget_left};
+use crate::hedge::{Alike, HedgeWatch, Tracker, budget_left};
 
 /// Hedging in the world.
 #[derive(Default)]
 pub(crate) struct Hedging {
-    watch: Option<Watch>,
+    watch: Option<HedgeWatch>,
     trackers: BTreeMap<AttemptId, Arc<Tracker>>,
     /// The request by its hedge, and the other way round.
     others: BTreeMap<AttemptId, AttemptId>,
@@ -19,7 +19,7 @@ pub(crate) struct Hedging {
 impl World {
     /// The same world with a watch for stragglers.
     pub(crate) fn hedging(mut self) -> Self {
-        self.hedging.watch = Some(Watch::new(true));
+        self.hedging.watch = Some(HedgeWatch::new(true));
         self
     }
 
@@ -95,7 +95,7 @@ impl World {
             );
             let attempt = AttemptId(self.requests.len() as u64);
             let (want, submitted) = (self.request(first).want, self.now);
-            self.requests.push(Request { submitted, ..Request::new(want) });
+            self.requests.push(SimulatedRequest { submitted, ..SimulatedRequest::new(want) });
             self.hedging.others.extend([(first, attempt), (attempt, first)]);
             self.hedging.firsts.insert(attempt, first);
             self.submitted(attempt);
@@ -107,8 +107,8 @@ impl World {
         let want = self.request(attempt).want;
         let (origin, size) = (OriginId(want.origin), want.size());
         self.tell(match self.hedging.firsts.get(&attempt) {
-            Some(first) => Event::Hedged { attempt, origin, size, hedge_of: *first },
-            None => Event::Submitted { attempt, origin, size },
+            Some(first) => DispatchEvent::Hedged { attempt, origin, size, hedge_of: *first },
+            None => DispatchEvent::Submitted { attempt, origin, size },
         });
     }
 

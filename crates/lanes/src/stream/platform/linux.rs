@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::dispatch::{Direction, Flow};
+use crate::dispatch::{Direction, TcpSample};
 use crate::stream::PathSignals;
 
 /// The buffers of a socket that TCP doesn't give more memory to.
 #[derive(Debug, Default)]
-pub(in crate::stream) struct Locks(u32);
+pub(in crate::stream) struct BufferLocks(u32);
 
 // linux/socket.h: the buffer's size is the program's, as if it had set it.
 const SOCK_SNDBUF_LOCK: u32 = 1;
@@ -33,7 +33,7 @@ const TCPI_RCV_RTT: usize = 23;
 const TCPI_TOTAL_RETRANS: usize = 25;
 const TCPI_RCV_OOOPACK: usize = 56;
 
-impl Locks {
+impl BufferLocks {
     /// Locks a buffer or gives it back. Says whether it could: Linux can since 5.14.
     fn set(&mut self, tcp: &TcpStream, lock: u32, is_on: bool) -> bool {
         let locks = if is_on { self.0 | lock } else { self.0 & !lock };
@@ -43,7 +43,7 @@ impl Locks {
     }
 }
 
-pub(in crate::stream) fn clamp(tcp: &TcpStream, locks: &mut Locks, bytes: u32) -> bool {
+pub(in crate::stream) fn clamp(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) -> bool {
     // At first TCP counts on half of a buffer being taken up by what is around the bytes.
     let is_enough = |size: usize| bytes > 0 && size >= 2 * bytes as usize;
     let lasts = socket2::SockRef::from(tcp).recv_buffer_size().is_ok_and(is_enough);
@@ -57,7 +57,7 @@ pub(in crate::stream) fn low_water(tcp: &TcpStream, bytes: u32) {
 }
 
 /// A kernel that can't give the buffer back (before 5.14), or allows much less (`net.core.wmem_max`), keeps its own.
-pub(in crate::stream) fn send_buffer(tcp: &TcpStream, locks: &mut Locks, bytes: u32) {
+pub(in crate::stream) fn send_buffer(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) {
     let is_set = bytes > 0 && locks.set(tcp, SOCK_SNDBUF_LOCK, true) && {
         // The kernel doubles what it is given, for its own structures, which bulk hardly needs.
         set(tcp, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes / 2);
@@ -78,9 +78,9 @@ pub(in crate::stream) fn pace(tcp: &TcpStream, rate: u32) {
 
 /// An open socket, as the kernel calls it.
 #[derive(Debug)]
-pub(in crate::stream) struct Socket(libc::c_int);
+pub(in crate::stream) struct SocketSignals(libc::c_int);
 
-impl Socket {
+impl SocketSignals {
     pub(in crate::stream) fn of(tcp: &TcpStream) -> Self {
         Self(tcp.as_raw_fd())
     }
@@ -102,7 +102,7 @@ impl Socket {
     }
 }
 
-impl PathSignals for Socket {
+impl PathSignals for SocketSignals {
     /// Half of the memory that they take, as TCP itself reckons at first. Segments aren't counted instead: those that a network card or
     /// the host of a virtual machine has put together count as one.
     fn waiting(&self) -> Option<u64> {
@@ -124,13 +124,13 @@ impl PathSignals for Socket {
         Some(info[TCPI_TOTAL_RETRANS].into())
     }
 
-    fn flow(&self, direction: Direction) -> Option<Flow> {
+    fn flow(&self, direction: Direction) -> Option<TcpSample> {
         let info = self.option::<{ TCPI_RCV_OOOPACK + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO)?;
         let [round_trip, quiet, disordered] = match direction {
             Direction::Down => [TCPI_RCV_RTT, TCPI_LAST_DATA_RECV, TCPI_RCV_OOOPACK],
             Direction::Up => [TCPI_RTT, TCPI_LAST_DATA_SENT, TCPI_TOTAL_RETRANS],
         };
-        Some(Flow {
+        Some(TcpSample {
             round_trip: Duration::from_micros(info[round_trip].into()),
             quiet: Duration::from_millis(info[quiet].into()),
             // Kernels before 5.4 leave it at zero.
@@ -186,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clamped_send_buffer_stays_small_until_it_is_given_back() {
-        let ((mut near, mut far), mut locks) = (pair().await, Locks::default());
+        let ((mut near, mut far), mut locks) = (pair().await, BufferLocks::default());
         send_buffer(&near, &mut locks, 100_000);
         pass(&mut near, &mut far, 8 << 20).await;
         assert!((93_000..=100_000).contains(&sizes(&near).1), "{}", sizes(&near).1);
@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clamped_window_and_its_send_buffer_are_not_widened() {
-        let ((mut near, mut far), mut locks) = (pair().await, Locks::default());
+        let ((mut near, mut far), mut locks) = (pair().await, BufferLocks::default());
         send_buffer(&near, &mut locks, 100_000);
         assert!(clamp(&near, &mut locks, 16 * 1024));
         let before = sizes(&near);
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clamp_above_what_a_connection_has_does_not_keep_it_from_having_more() {
-        let ((near, _far), mut locks) = (pair().await, Locks::default());
+        let ((near, _far), mut locks) = (pair().await, BufferLocks::default());
         assert!(!clamp(&near, &mut locks, 1 << 30), "it has to be set again");
         assert!(clamp(&near, &mut locks, 0), "and is lifted for good");
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
-use laneway_lanes::Claim;
+use laneway_lanes::SpareClaim;
 use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
@@ -195,7 +195,7 @@ impl Rest<'_> {
                 let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
                 let stream = Stream { writer: Arc::clone(&writer), start, began: Instant::now() };
                 under_way.insert(start, stream);
-                slices.push(Claim::scope(lane, bring(start, writer)));
+                slices.push(SpareClaim::scope(lane, bring(start, writer)));
             }
             if !is_opening && slices.is_empty() {
                 break;
